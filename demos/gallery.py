@@ -43,19 +43,19 @@ class Golub:
 
 
 def relevance(golub: Golub) -> Axes:
-    return plot.relevance(golub.learnt(ProjSe(k=12)))
+    return plot.manhattan(golub.learnt(ProjSe(k=12)))
 
 
 def null(golub: Golub) -> Axes:
-    return plot.null(golub.learnt(SelectKBest(k=12)))
+    return plot.qq(golub.learnt(SelectKBest(k=12)))
 
 
 def path(golub: Golub) -> Axes:
-    return plot.path(golub.learnt(ForwardSelection(k=12)))
+    return plot.selection_path(golub.learnt(ForwardSelection(k=12)))
 
 
 def lasso(golub: Golub) -> Axes:
-    return plot.path(golub.learnt(Lasso(k=12, family="logistic")))
+    return plot.selection_path(golub.learnt(Lasso(k=12, family="logistic")))
 
 
 def heatmap(golub: Golub) -> Axes:
@@ -97,7 +97,7 @@ def loadings(X: np.ndarray, said: np.ndarray) -> Axes:
 
 def history() -> Axes:
     """Twelve variables; three make the target, and after every 700 rows three others."""
-    pipeline = History(ProjSe(k=3, fading_factor=0.01, renewal=1.5, slack=1.0))
+    pipeline = History(ProjSe(k=3, fading_factor=0.01, refresh_factor=1.5, hysteresis=1.0))
     pipeline |= linear_model.LinearRegression()
     rng = np.random.default_rng(2)
     for row in range(2_100):

@@ -60,7 +60,7 @@ COHORT = "cohort.bed --target-file clinic.csv --id IID=iid --target ldl"
 COMMANDS = (
     f"select {COHORT} --covariate age -k 12 -m ldl.model --keep IID -o selected.csv",
     "report ldl.model -o page.html",
-    "plot ldl.model --kind relevance -o relevance.svg",
+    "plot ldl.model --kind manhattan -o relevance.svg",
     f"stability {COHORT} --covariate age -k 12 -o stability.csv",
     f"evaluate {COHORT} --covariate age -k 5,12,25",
 )

@@ -24,7 +24,7 @@ from streamsel import PCA, SOSPCA, RidgeComponents
 
 N_CHANNELS, N_STORED, N_ROWS, CHANGE, EVERY = 100, 300, 600, 300, 60
 CHANNELS = [f"channel {i}" for i in range(N_CHANNELS)]
-RULES = {"n_components": 8, "fading_factor": 0.005, "renewal": 1.1}
+RULES = {"n_components": 8, "fading_factor": 0.005, "refresh_factor": 1.1}
 
 
 def measure(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -90,7 +90,7 @@ def main() -> None:
         if method is not PCA:
             learnt[method].learn_target(amounts)
         learnt[method].learn_columns(stored, CHANNELS)
-    share = learnt[PCA].explained_variance_ratio_.sum()
+    share = learnt[PCA].explained_variance_ratio.sum()
     print(f"eight components have {100 * share:.2f} % of the variance of {N_CHANNELS} channels\n")
 
     of_now = AsOfNow(stored)

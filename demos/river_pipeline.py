@@ -1,8 +1,8 @@
 """A River pipeline with and without selection, by progressive validation.
 
 The rows are River's Phishing data, nine features of 1,250 web pages, as they are and with 200
-features of noise beside them. Each pipeline answers every row first and learns it then. Selectors
-keep five features, or build five.
+features of noise alongside them. Each pipeline answers every row first and learns it then.
+Selectors keep five features, or build five.
 
 River's SelectKBest is here twice. As it stands, a River pipeline (up to 0.26.1) does not apply it
 while it learns, and with PearsonCorr it takes the largest correlations, not the strongest: 0.1
@@ -69,8 +69,8 @@ def main() -> None:
                 model.learn_one(x, y)
                 model.transform_one(x)
     for n_noise in (0, 200):
-        beside = f"and {n_noise} of noise" if n_noise else "as they are"
-        print(f"\nPhishing, 1,250 rows, nine features {beside}")
+        alongside = f"and {n_noise} of noise" if n_noise else "as they are"
+        print(f"\nPhishing, 1,250 rows, nine features {alongside}")
         print("                         accuracy   seconds")
         for name, selection in CONTENDERS.items():
             accuracy, seconds = validate(selection(), n_noise)

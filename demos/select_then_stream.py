@@ -39,7 +39,7 @@ def learn_in_the_warehouse(table: Path, saved: Path) -> linear_model.LinearRegre
     """Select, save the model, and return a regression on what it selects."""
     stream = iter_parquet(table)
     y = stream.take(["outcome"])["outcome"]
-    model = ProjSe(k=4, fading_factor=0.01, renewal=1.25, slack=1.0)
+    model = ProjSe(k=4, fading_factor=0.01, refresh_factor=1.25, hysteresis=1.0)
     model.learn_target(y)
     model.learn_columns(stream.without(["outcome"]))
     save(model, saved)

@@ -56,7 +56,7 @@ def learn_in_the_warehouse(stored: list[Message]) -> ProjSe:
     at = [(i, place[word]) for i, (x, _) in enumerate(stored) for word in x]
     rows, columns = np.array(at).T
     X = csc_array((np.ones(len(at)), (rows, columns)), shape=(len(stored), N_WORDS))
-    model = ProjSe(k=50, fading_factor=0.002, renewal=1.1, max_features=10_000)
+    model = ProjSe(k=50, fading_factor=0.002, refresh_factor=1.1, max_features=10_000)
     model.learn_target([spam for _, spam in stored])
     model.learn_columns(X, words)
     return model
@@ -83,12 +83,12 @@ class Service:
         self.pipeline.learn_one(x, spam)
         self.done += 1
         if self.done % EVERY == 0:
-            beside = self.snapshot.with_suffix(".new")
-            with beside.open("wb") as file:
+            alongside = self.snapshot.with_suffix(".new")
+            with alongside.open("wb") as file:
                 pickle.dump((self.pipeline, self.done), file)
                 file.flush()
                 os.fsync(file.fileno())
-            beside.replace(self.snapshot)  # a reader finds the old one or the new one
+            alongside.replace(self.snapshot)  # a reader finds the old one or the new one
 
 
 def serve(service: Service, live: list[Message]) -> tuple[list[bool], np.ndarray]:

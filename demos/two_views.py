@@ -36,7 +36,7 @@ def load() -> np.ndarray:
 
 
 def select(variables: np.ndarray, target: np.ndarray) -> ProjSe:
-    model = ProjSe(k=K, target="numeric")
+    model = ProjSe(k=K, target_type="numeric")
     model.learn_target(target)
     model.learn_columns(variables)
     return model

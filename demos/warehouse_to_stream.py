@@ -45,7 +45,7 @@ def learn_in_the_warehouse(table: Path, saved: Path) -> list[Row]:
     """Make components of the columns and save them; return the table's last rows."""
     stream = iter_parquet(table)
     digits = stream.take(["digit"])["digit"]
-    model = RidgeComponents(n_components=10, fading_factor=0.005, renewal=1.1)
+    model = RidgeComponents(n_components=10, fading_factor=0.005, refresh_factor=1.1)
     model.learn_target(digits)
     model.learn_columns(stream.without(["digit"]))
     save(model, saved)

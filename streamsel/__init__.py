@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from streamsel import catalogue
+from streamsel import registry
+from streamsel._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from streamsel import evaluate, plot, stream
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from streamsel.extraction.sparse_pca import SparsePCA
     from streamsel.extraction.supervised_pca import SupervisedPCA
     from streamsel.history import History
-    from streamsel.page import report
-    from streamsel.persist import load, save
+    from streamsel.reporting import report
     from streamsel.selection.alpha_investing import AlphaInvesting
     from streamsel.selection.backward_elimination import BackwardElimination
     from streamsel.selection.forward_selection import ForwardSelection
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from streamsel.selection.projse import ProjSe
     from streamsel.selection.saola import SAOLA
     from streamsel.selection.select_k_best import SelectKBest
+    from streamsel.serialization.archive import load, save
 
-__version__ = "0.4.0.dev0"
 
 __all__ = [
     "MRMR",
@@ -86,9 +86,9 @@ SUBPACKAGES = {
 # Public names that are not learners, and the modules that define them.
 OTHERS = {
     "History": "history",
-    "load": "persist",
-    "report": "page",
-    "save": "persist",
+    "load": "serialization.archive",
+    "report": "reporting",
+    "save": "serialization.archive",
 }
 
 
@@ -99,7 +99,7 @@ def __getattr__(name: str) -> Any:
     if name in OTHERS:
         return getattr(import_module(f"streamsel.{OTHERS[name]}"), name)
     try:
-        return catalogue.fetch(name)
+        return registry.fetch(name)
     except KeyError:
         raise AttributeError(f"module 'streamsel' has no attribute {name!r}") from None
 

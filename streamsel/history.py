@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, Self
 from river import base as river
 
 from streamsel import params
-from streamsel.learner.base import Learner
-from streamsel.learner.selector import Selector
+from streamsel.base.learner import Learner
+from streamsel.base.selector import Selector
 
 
 class Event(NamedTuple):
@@ -43,7 +43,7 @@ class History(
     """A learner in a pipeline, with a log of the variables that enter and leave as it learns rows.
 
     It replaces the learner in the pipeline: rows are learnt and transformed by the learner, and all
-    other attributes, such as `selected` or `report`, are the learner's. The log follows `standing`,
+    other attributes, such as `selected` or `report`, are the learner's. The log follows `in_use`,
     the names by which rows are transformed: the selected variables of a selector, and the variables
     with loadings of an extractor.
 
@@ -76,7 +76,7 @@ class History(
     **Cost.** One comparison per row of the snapshot in use with the previous one: they are the same
     object unless it was refreshed. Memory is bounded by `max_changes`.
 
-    **When.** The names are compared after every call of `learn_one`, `learn_many` and `renew`:
+    **When.** The names are compared after every call of `learn_one`, `learn_many` and `refresh`:
     changes within a frame of rows are not seen. For an extractor every refresh is an event, since
     its components have changed; for a selector only those that change its names.
 
@@ -106,22 +106,25 @@ class History(
     def __init__(self, learner: Any, max_changes: int = 10_000) -> None:
         if not isinstance(learner, Learner):
             raise TypeError(
-                f"Expected a learner of streamsel. Got: {params.kind_of(learner)}.\n"
+                f"Expected a learner of streamsel. Got: {params.type_name(learner)}.\n"
                 "Hint: in a pipeline, replace ProjSe(k=5) by History(ProjSe(k=5))."
             )
-        params.check("History", {"max_changes": params.Whole(1)}, {"max_changes": max_changes})
+        params.check("History", {"max_changes": params.IntRule(1)}, {"max_changes": max_changes})
         self.learner = learner
         self.max_changes = max_changes
         # The names in use before the first kept event, and since which row.
-        self._before: dict[Hashable, None] = {}
-        self._since = 0
+        self._initial_names: dict[Hashable, None] = {}
+        self._initial_row = 0
         self._events: deque[Event] = deque()
         self._size = 0
         # At the last comparison: the names in use, the snapshot that has them, and the row at which
         # the next refresh was due.
         self._names: dict[Hashable, None] = {}
-        self._seen: Any = None
-        self._due: int | None = None
+        self._snapshot: Any = None
+        self._next_refresh: int | None = None
+
+    def __repr__(self) -> str:
+        return params.changed_parameters(self)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -143,7 +146,7 @@ class History(
 
         Names in use now have the number of rows learnt as the end of their last span.
         """
-        began = dict.fromkeys(self._before, self._since)
+        began = dict.fromkeys(self._initial_names, self._initial_row)
         spans: dict[Hashable, list[tuple[int, int]]] = {name: [] for name in began}
         for event in self._events:
             for name in event.left:
@@ -156,42 +159,42 @@ class History(
             spans[name].append((start, rows))
         return spans
 
-    def _look(self) -> None:
+    def _log_change(self) -> None:
         """Log an event if the names in use have changed."""
         learner = self.learner
-        snapshot = learner._standing
+        snapshot = learner._snapshot
         if snapshot is None:
             snapshot = learner._in_use()
-        if snapshot is self._seen:
+        if snapshot is self._snapshot:
             return
-        renewed = self._due != learner._due and not isinstance(learner, Selector)
-        self._seen, self._due = snapshot, learner._due
-        names: dict[Hashable, None] = dict.fromkeys(learner.standing)
+        refreshed = self._next_refresh != learner._refresh_at and not isinstance(learner, Selector)
+        self._snapshot, self._next_refresh = snapshot, learner._refresh_at
+        names: dict[Hashable, None] = dict.fromkeys(learner.in_use)
         old = self._names
         entered = tuple(name for name in names if name not in old)
         left = tuple(name for name in old if name not in names)
-        if not (entered or left or renewed):
+        if not (entered or left or refreshed):
             return
         self._names = names
-        self._keep(Event(learner.n_rows, entered, left))
+        self._append(Event(learner.n_rows, entered, left))
 
-    def _keep(self, event: Event) -> None:
+    def _append(self, event: Event) -> None:
         self._events.append(event)
         self._size += _size_of(event)
         while self._size > self.max_changes and len(self._events) > 1:
             oldest = self._events.popleft()
             self._size -= _size_of(oldest)
             for name in oldest.left:
-                del self._before[name]
-            self._before |= dict.fromkeys(oldest.entered)
-            self._since = oldest.row
+                del self._initial_names[name]
+            self._initial_names |= dict.fromkeys(oldest.entered)
+            self._initial_row = oldest.row
 
     # Delegated to the learner
 
     @property
     def _supervised(self) -> bool:
         """Whether River passes a target; the base classes alone would imply that it does."""
-        supervised: bool = self.learner.supervised
+        supervised: bool = self.learner._is_supervised
         return supervised
 
     def learn_one(self, x: dict[Hashable, Any], y: Any = None, w: float = 1.0) -> None:
@@ -203,14 +206,14 @@ class History(
             As in the learner's `learn_one`; a learner without a target ignores y.
         """
         learner: Any = self.learner
-        if learner.supervised:
+        if learner._is_supervised:
             learner.learn_one(x, y, w)
         else:
             learner.learn_one(x, w=w)
         # Nearly every row leaves the snapshot unchanged.
-        snapshot = learner._standing
-        if snapshot is None or snapshot is not self._seen:
-            self._look()
+        snapshot = learner._snapshot
+        if snapshot is None or snapshot is not self._snapshot:
+            self._log_change()
 
     def learn_many(self, X: Any, y: Any = None, w: Any = 1.0) -> None:
         """Let the learner learn many rows; log changes of the names in use after them.
@@ -221,16 +224,16 @@ class History(
             As in the learner's `learn_many`; a learner without a target ignores y.
         """
         learner: Any = self.learner
-        if learner.supervised:
+        if learner._is_supervised:
             learner.learn_many(X, y, w)
         else:
             learner.learn_many(X, w=w)
-        self._look()
+        self._log_change()
 
-    def renew(self) -> None:
+    def refresh(self) -> None:
         """Refresh the snapshot that transforms use; log changes of the names in use."""
-        self.learner.renew()
-        self._look()
+        self.learner.refresh()
+        self._log_change()
 
     def transform_one(self, x: dict[Hashable, Any]) -> dict[Hashable, Any]:
         """Transform a row by the learner.
@@ -281,7 +284,7 @@ class History(
 
     def __getstate__(self) -> dict[str, Any]:
         # The snapshot of a copied learner is another object.
-        return vars(self) | {"_seen": None}
+        return vars(self) | {"_snapshot": None}
 
 
 def _size_of(event: Event) -> int:

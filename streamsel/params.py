@@ -13,13 +13,15 @@ from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, dataclass_transform
 
+from streamsel._utils.text import spelling_hint
+
 # Upper bound of counts that Python loops over: names of components, steps of a path.
-MANY = 1_000_001
+MAX_COUNT = 1_000_001
 # Compiled loops count in 64-bit integers.
 _INT64_END = 2**63
 
 
-class Whole(NamedTuple):
+class IntRule(NamedTuple):
     """An int in [`low`, `below`); None too if `optional`."""
 
     low: int
@@ -45,7 +47,7 @@ class Whole(NamedTuple):
         return f"an int in the range [{self.low}, {below}){' or None' if self.optional else ''}"
 
 
-class Real(NamedTuple):
+class FloatRule(NamedTuple):
     """A finite number from `low` (excluded if `open`) to `below` (included if `closed`).
 
     None too if `optional`.
@@ -80,16 +82,16 @@ class Real(NamedTuple):
         )
 
 
-class Several(NamedTuple):
+class NumberOrTuple(NamedTuple):
     """A number, or several distinct ones in any array-like; stored as a tuple."""
 
-    each: Real
+    each: FloatRule
     optional: bool = False
 
     def admits(self, value: Any) -> bool:
         """Whether the value satisfies the rule."""
         if isinstance(value, tuple):
-            # A value that is not a number may not be hashable.
+            # Checked first: a value that is not a number may not be hashable.
             all_valid = bool(value) and all(map(self.each.admits, value))
             return all_valid and len(set(value)) == len(value)
         return (value is None and self.optional) or self.each.admits(value)
@@ -106,11 +108,11 @@ class Several(NamedTuple):
         return f"{self.each} or an array-like of distinct ones"
 
 
-class NamedOr(NamedTuple):
+class ChoiceOrNumber(NamedTuple):
     """One of a few strings, or a number that satisfies one of the given rules."""
 
-    choice: Choice
-    numbers: tuple[Whole | Real, ...]
+    choice: ChoiceRule
+    numbers: tuple[IntRule | FloatRule, ...]
 
     def admits(self, value: Any) -> bool:
         """Whether the value satisfies the rule."""
@@ -129,7 +131,7 @@ class NamedOr(NamedTuple):
         return " or ".join(map(str, (self.choice, *self.numbers)))
 
 
-class Jobs(NamedTuple):
+class JobsRule(NamedTuple):
     """A number of threads: an int other than 0; negative numbers count back from all cores."""
 
     def admits(self, value: Any) -> bool:
@@ -144,7 +146,7 @@ class Jobs(NamedTuple):
         return "an int other than 0 (-1 for all cores)"
 
 
-class Choice(NamedTuple):
+class ChoiceRule(NamedTuple):
     """One of a few strings."""
 
     options: tuple[str, ...]
@@ -162,7 +164,7 @@ class Choice(NamedTuple):
         return f"one of {listed}" if len(self.options) > 1 else listed
 
 
-class Flag(NamedTuple):
+class FlagRule(NamedTuple):
     """True or False."""
 
     def admits(self, value: Any) -> bool:
@@ -178,7 +180,7 @@ class Flag(NamedTuple):
         return "True or False"
 
 
-class Names(NamedTuple):
+class NamesRule(NamedTuple):
     """Distinct names in any array-like, stored as a tuple; or None."""
 
     def admits(self, value: Any) -> bool:
@@ -201,7 +203,7 @@ class Names(NamedTuple):
         return "an array-like of distinct names or None"
 
 
-class Estimator(NamedTuple):
+class EstimatorRule(NamedTuple):
     """An estimator with `fit` and `predict`; or None."""
 
     def admits(self, value: Any) -> bool:
@@ -218,7 +220,7 @@ class Estimator(NamedTuple):
         return "a scikit-learn estimator or None"
 
 
-class Folds(NamedTuple):
+class FoldsRule(NamedTuple):
     """Folds of a cross-validation as scikit-learn takes them; pairs are stored as tuples."""
 
     def admits(self, value: Any) -> bool:
@@ -245,10 +247,21 @@ class Folds(NamedTuple):
         )
 
 
-Rule = Whole | Real | Several | NamedOr | Jobs | Choice | Flag | Names | Estimator | Folds
+Rule = (
+    IntRule
+    | FloatRule
+    | NumberOrTuple
+    | ChoiceOrNumber
+    | JobsRule
+    | ChoiceRule
+    | FlagRule
+    | NamesRule
+    | EstimatorRule
+    | FoldsRule
+)
 
 
-def shown(value: Any) -> str:
+def parameter_repr(value: Any) -> str:
     """Return the repr of a value; its type if `repr` fails."""
     try:
         return repr(value)
@@ -256,36 +269,36 @@ def shown(value: Any) -> str:
         return f"<{type(value).__name__}>"
 
 
-def kind_of(value: Any) -> str:
+def type_name(value: Any) -> str:
     """Return the type of a value for a message; for a class, its name."""
     return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
 # The names of numpy.bool_; the command's help does not import numpy.
-_NUMPYS_BOOLEANS = {("numpy", "bool"), ("numpy", "bool_")}
+_NUMPY_BOOLEANS = {("numpy", "bool"), ("numpy", "bool_")}
 
 
-def stored(rule: Rule, value: Any) -> Any:
+def stored_value(rule: Rule, value: Any) -> Any:
     """Return a value as a learner stores it: sequences as tuples, NumPy booleans as Python's.
 
     Copies, files and comparisons of parameters then handle no other types.
     """
-    if isinstance(rule, Several | Names):
+    if isinstance(rule, NumberOrTuple | NamesRule):
         if isinstance(value, list | range):
             return tuple(value)
         # Arrays, and the Series and Index of pandas and polars.
         shape = getattr(value, "shape", None)
-        return _listed(value) if isinstance(shape, tuple) and len(shape) == 1 else value
-    if isinstance(rule, Folds) and isinstance(value, list | tuple):
+        return _as_tuple(value) if isinstance(shape, tuple) and len(shape) == 1 else value
+    if isinstance(rule, FoldsRule) and isinstance(value, list | tuple):
         with suppress(TypeError, ValueError):
-            return tuple(tuple(map(_listed, pair)) for pair in value)
+            return tuple(tuple(map(_as_tuple, pair)) for pair in value)
     kind = type(value)
-    if isinstance(rule, Flag) and (kind.__module__, kind.__name__) in _NUMPYS_BOOLEANS:
+    if isinstance(rule, FlagRule) and (kind.__module__, kind.__name__) in _NUMPY_BOOLEANS:
         return bool(value)
     return value
 
 
-def _listed(values: Any) -> tuple[Any, ...]:
+def _as_tuple(values: Any) -> tuple[Any, ...]:
     import numpy as np
 
     return tuple(np.asarray(values).tolist())
@@ -294,11 +307,42 @@ def _listed(values: Any) -> tuple[Any, ...]:
 def check(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:
     """Raise ValueError for the first parameter that violates its rule."""
     for name, rule in rules.items():
-        if not rule.admits(stored(rule, values[name])):
-            got = shown(values[name])
-            raise ValueError(
-                f"The {name!r} parameter of {owner} must be {rule}. Got {got} instead."
-            )
+        if not rule.admits(stored_value(rule, values[name])):
+            raise parameter_error(owner, name, rule, values[name])
+
+
+def parameter_error(owner: str, name: str, expected: object, value: Any) -> ValueError:
+    """Return the error of an invalid parameter, with the expected and the actual value.
+
+    Parameters
+    ----------
+    owner
+        The class or function.
+    name
+        Name of the parameter.
+    expected
+        A rule, or a text such as "None or above k = 10".
+    value
+        The invalid value.
+    """
+    got = parameter_repr(value)
+    return ValueError(f"Expected {name} of {owner} to be {expected}. Got: {got}.")
+
+
+def changed_parameters(instance: Any) -> str:
+    """Return the repr of an object: its class, and its parameters that differ from the defaults."""
+    texts = [
+        f"{name}={parameter_repr(value)}"
+        for name, parameter in inspect.signature(type(instance)).parameters.items()
+        if not _is_default(value := getattr(instance, name), parameter.default)
+    ]
+    return f"{type(instance).__name__}({', '.join(texts)})"
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    # An estimator or a splitter may define an equality of its own.
+    is_plain = isinstance(value, str | numbers.Number)
+    return value is default or (is_plain and bool(value == default))
 
 
 # Declaration
@@ -333,7 +377,7 @@ class Declared:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        _make(cls)
+        _make_dataclass(cls)
 
     def __post_init__(self) -> None:
         cls: type = type(self)
@@ -341,12 +385,12 @@ class Declared:
         check(cls.__name__, rules, vars(self))
         for name, rule in rules.items():
             value = getattr(self, name)
-            kept = stored(rule, value)
-            if kept is not value:
-                setattr(self, name, kept)
+            stored = stored_value(rule, value)
+            if stored is not value:
+                setattr(self, name, stored)
 
 
-def _make(cls: type) -> None:
+def _make_dataclass(cls: type) -> None:
     dataclasses.dataclass(repr=False, eq=False, match_args=False)(cls)
     own = inspect.get_annotations(cls)
     signature = inspect.signature(cls)
@@ -356,11 +400,26 @@ def _make(cls: type) -> None:
         key=lambda p: (p.kind, p.kind == p.KEYWORD_ONLY and p.name not in own),
     )
     first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    init = cls.__dict__["__init__"]
+    init = _init_with_hints(cls, cls.__dict__["__init__"], frozenset(signature.parameters))
     init.__signature__ = signature.replace(parameters=[first, *ordered])
+    cls.__init__ = init  # type: ignore[misc]
     shared = {f.name: f.metadata["doc"] for f in dataclasses.fields(cls) if f.metadata.get("doc")}
     if cls.__doc__ and "\nParameters\n" in inspect.cleandoc(cls.__doc__):
         cls.__doc__ = _with_parameters(inspect.cleandoc(cls.__doc__), shared)
+
+
+def _init_with_hints(cls: type, init: Any, known: frozenset[str]) -> Any:
+    """Return a constructor whose error for an unknown parameter suggests close spellings."""
+
+    @functools.wraps(init)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 (it is one)
+        if not kwargs.keys() <= known:
+            name = next(name for name in kwargs if name not in known)
+            hint = spelling_hint(name, inspect.signature(cls).parameters)
+            raise TypeError(f"Expected parameters of {cls.__name__}. Got: {name}.\nHint: {hint}")
+        init(self, *args, **kwargs)
+
+    return __init__
 
 
 @functools.cache

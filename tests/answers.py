@@ -20,10 +20,7 @@ import hashlib
 import itertools
 import json
 import math
-import os
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -33,9 +30,8 @@ import pandas as pd
 import polars as pl
 import scipy.sparse as sp
 
-import streamsel
 from streamsel import SOSPCA, ProjSe, load, save
-from streamsel.persist import read_notes
+from streamsel.serialization.archive import read_metadata
 from tests.copies import as_of_now
 
 SCENARIOS = {}
@@ -149,12 +145,12 @@ PROJSE = {
     "cubic": {"kernel": "poly", "gamma": 0.02},
     "rbf": {"kernel": "rbf"},
     "rbf unscaled": {"kernel": "rbf", "gamma": 0.01, "scale": False},
-    "stop": {"after_rank": "stop", "k": 12},
+    "stop": {"on_rank_exhausted": "stop", "k": 12},
     "many": {"k": 40},
     "pool": {"max_candidates": 10},
     "pool poly": {"kernel": "poly", "degree": 2, "coef0": 0.5, "max_candidates": 10},
     "pool rbf": {"kernel": "rbf", "max_candidates": 10},
-    "pool stop": {"max_candidates": 12, "after_rank": "stop", "k": 12},
+    "pool stop": {"max_candidates": 12, "on_rank_exhausted": "stop", "k": 12},
     "exact": {"max_candidates": 7, "exact": True},
     "exact poly": {"kernel": "poly", "coef0": 1.0, "max_candidates": 7, "exact": True},
 }
@@ -165,7 +161,7 @@ FEW_LEARNERS = ("linear", "rbf", "pool", "2", "5")
 def make(learner, **options):
     """Return a learner of one of these names; nothing stands with it, as in 0.3.0."""
     if learner in PROJSE:
-        options |= {"renewal": 1.0, "slack": 1.0}
+        options |= {"refresh_factor": 1.0, "hysteresis": 1.0}
         return ProjSe(**{"k": 6, **PROJSE[learner], **options})
     options = {**ON_SOSPCA[learner], **options, "warm_up": sys.maxsize}
     return SOSPCA(options.pop("n_components", None) or int(learner), **options)
@@ -328,7 +324,7 @@ def components_of_columns(learner, kind):
 @scenario(learner=FEW_LEARNERS, kind=KINDS[4:])
 def other_targets(learner, kind):
     X = columns()
-    model = make(learner, target="class" if kind == "codes" else "auto")
+    model = make(learner, target_type="class" if kind == "codes" else "auto")
     return said(learnt(model, target(X, kind), X), None, X[:4])
 
 
@@ -650,7 +646,6 @@ MODELS = {
         "columns then rows",
         "number",
     ),
-    "command-stopped": (None, "command", "number"),
 }
 NOTES = {"numbers": (1, 0.1, math.inf), "none": None, "é": ["a", True]}
 
@@ -667,13 +662,6 @@ def written(folder, file):
     model, how, kind = MODELS[file]
     stream, X, y = task(kind)
     path = folder / f"{file}.streamsel"
-    if how == "command":
-        # The file that it reads ends in the middle of a line; two others are not all numbers.
-        lines = text(X, y)
-        with tempfile.TemporaryDirectory() as beside:
-            command(beside, lines[: int(0.7 * len(lines))], "-t", "y", "-k4", "--max-candidates=5")
-            shutil.copy(f"{beside}/model", path)
-        return
     model = copy.deepcopy(model)
     if "columns" in how:
         learnt(model, y, X.to_numpy()[:, :9], list(X.columns[:9]))
@@ -685,54 +673,24 @@ def written(folder, file):
 def read(folder, file):
     """Return what a model in a file says, and what it says when it has gone on learning."""
     _, how, kind = MODELS[file]
-    stream, X, y = task(kind)
+    stream, X, _ = task(kind)
     path, row = folder / f"{file}.streamsel", one_row(stream.names)
     model = load(path)
     told = {"notes": notes(path), "as it was": said(model, row)}
-    with tempfile.TemporaryDirectory() as beside:
-        if how == "command":
-            shutil.copy(path, f"{beside}/model")
-            command(beside, text(X, y), "--resume", "model")
-            model = load(f"{beside}/model")
-            told |= {"notes at the end": notes(f"{beside}/model"), "at the end": said(model, row)}
-        elif how == "columns":
-            model.learn_columns(X.to_numpy()[:, 9:], names=list(X.columns[9:]))
-            told["with more columns"] = said(model, row)
-        if kind is not None:
-            told["with more rows"] = said(stream.ones(model, 44), row)
-        save(model, f"{beside}/again")
-        told["from a file again"] = said(load(f"{beside}/again"), row)
+    if how == "columns":
+        model.learn_columns(X.to_numpy()[:, 9:], names=list(X.columns[9:]))
+        told["with more columns"] = said(model, row)
+    if kind is not None:
+        told["with more rows"] = said(stream.ones(model, 44), row)
+    with tempfile.TemporaryDirectory() as again:
+        save(model, f"{again}/again")
+        told["from a file again"] = said(load(f"{again}/again"), row)
     return told
 
 
-def text(X, y):
-    """Return columns as lines, a variable each."""
-    lines = {"y": y, **{f"v{j}": X.iloc[:, j] for j in range(X.shape[1])}}
-    lines["v3"], lines["v5"] = ["text", *lines["v3"][1:]], ["", *lines["v5"][1:]]
-    return "".join(f"{name},{','.join(map(str, values))}\n" for name, values in lines.items())
-
-
-def command(folder, lines, *options):
-    """Run `streamsel select` over lines, in a folder, with its model there."""
-    Path(folder, "lines.csv").write_text(lines, encoding="utf-8")
-    words = [sys.executable, "-m", "streamsel", "select", "lines.csv", *options]
-    here = os.environ | {"PYTHONPATH": str(Path(streamsel.__file__).parents[1])}
-    go_on = "--resume" in options
-    words += [] if go_on else ["--model", "model"]
-    subprocess.run(words, cwd=folder, env=here, capture_output=True, check=go_on)
-
-
 def notes(path):
-    """Return the notes in a file, but for what is never twice the same, or was not noted then."""
-    held = read_notes(path)
-    apart = {"seconds", "peak_memory", "begun", "saved", "version", "fingerprint", "listed"}
-    later = {"alarms", "id", "weights", "strata", "decimal", "max_skipped", "layer", "raw"}
-    apart |= {key for key in later if key == "alarms" or held.get(key) is None}
-    empty = {"covariates", "index", "counting", "na_values", "examples", "filled_values"}
-    apart |= {key for key in empty if not held.get(key)}
-    # Rows without a target were an error.
-    apart |= {"missing_target"} if held.get("missing_target") == "error" else set()
-    return repr({key: held[key] for key in held if key not in apart})
+    """Return the metadata in a file."""
+    return repr(read_metadata(path))
 
 
 # ----------------------------------------------------------------------------- comparing

@@ -14,7 +14,7 @@ def saved(model, path):
 def as_of_now(model):
     """Return a copy whose transforms use what is found now, as it comes, and not what stands."""
     model = copy.deepcopy(model)
-    model._standing = model._now()
+    model._snapshot = model._current()
     return model
 
 

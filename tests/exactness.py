@@ -13,14 +13,14 @@ from importlib import import_module
 
 import numpy as np
 
-from streamsel import catalogue
+from streamsel import registry
 from streamsel.params import rules_of
 from tests import in_parts
 
 # Sizes that are drawn, and what else is: by parameters that a learner has.
 DRAWN = {
     "ridge": (0.0, 0.1, 1.0, 3.0),
-    "form": ("quotient", "difference"),
+    "scheme": ("quotient", "difference"),
     "score": ("f", "correlation", "mutual_info"),
     "redundancy": ("correlation", "mutual_info"),
 }
@@ -33,7 +33,7 @@ ONE_READING = ["BackwardElimination", "SelectKBest"]
 def learners():
     """Return the names of the selectors that read again until their answer is exact."""
     return [
-        name for name in catalogue.names("selector") if "exact" in rules_of(catalogue.fetch(name))
+        name for name in registry.names("selector") if "exact" in rules_of(registry.fetch(name))
     ]
 
 
@@ -60,7 +60,7 @@ def case(name, seed):
     rng = np.random.default_rng(seed)
     X = columns(rng)
     n, p = X.shape
-    learner = catalogue.fetch(name)
+    learner = registry.fetch(name)
     params = {
         parameter: values[int(rng.integers(len(values)))]
         for parameter, values in DRAWN.items()
@@ -87,8 +87,8 @@ def takes(model, c):
 def wrong(name, seed):
     """Return what is wrong with a learner on one stream; None if nothing is."""
     X, y, params, exact, rng = case(name, seed)
-    module = import_module(f"tests.reference.{catalogue.fetch(name).__module__.rpartition('.')[2]}")
-    model = catalogue.fetch(name)(**params, exact=exact)
+    module = import_module(f"tests.reference.{registry.fetch(name).__module__.rpartition('.')[2]}")
+    model = registry.fetch(name)(**params, exact=exact)
     try:
         model.learn_target(y)
     except ValueError:
@@ -100,7 +100,7 @@ def wrong(name, seed):
         stop = min(X.shape[1], start + int(rng.integers(1, 20)))
         model.learn_columns(X[:, start:stop], range(start, stop))
         start = stop
-    if getattr(model, "is_cut_short", False):
+    if getattr(model, "path_truncated", False):
         return None  # it has warned that the pool has no room for the rest of the path
     proven, selected = model.n_certified, model.selected
     if exact and proven < len(selected):
@@ -151,7 +151,7 @@ def wrong_tiny(name, seed):
     solutions where columns depend on one another, so there it is the conditions that must hold.
     """
     X, y, rng = tiny(seed)
-    learner = catalogue.fetch(name)
+    learner = registry.fetch(name)
     rules = rules_of(learner)
     params = {
         parameter: values[int(rng.integers(len(values)))]
@@ -171,8 +171,8 @@ def wrong_tiny(name, seed):
         model.learn_columns(X)
     module = import_module(f"tests.reference.{learner.__module__.rpartition('.')[2]}")
     if name == "Lasso":
-        proven = [model for model in models if model.n_certified and not model.is_cut_short]
-        if all(model.gap <= 1e-9 and model.kkt <= 1e-9 for model in proven):
+        proven = [model for model in models if model.n_certified and not model.path_truncated]
+        if all(model.duality_gap <= 1e-9 and model.kkt_violation <= 1e-9 for model in proven):
             return None
         answer = "the conditions of optimality"
     else:
@@ -192,7 +192,7 @@ def wrong_in_parts(name, seed, readings=None):
     How often it was read, in one process and in parts, is added to `readings`.
     """
     X, y, params, exact, rng = case(name, seed)
-    learner, n = catalogue.fetch(name), len(X)
+    learner, n = registry.fetch(name), len(X)
     asked, given = {"y": y}, {}
     if rng.random() < 0.2:
         asked["covariates"], given = rng.normal(size=(n, 2)), {"covariates": ("a", "b")}
@@ -210,7 +210,7 @@ def wrong_in_parts(name, seed, readings=None):
     whole.learn_columns(X)
     one.learn_columns(X)
     model = in_parts.learn(model, parts, rng)
-    if any(getattr(each, "is_cut_short", False) for each in (one, model)):
+    if any(getattr(each, "path_truncated", False) for each in (one, model)):
         return None
     if readings is not None and exact:
         readings.append((one.n_passes, model.n_passes))
@@ -227,13 +227,13 @@ def wrong_in_parts(name, seed, readings=None):
         for answer in answers
     ]
     judge = getattr(module, "is_as_good", None)
-    if all(right) or (judge and judge(*beside(X, **asked), selected[:proven], **params)):
+    if all(right) or (judge and judge(*alongside(X, **asked), selected[:proven], **params)):
         return None
     told = f"{params}, exact={exact}, given={given}, {asked['y'].dtype}"
     return f"{told}: {selected} (proven {proven}), {answers} expected"
 
 
-def beside(X, y, covariates=None):
+def alongside(X, y, covariates=None):
     """Return what covariates leave of columns and of a target, of numbers or two classes."""
     Y = (y == "yes") * 1.0 if y.dtype.kind == "U" else y
     if covariates is None:

@@ -59,10 +59,10 @@ def learn_once(model, parts, rng):
 def read_again(model, parts, rng, most=1000):
     """Let a model that has learnt parts read them until nothing more is to be read."""
     for _ in range(most):
-        reading = model._next_reading()
+        reading = model._next_pass()
         if reading is None:
             return
-        model._take_reading(reading, together(read(reading, parts), rng))
+        model._apply_pass(reading, together(read(reading, parts), rng))
     raise AssertionError(f"more than {most} readings")
 
 

@@ -27,7 +27,7 @@ def learnt(X, y, names=None, covariates=None, **parameters):
 
 def masses(model):
     """Return the masses of a model's representatives: name -> μ."""
-    held = model._held
+    held = model._state
     return dict(zip(held.names, model._masses(held).tolist(), strict=True))
 
 
@@ -43,7 +43,7 @@ def matrix(loadings, names, components):
 
 def agree(model, answer, names, tolerance=1e-9):
     """Compare all that a model shows with what it should, every component up to its sign."""
-    np.testing.assert_allclose(model.alpha_, answer["alpha"], rtol=1e-9)
+    np.testing.assert_allclose(model.fitted_alpha, answer["alpha"], rtol=1e-9)
     components = list(answer["relevance"])
     assert list(model.relevance) == components
     np.testing.assert_allclose(

@@ -11,7 +11,7 @@ import sklearn
 from sklearn.utils.estimator_checks import check_estimator
 
 import streamsel.sklearn
-from streamsel import catalogue
+from streamsel import registry
 
 # Small enough for the few features of the checks.
 FEW = {"k": 2, "n_components": 2}
@@ -38,7 +38,7 @@ def main() -> None:
     """Print a line for each estimator, and which checks there are."""
     print(f"| estimator | passed, scikit-learn {sklearn.__version__} | skipped |\n|---|---:|---|")
     names: Counter[str] = Counter()
-    for name in catalogue.names():
+    for name in registry.names():
         found = checked(name)
         passed = [check["check_name"] for check in found if check["status"] == "passed"]
         skipped = [check["check_name"] for check in found if check["status"] == "skipped"]

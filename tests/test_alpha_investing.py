@@ -85,7 +85,10 @@ def awkward(seed):
 def test_any_stream(seed, size):
     X, y = awkward(seed)
     rng = np.random.default_rng(seed)
-    params = {"wealth": float(rng.choice([0.05, 0.5])), "payout": float(rng.choice([0.05, 0.9]))}
+    params = {
+        "initial_wealth": float(rng.choice([0.05, 0.5])),
+        "payout": float(rng.choice([0.05, 0.9])),
+    }
     model = AlphaInvesting(**params)
     model.learn_target(y)
     for start in range(0, X.shape[1], size):
@@ -144,10 +147,10 @@ def test_diabetes():
     X, y = load_diabetes(return_X_y=True)
     model = learnt(X, y)
     selected = []
-    wealth = 0.5
+    initial_wealth = 0.5
     for j in range(X.shape[1]):
-        p_value, alpha = p_of_last(X[:, [*selected, j]], y), wealth / (2 * (j + 1))
-        wealth += 0.5 - alpha if p_value < alpha else -alpha
+        p_value, alpha = p_of_last(X[:, [*selected, j]], y), initial_wealth / (2 * (j + 1))
+        initial_wealth += 0.5 - alpha if p_value < alpha else -alpha
         if p_value < alpha:
             np.testing.assert_allclose(model.p_values[j], p_value, rtol=1e-8)
             selected.append(j)

@@ -18,14 +18,14 @@ import pytest
 from tests import answers
 
 FILES = Path(__file__).parent / "files"
-FORMAT_2 = FILES / "format-2"
+FORMAT_1 = FILES / "format-1"
 
 
 def told(path):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-BEFORE, OF_MODELS = told(FILES / "answers-0.3.0.json"), told(FORMAT_2 / "answers.json")
+BEFORE, OF_MODELS = told(FILES / "answers-0.3.0.json"), told(FORMAT_1 / "answers.json")
 
 
 @pytest.mark.parametrize("name", BEFORE)
@@ -34,15 +34,15 @@ def test_answers(name):
 
 
 @pytest.mark.parametrize("file", OF_MODELS)
-def test_model_files_of_format_2(file):
+def test_model_files_of_format_1(file):
     """They say what they said, then and after more columns or rows."""
-    assert answers.differences(OF_MODELS[file], answers.read(FORMAT_2, file)) == []
+    assert answers.differences(OF_MODELS[file], answers.read(FORMAT_1, file)) == []
 
 
 def test_nothing_is_left_out():
     assert list(BEFORE) == list(answers.SCENARIOS)
     assert list(OF_MODELS) == list(answers.MODELS)
-    assert {path.stem for path in FORMAT_2.glob("*.streamsel")} == set(OF_MODELS)
+    assert {path.stem for path in FORMAT_1.glob("*.streamsel")} == set(OF_MODELS)
 
 
 ANSWER = {

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsel import BackwardElimination
-from streamsel._jit.backward import independent
-from streamsel.selection._elimination import last_to_go
+from streamsel._kernels.stepwise import independent_variables
+from streamsel.selection.backward_elimination import elimination_order
 from tests import exactness
 from tests.reference import backward_elimination as reference
 from tests.reference import target
@@ -17,7 +17,7 @@ CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 
 
 def learnt(X, y, k=100, *, covariates=None, **params):
-    model = BackwardElimination(k, target="numeric", **params)
+    model = BackwardElimination(k, target_type="numeric", **params)
     model.learn_target(y, covariates=covariates)
     model.learn_columns(X)
     return model
@@ -106,9 +106,9 @@ def test_a_hundred_columns_of_twenty_targets():
     X = rng.normal(size=(80, 100)) @ rng.normal(size=(100, 100))
     C, basis = np.corrcoef(X.T), target.basis(X[:, :20] + 9 * rng.normal(size=(80, 20)))
     G = np.array([basis.T @ target.unit(target.centred(x)) for x in X.T])
-    found = last_to_go(C.copy(), G, 1.0)
+    found = elimination_order(C.copy(), G, 1.0)
     left = list(range(100))
-    for j, cost in zip(found.places[::-1], found.scores[::-1], strict=True):
+    for j, cost in zip(found.indices[::-1], found.scores[::-1], strict=True):
         inverse = np.linalg.inv(C[np.ix_(left, left)] + np.eye(len(left)))
         B = inverse @ G[left]
         costs = (B**2).sum(axis=1) / np.diag(inverse)
@@ -199,7 +199,7 @@ def test_what_is_left_of_a_variable_is_summed_to_the_last_digits(left, sound):
     X = np.linalg.qr(rng.normal(size=(300, 200)))[0]
     inside = X[:, :199] @ target.unit(rng.normal(size=199))
     X[:, 199] = np.sqrt(1.0 - left) * inside + np.sqrt(left) * X[:, 199]
-    assert independent(X.T @ X, 1e-10).tolist() == [True] * 199 + [sound]
+    assert independent_variables(X.T @ X, 1e-10).tolist() == [True] * 199 + [sound]
 
 
 # -------------------------------------------------------------------------------- what is held
@@ -232,7 +232,7 @@ def test_nothing_is_proven_once_a_column_was_let_go():
     for p, proven in ((19, 3), (20, 0), (30, 0)):
         model = learnt(X[:, :p], y, 3, max_candidates=10)
         assert model.n_certified == proven
-        assert [row["certified"] for row in model.report().found] == [proven == 3] * 3
+        assert [row["certified"] for row in model.report().results] == [proven == 3] * 3
     # What does not vary is nothing to let go.
     constant = np.column_stack([X[:, :19], np.ones((40, 50))])
     assert learnt(constant, y, 3, max_candidates=10).n_certified == 3
@@ -280,6 +280,6 @@ def test_rows_are_as_good_as_columns(ridge):
 
 
 def test_a_pool_that_is_too_small_is_refused():
-    with pytest.raises(ValueError, match=r"'max_candidates' parameter .* at least k = 501"):
+    with pytest.raises(ValueError, match=r"Expected max_candidates of .* at least k = 501"):
         BackwardElimination(501)
     assert BackwardElimination(501, max_candidates=None).k == 501

@@ -19,7 +19,7 @@ FEW = ALL | {"n_components": 2}
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
     """Of so few variables joint moments are kept."""
-    monkeypatch.setattr(pca, "_MOST", 8)
+    monkeypatch.setattr(pca, "_MAX_JOINT_VARIABLES", 8)
 
 
 @pytest.fixture
@@ -59,13 +59,13 @@ def assert_is(model, X, weights=None, tolerance=1e-9):
     V = V * np.sign(V[np.abs(V).argmax(axis=0), np.arange(q)])
     np.testing.assert_allclose(weights_of(model), V, atol=tolerance)
     ratio = (s**2 / (s**2).sum())[:q]
-    np.testing.assert_allclose(model.explained_variance_ratio_, ratio, rtol=tolerance)
+    np.testing.assert_allclose(model.explained_variance_ratio, ratio, rtol=tolerance)
 
 
 def test_no_variable_is_let_go(X):
     for n in (9, 60, N):
         model = learnt(X[:n])
-        assert model.n_rows == model.n_rows_used == n
+        assert model.n_rows == model.n_aligned_rows == n
         assert len(model.loadings) == P
         if n > P:
             assert_is(model, X[:n])
@@ -81,9 +81,9 @@ def test_is_incremental_pca(X):
     V = V * np.sign(V[np.abs(V).argmax(axis=0), [0, 1]])
     np.testing.assert_allclose(weights_of(model), V, atol=1e-9)
     variance = peer.explained_variance_[:2]
-    np.testing.assert_allclose(model.explained_variance_, variance, rtol=1e-9)
+    np.testing.assert_allclose(model.explained_variance, variance, rtol=1e-9)
     np.testing.assert_allclose(
-        model.explained_variance_ratio_, variance / X[:112].var(axis=0, ddof=1).sum(), rtol=1e-9
+        model.explained_variance_ratio, variance / X[:112].var(axis=0, ddof=1).sum(), rtol=1e-9
     )
 
 
@@ -162,17 +162,17 @@ def test_files_and_undo(X):
             one.learn_one(row(x))
         assert_is(one, X)
     state = learnt(X[:67]).__getstate__()
-    state["state"]["beside"]["axes"]["level"]["mean"] = np.zeros(3)
+    state["state"]["extension"]["axes"]["moments"]["mean"] = np.zeros(3)
     with pytest.raises(ValueError, match="Expected"):
         PCA.__new__(PCA).__setstate__(state)
 
 
 def test_what_stands_turns_as_little_as_it_can(X):
     model = learnt(X[:60], n_components=5)
-    before = np.array([[*model.standing[j].values()] for j in range(P)])
-    model.renew()
+    before = np.array([[*model.in_use[j].values()] for j in range(P)])
+    model.refresh()
     model.learn_many(X[60:])
-    after = np.array([[*model.standing[j].values()] for j in range(P)])
+    after = np.array([[*model.in_use[j].values()] for j in range(P)])
     scores = (X - X.mean(axis=0)) @ before, (X - X.mean(axis=0)) @ after
     for old, new in zip(*(part.T for part in scores), strict=True):
         assert np.corrcoef(old, new)[0, 1] > 0.9
@@ -183,7 +183,7 @@ def test_what_stands_turns_as_little_as_it_can(X):
 )
 def test_what_needs_joint_moments_keeps_them(X, params):
     model = learnt(X, **params)
-    assert model._beside.axes is None
+    assert model._row_extension.axes is None
     assert len(model.loadings) == P
 
 
@@ -193,8 +193,8 @@ def test_rows_in_any_order_of_names(X):
     for x in X:
         one.learn_one(row(x))
         other.learn_one(dict(reversed(row(x).items())))
-        if one._beside.axes is not None:
-            mine, theirs = (model._beside.axes._one_by_one() for model in (one, other))
+        if one._row_extension.axes is not None:
+            mine, theirs = (model._row_extension.axes._buffered_rows() for model in (one, other))
             for field, values in mine.items():
                 np.testing.assert_array_equal(values, theirs[field])
     assert one.loadings == other.loadings

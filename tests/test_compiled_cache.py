@@ -14,8 +14,9 @@ import pytest
 from numba.core import caching
 
 import streamsel
-from streamsel._jit import cache, search
-from streamsel._jit.policy import kernel
+from streamsel._kernels import compile as compilation
+from streamsel._kernels import relevance
+from streamsel._kernels.compile import kernel
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 TOLD = "Compiled loops cannot be kept.*NUMBA_CACHE_DIR"
@@ -24,12 +25,12 @@ TOLD = "Compiled loops cannot be kept.*NUMBA_CACHE_DIR"
 @pytest.fixture(autouse=True)
 def _anew(tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(cache, "_said", False)
+    monkeypatch.setattr(compilation, "_has_warned", False)
 
 
 def used():
     """Return a loop as a new process has it, used once."""
-    loop = kernel()(search.next_above.py_func)
+    loop = kernel()(relevance.next_above_threshold.py_func)
     places = np.zeros(3, np.intp)
     assert loop(np.array([0.0, 2.0, 0.5, 3.0]), 0, 1.0, places) == (2, 4)
     assert places[:2].tolist() == [1, 3]
@@ -87,7 +88,7 @@ def test_a_directory_that_cannot_be_written_is_read(monkeypatch):
 
     monkeypatch.setattr(caching._CacheLocator, "ensure_cache_path", refuse)
     assert not was_compiled(used())
-    loop = kernel()(search.next_above.py_func)
+    loop = kernel()(relevance.next_above_threshold.py_func)
     with pytest.warns(RuntimeWarning, match=TOLD):
         loop(np.zeros(2, np.float32), 0, 1.0, np.zeros(1, np.intp))
 
@@ -117,7 +118,7 @@ def test_nowhere_to_keep_anything(tmp_path):
     ignore = shutil.ignore_patterns("__pycache__")
     shutil.copytree(Path(streamsel.__file__).parent, package, ignore=ignore)
     # Where a file stands not even root makes a directory.
-    (package / "_jit" / "__pycache__").touch()
+    (package / "_kernels" / "__pycache__").touch()
     nowhere = dict.fromkeys(("HOME", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"), "/dev/null/nowhere")
     done = subprocess.run(
         [sys.executable, "-B", "-c", WORK],

@@ -125,7 +125,7 @@ def test_exact_refuses_a_source_that_changes_between_readings(rng):
 
 
 def test_exact_reads_once_where_nothing_was_let_go(rng):
-    model = ProjSe(5, max_candidates=50, exact=True, after_rank="stop")
+    model = ProjSe(5, max_candidates=50, exact=True, on_rank_exhausted="stop")
     assert learnt(model, rng.normal(size=30), rng.normal(size=(30, 6))).n_passes == 1
 
 

@@ -26,7 +26,7 @@ SELECTORS = {
     "poly-2-1": lambda **o: ProjSe(8, kernel="poly", degree=2, coef0=1.0, **o),
     "rbf": lambda **o: ProjSe(8, kernel="rbf", **o),
     "rbf, scale seen": lambda **o: ProjSe(8, kernel="rbf", gamma=0.01, scale=False, **o),
-    "stop": lambda **o: ProjSe(8, after_rank="stop", **o),
+    "stop": lambda **o: ProjSe(8, on_rank_exhausted="stop", **o),
     "pool": lambda **o: ProjSe(4, max_candidates=6, **o),
     "exact": lambda **o: ProjSe(4, max_candidates=6, exact=True, **o),
     "correlation": lambda **o: SelectKBest(P, score="correlation", **o),
@@ -422,7 +422,7 @@ ROW_KERNELS = {
     "linear": {},
     "poly": {"kernel": "poly", "degree": 2, "coef0": 1.0},
     "rbf": {"kernel": "rbf"},
-    "stop": {"after_rank": "stop"},
+    "stop": {"on_rank_exhausted": "stop"},
 }
 
 
@@ -544,7 +544,7 @@ def test_frames_are_loops_of_rows(learner, library, kind, fading_factor):
         for x, y in part:
             loop.learn_one(x, y)
         assert many.n_rows == loop.n_rows
-        assert set(many._held.names) == set(loop._held.names)
+        assert set(many._state.names) == set(loop._state.names)
         same_findings(many, loop, 1e-8)
 
 
@@ -559,7 +559,7 @@ def test_arrays_are_loops_of_rows(learner, rng):
     for x, t in zip(X.tolist(), y.tolist(), strict=True):
         loop.learn_one(dict(enumerate(x)), t)
     same_findings(many, loop, 1e-8)
-    assert {*many._held.names} == {1, 2, 3, 5}
+    assert {*many._state.names} == {1, 2, 3, 5}
     by_columns = ON_ROWS[learner]()
     by_columns.learn_target(y, covariates=X[:, [0, 4]])
     by_columns.learn_columns(X[:, [1, 2, 3, 5]], names=[1, 2, 3, 5])
@@ -614,7 +614,7 @@ def test_names_of_covariates_are_any_hashables(names, rng):
     X[names[0]] = [1.0, 4.0]
     model.learn_many(X, [1.0, 2.5])
     assert model.n_rows == 22
-    assert {*model._held.names} == {"a", "b"}
+    assert {*model._state.names} == {"a", "b"}
 
 
 @pytest.mark.parametrize("kind", ["number", "label", "several"])

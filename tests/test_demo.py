@@ -13,16 +13,16 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from streamsel import demo
-from streamsel.demo import _docstrings, _judge, _plan, _render
-from streamsel.demo._variables import variables_of
+from streamsel.demo import classify, data, questions, text_report
+from streamsel.demo.data import iter_phrases
 
 # The answers to both questions.
-CLASSES = [(_plan.ONE, "another"), _docstrings.PACKAGES]
+CLASSES = [(questions.FIRST_PACKAGE, "another"), data.PACKAGES]
 
 
 @pytest.fixture(scope="module")
 def documents():
-    return _docstrings.read_docstrings(every=2)
+    return data.read_docstrings(every=2)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def quick():
 def report(told):
     """Both questions, of the documents and n-grams of a quick run."""
     with pytest.MonkeyPatch.context() as patched:
-        read = _docstrings.read_docstrings
+        read = data.read_docstrings
         patched.setattr(
             demo, "read_docstrings", lambda every, progress: read(every=2, progress=progress)
         )
@@ -50,10 +50,10 @@ def report(told):
 def test_documents_are_distinct_and_name_no_package(documents):
     texts = [document.text for document in documents]
     assert len(set(texts)) == len(texts) > 300
-    assert {document.package for document in documents} == set(_docstrings.PACKAGES)
-    names = rf"\b({'|'.join(('scipy', *_docstrings.PACKAGES))})\b"
+    assert {document.package for document in documents} == set(data.PACKAGES)
+    names = rf"\b({'|'.join(('scipy', *data.PACKAGES))})\b"
     assert not any(re.search(names, text, re.IGNORECASE) for text in texts)
-    assert all(len(text.split()) >= _docstrings.LEAST_WORDS for text in texts)
+    assert all(len(text.split()) >= data.MIN_WORDS for text in texts)
     for file in {document.file for document in documents}:
         assert len({d.package for d in documents if d.file == file}) == 1
 
@@ -68,12 +68,12 @@ def test_documents_are_distinct_and_name_no_package(documents):
     ],
 )
 def test_names_and_imports_are_blanks(docstring, text):
-    assert _docstrings.masked(docstring) == text
+    assert data.mask_cues(docstring) == text
 
 
 def test_docstrings_are_those_that_python_sees(tmp_path, monkeypatch):
-    long = " word" * _docstrings.LEAST_WORDS
-    modules = {name: f"Module {k}.{long}" for k, name in enumerate(_docstrings.PACKAGES)}
+    long = " word" * data.MIN_WORDS
+    modules = {name: f"Module {k}.{long}" for k, name in enumerate(data.PACKAGES)}
     for package, text in modules.items():
         (tmp_path / package / "tests").mkdir(parents=True)
         (tmp_path / package / "a.py").write_text(
@@ -86,38 +86,38 @@ def test_docstrings_are_those_that_python_sees(tmp_path, monkeypatch):
     )
     (tmp_path / "stats" / "broken.py").write_text("'A template.'\nx = {{ y }\n", encoding="utf-8")
     (tmp_path / "stats" / "tests" / "c.py").write_text(f"'Test.{long}'\n", encoding="utf-8")
-    monkeypatch.setattr(_docstrings, "_folder", lambda _: tmp_path)
-    found = {(document.text, document.package) for document in _docstrings.read_docstrings()}
+    monkeypatch.setattr(data, "_folder", lambda _: tmp_path)
+    found = {(document.text, document.package) for document in data.read_docstrings()}
     expected = {(text, package) for package, text in modules.items()}
     assert found == expected | {(f"Inner.\n\nIndented.{long}", "stats")}
 
 
 def test_missing_source_files_are_an_os_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(_docstrings, "_folder", lambda _: tmp_path)
+    monkeypatch.setattr(data, "_folder", lambda _: tmp_path)
     with pytest.raises(OSError, match="Expected the source files of scipy"):
         demo.run()
     monkeypatch.undo()
-    monkeypatch.setattr(_docstrings, "find_spec", lambda _: None)
+    monkeypatch.setattr(data, "find_spec", lambda _: None)
     with pytest.raises(OSError, match="Expected scipy to be installed"):
         demo.run()
 
 
 def test_files_of_every_package_are_held_out_whole(documents):
-    train, test = _docstrings.split(documents)
+    train, test = data.split(documents)
     assert not {d.file for d in train} & {d.file for d in test}
     assert sorted(train + test) == sorted(documents)
     for part in (train, test):
-        assert {document.package for document in part} == set(_docstrings.PACKAGES)
+        assert {document.package for document in part} == set(data.PACKAGES)
     assert 0.1 < len(test) / len(documents) < 0.5
-    assert _docstrings.split(documents) == (train, test)
+    assert data.split(documents) == (train, test)
 
 
 def test_long_texts_have_no_more_of_everything():
-    stream = variables_of(["One two two.", "one two three four", ""], 2)
+    stream = iter_phrases(["One two two.", "one two three four", ""], 2)
     columns = {name: values.toarray().ravel() for name, values in stream}
     np.testing.assert_allclose(columns["two"], [2**-0.5, 0.5, 0.0])
     assert columns["one two"].tolist() == columns["two"].tolist()
-    (again,) = variables_of(["One two two.", "one two three four", ""], 1, ["one two"])
+    (again,) = iter_phrases(["One two two.", "one two three four", ""], 1, ["one two"])
     assert again[1].toarray().ravel().tolist() == columns["two"].tolist()
 
 
@@ -127,7 +127,7 @@ def test_classifier_is_softmax_regression(rng, penalty):
     y = np.argmax(X[:, :3] + rng.normal(size=(200, 3)), axis=1)
     peer = LogisticRegression(C=1 / penalty, tol=1e-8, max_iter=10_000).fit(X, y)
     for given in (X, csr_array(X)):
-        W = _judge.softmax_regression(given, y, penalty)
+        W = classify.softmax_regression(given, y, penalty)
         np.testing.assert_allclose(W[1:], peer.coef_.T, atol=0.03)
         # The intercepts are free: only their differences count.
         centred = peer.intercept_ - peer.intercept_.mean()
@@ -139,12 +139,14 @@ def test_classifier_minds_neither_scale_nor_length(rng):
     y = np.argmax(X, axis=1)
     tried = np.arange(200) % 4 == 0
     length = rng.uniform(1.0, 9.0, size=(200, 1))
-    predicted = _judge.classify(X / np.linalg.norm(X, axis=1, keepdims=True), y, length * X, tried)
+    predicted = classify.classify(
+        X / np.linalg.norm(X, axis=1, keepdims=True), y, length * X, tried
+    )
     assert (predicted == y).mean() > 0.95
 
 
 def test_report_is_true(report, documents):
-    train, test = _docstrings.split(documents)
+    train, test = data.split(documents)
     assert (report.n_train, report.n_test) == (len(train), len(test))
     peer = CountVectorizer(ngram_range=(1, 2), binary=True)
     X = csc_array(peer.fit_transform([document.text for document in train]), dtype=float)
@@ -182,7 +184,7 @@ def indicators(documents, classes):
 
 
 def test_scores_are_of_the_test_documents(report, documents):
-    _, test = _docstrings.split(documents)
+    _, test = data.split(documents)
     for task, classes in zip(report.tasks, CLASSES, strict=True):
         sizes = indicators(test, classes).sum(axis=0)
         most = max(task.classes, key=task.classes.get)
@@ -201,14 +203,14 @@ def test_scores_are_of_the_test_documents(report, documents):
         last = task.scores[-1].accuracy
         assert list(task.recall) == list(classes)
         assert np.dot(sizes, list(task.recall.values())) / len(test) == pytest.approx(last)
-    assert [len(task.selected) for task in report.tasks] == [_plan.K_ONE, _plan.K_ALL]
-    assert report.tasks[1].scores[-1].n_variables == _plan.N_COMPONENTS
+    assert [len(task.selected) for task in report.tasks] == [questions.K_FIRST, questions.K_SECOND]
+    assert report.tasks[1].scores[-1].n_variables == questions.N_COMPONENTS
 
 
 def test_few_phrases_do_better_than_all_words_or_as_well(report):
     """On the first question, which a user sees first, with the docstrings of any SciPy."""
     _, words, selected = report.tasks[0].scores
-    assert "less accurate" not in _render._compared(selected, words)
+    assert "less accurate" not in text_report._compared(selected, words)
     assert selected.n_variables * 100 < words.n_variables
 
 
@@ -234,7 +236,7 @@ def test_a_quick_run_asks_the_first_question(quick, report):
 )
 def test_a_loss_is_said(gained, lost, said):
     score = demo.Score("phrases, ForwardSelection", 7, 0.6, gained, lost)
-    told = _render._compared(score, demo.Score("all single words", 1234, 0.5, 0, 0))
+    told = text_report._compared(score, demo.Score("all single words", 1234, 0.5, 0, 0))
     assert told.startswith(said)
     assert f"only with the phrases, {lost} only with the 1,234 words." in told
 
@@ -268,7 +270,7 @@ def test_report_is_json(report):
 
 def test_no_word_is_shown_twice_of_a_package():
     phrases = [demo.Phrase(name, "stats", {}) for name in ("the mean", "the", "mean of", "a b")]
-    assert [phrase.name for phrase in _render._first(phrases)] == ["the mean", "a b"]
+    assert [phrase.name for phrase in text_report._first(phrases)] == ["the mean", "a b"]
 
 
 @pytest.mark.parametrize("measured", [True, False])
@@ -285,6 +287,6 @@ def test_render_prints_what_was_found(report, measured):
         for score in task.scores:
             assert f"{score.accuracy:.1%}" in printed
         for score in task.scores[2:]:
-            assert _render._compared(score, task.scores[1]) in printed
+            assert text_report._compared(score, task.scores[1]) in printed
     assert "all together" in printed
     assert ("not reported by this system" in printed) != measured

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsel import MRMR, PCA, PLS, SAOLA, SOSPCA, OnlineFDR, ProjSe, SelectKBest, load, save
-from streamsel.cli._json import as_json
-from streamsel.held.histogram import EDGES, Histogram
+from streamsel.reporting.json import as_json
+from streamsel.state.histogram import EDGES, RelevanceHistogram
 from tests import in_parts
 from tests.conformance.modes import bits
 from tests.reference import density as reference
@@ -82,7 +82,7 @@ def test_edges():
 )
 def test_a_histogram_however_it_is_filled(relevances, seed):
     """In pieces of any size, alone, undone, from a file, and put together."""
-    rng, found = np.random.default_rng(seed), Histogram()
+    rng, found = np.random.default_rng(seed), RelevanceHistogram()
     relevances = np.array(relevances)
     expected = reference.density(relevances)
     told, at = np.where(np.isnan(relevances), -np.inf, relevances), 0
@@ -92,22 +92,22 @@ def test_a_histogram_however_it_is_filled(relevances, seed):
         found.add(rng.random(int(rng.integers(200))), at)
         restore()
         if stop == at + 1 and told[at] >= 0.0:
-            if at >= found.until:
-                found.move_on(at)
-            found.alone[max(0, np.searchsorted(EDGES[:-1], told[at], side="right") - 1)] += 1
+            if at >= found.last_bin_end:
+                found.start_bin(at)
+            found.singles[max(0, np.searchsorted(EDGES[:-1], told[at], side="right") - 1)] += 1
         else:
             found.add(told[at:stop], at)
-        found = Histogram.restored(found.to_state(), stop)
+        found = RelevanceHistogram.restored(found.to_state(), stop)
         at = stop
     np.testing.assert_array_equal(found.counts, expected)
     cut = int(rng.integers(told.size + 1))
-    one, other = Histogram(), Histogram()
+    one, other = RelevanceHistogram(), RelevanceHistogram()
     one.add(told[:cut], 0)
     other.add(told[cut:], 0)
     one.merge(other, cut, told.size - cut)
     np.testing.assert_array_equal(one.counts.sum(axis=0), expected.sum(axis=0))
     assert one.counts.shape == expected.shape
-    if cut % one.step == 0:
+    if cut % one.bin_width == 0:
         np.testing.assert_array_equal(one.counts, expected)
 
 
@@ -215,7 +215,7 @@ def test_with_a_kernel(columns):
     """In feature space, as a report shows it; what noise does there nobody knows."""
     X, y = columns
     model = learnt(lambda: ProjSe(k=2, kernel="rbf"), X, y)
-    shown = model._held.relevance()
+    shown = model._state.relevance()
     expected = reference.density(np.where(shown < 0.0, np.nan, shown))
     np.testing.assert_array_equal(counts(model), expected)
     assert model.report().density.null is None
@@ -236,11 +236,11 @@ def test_what_noise_does(c):
 
 def test_it_does_not_grow():
     rng = np.random.default_rng(0)
-    h, relevance = Histogram(), rng.random(1 << 17)
+    h, relevance = RelevanceHistogram(), rng.random(1 << 17)
     for start in range(0, 1 << 22, 1 << 17):
         h.add(relevance, start)
     assert h.counts.shape == (64, EDGES.size - 1)
-    assert h.step == 1 << 16
+    assert h.bin_width == 1 << 16
     np.testing.assert_array_equal(h.counts.sum(axis=1), 1 << 16)
 
 
@@ -257,7 +257,7 @@ def test_on_rows_it_is_that_of_what_is_held(columns):
     goes_on.learn_many(X[25:], y[25:])
     expected = reference.density(reference.relevances(X, y))
     np.testing.assert_array_equal(counts(goes_on), expected)
-    assert [row["arrival"] for row in goes_on.report().found] == goes_on.selected
+    assert [row["arrival"] for row in goes_on.report().results] == goes_on.selected
 
 
 def test_where_rows_have_let_variables_go_nobody_knows(columns):
@@ -265,7 +265,7 @@ def test_where_rows_have_let_variables_go_nobody_knows(columns):
     model = ProjSe(k=2, max_features=5, grace_period=1)
     model.learn_many(X[:, :30], y[:, 0])
     assert model.report().density is None
-    assert {row["arrival"] for row in model.report().found} == {None}
+    assert {row["arrival"] for row in model.report().results} == {None}
 
 
 def test_windows_of_rows(columns):
@@ -301,7 +301,7 @@ def test_arrival(columns, name, size):
         part = order[start : start + (size or 700)]
         model.learn_columns(X[:, part], [f"v{j}" for j in part])
     arrivals = [int(np.flatnonzero(order == int(name[1:]))[0]) for name in model.selected]
-    assert [row["arrival"] for row in model.report().found] == arrivals
+    assert [row["arrival"] for row in model.report().results] == arrivals
 
 
 def test_a_state_that_cannot_be_is_refused(columns):
@@ -390,7 +390,7 @@ def test_alternatives_of_a_pool_are_among_those_held(copies):
     found = model.report().alternatives
     held = {name for others in found.values() for name, _ in others}
     assert held
-    assert held <= {*model._held.names} - {*model.selected}
+    assert held <= {*model._state.names} - {*model.selected}
 
 
 @pytest.mark.parametrize(
@@ -421,18 +421,18 @@ def test_all_that_were_left_out_are_told(copies, name, with_covariate):
     z = X[:, 7] + X[:, 9] if with_covariate else None
     model = learnt(SELECTORS[name], X, y, covariates=z)
     report, chosen = model.report(), model.selected
-    assert sum(report.left_out.values()) == 300 - len(chosen)
-    assert all(type(n) is int and n > 0 for n in report.left_out.values())
+    assert sum(report.excluded.values()) == 300 - len(chosen)
+    assert all(type(n) is int and n > 0 for n in report.excluded.values())
     if "more" not in name:
-        assert report.left_out["do not vary"] == 2
-    given = report.left_out.get("explained by the covariates", 0)
+        assert report.excluded["do not vary"] == 2
+    given = report.excluded.get("explained by the covariates", 0)
     assert given == with_covariate * (name != "more than there are" or 9 not in chosen)
-    left = np.nan_to_num(model._held.relevance(), neginf=-1.0) if name == "all" else None
+    left = np.nan_to_num(model._state.relevance(), neginf=-1.0) if name == "all" else None
     if left is not None:
         others = np.delete(left, chosen)
         floor = report.noise_floor
-        assert report.left_out["below the noise floor"] == ((others >= 0) & (others < floor)).sum()
-        assert report.left_out["relevant, but not among the k"] == (others >= floor).sum()
+        assert report.excluded["below the noise floor"] == ((others >= 0) & (others < floor)).sum()
+        assert report.excluded["relevant, but not among the k"] == (others >= floor).sum()
 
 
 def test_near_copies_are_told_apart(copies):
@@ -442,14 +442,14 @@ def test_near_copies_are_told_apart(copies):
     relevances = reference.relevances(X, y)
     above = [name for name in near if relevances[name] >= model.noise_floor()]
     assert 3 < len(above) < len(near)
-    assert model.report().left_out["nearly the same as one chosen"] == len(above)
+    assert model.report().excluded["nearly identical to a selected column"] == len(above)
 
 
 def test_what_is_estimated_is_near(copies):
     """In a bin of relevance, where not all are held."""
     X, y = copies
     exact, about = (
-        learnt(SELECTORS[name], X, y).report().left_out["below the noise floor"]
+        learnt(SELECTORS[name], X, y).report().excluded["below the noise floor"]
         for name in ("all", "few")
     )
     assert abs(exact - about) <= 3
@@ -458,11 +458,11 @@ def test_what_is_estimated_is_near(copies):
 def test_without_a_target_columns_were_not_chosen(copies):
     X, _ = copies
     model = learnt(lambda: ProjSe(k=3), X, None)
-    assert model.report().left_out == {"do not vary": 2, "not chosen": 295}
-    assert ProjSe(k=3).report().left_out == {}
+    assert model.report().excluded == {"do not vary": 2, "not selected": 295}
+    assert ProjSe(k=3).report().excluded == {}
     pca = PCA(n_components=2)
     pca.learn_columns(X)
-    assert pca.report().left_out == {}
+    assert pca.report().excluded == {}
 
 
 @pytest.mark.parametrize("learner", [lambda: SelectKBest(k=3), lambda: MRMR(k=3), SAOLA])
@@ -471,5 +471,5 @@ def test_what_reaches_the_noise_floor_is_not_above_it(learner):
     X = np.random.default_rng(0).normal(size=(2, 9))
     report = learnt(learner, X, np.array([0.0, 1.0])).report()
     assert report.noise_floor == 1.0
-    assert not any(row["above_noise"] for row in report.found)
-    assert not any("relevant" in why or "above" in why for why in report.left_out)
+    assert not any(row["above_noise"] for row in report.results)
+    assert not any("relevant" in why or "above" in why for why in report.excluded)

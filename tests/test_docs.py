@@ -1,4 +1,4 @@
-"""Every Python example that a reader of README.md or of the docs can see is run, as a doctest."""
+"""Every Python example in README.md, CONTRIBUTING.md and the docs is run, as a doctest."""
 
 import importlib.util
 import re
@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from streamsel.cli._app import app
+from streamsel.cli.app import app
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "pages").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs" / "pages").rglob("*.md")),
+]
 BLOCK = re.compile(r"^```python.*?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

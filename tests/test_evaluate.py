@@ -110,8 +110,8 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(rng, M, p):
         (["ab", "ac"], 5, TypeError, "iterable of names as selection 0. Got: 'ab'"),
         ([ProjSe(), ProjSe()], 5, TypeError, "selected"),
         ([[["a"]], [["b"]]], 5, TypeError, "hashable names in selection 0"),
-        ([["a"], ["b"]], 0, ValueError, "'n_variables'"),
-        ([["a"], ["b"]], None, ValueError, "'n_variables'"),
+        ([["a"], ["b"]], 0, ValueError, "Expected n_variables of"),
+        ([["a"], ["b"]], None, ValueError, "Expected n_variables of"),
     ],
 )
 def test_what_is_no_set_of_selections(selections, d, error, match):
@@ -121,7 +121,7 @@ def test_what_is_no_set_of_selections(selections, d, error, match):
 
 @pytest.mark.parametrize("level", [0.0, 1.0, "0.95"])
 def test_levels(level):
-    with pytest.raises(ValueError, match="'level'"):
+    with pytest.raises(ValueError, match="Expected level of"):
         evaluate.selection_stability([["a"], ["b"]], 5, level=level)
 
 
@@ -183,7 +183,7 @@ def test_importances_of_any_scale_and_many_variables(scale):
         ([{"a": 1.0}, {"b": math.nan}], 5, ValueError, "Got: nan for 'b' in importances 1"),
         ([{"a": 1.0}, {"b": "1.0"}], 5, TypeError, "real numbers as importances 1"),
         ([{"a": 1.0}, [0.0, 1.0]], 2, TypeError, "both in one list"),
-        ([{"a": 1.0}, {"b": 1.0}], None, ValueError, "'n_variables'"),
+        ([{"a": 1.0}, {"b": 1.0}], None, ValueError, "Expected n_variables of"),
         (np.eye(3), 4, ValueError, "n_variables=4 columns. Got: 3"),
         ([[1.0, math.inf], [0.0, 1.0]], 2, ValueError, "Got: inf in row 0, column 1"),
     ],
@@ -245,8 +245,8 @@ def test_columns_of_very_different_scales_align_as_the_largest(rng):
     assert evaluate.linear_alignment(apart, y) == pytest.approx(
         evaluate.linear_alignment(X[:, 1], y), abs=1e-12
     )
-    beside = np.column_stack([X[:, 0] * 1e-200, np.full(20, 1e200)])
-    assert evaluate.linear_alignment(beside, y) == pytest.approx(
+    alongside = np.column_stack([X[:, 0] * 1e-200, np.full(20, 1e200)])
+    assert evaluate.linear_alignment(alongside, y) == pytest.approx(
         evaluate.linear_alignment(X[:, 0], y), abs=1e-12
     )
 
@@ -270,7 +270,7 @@ def test_what_is_no_pair_of_kernels(K, L, match):
 # Dummies
 
 NAMES = st.one_of(st.integers(), st.text(max_size=3), st.tuples(st.text(max_size=3)))
-DUMMIES = st.integers(0, 99).map(lambda i: ("dummy", i))
+DUMMIES = st.integers(0, 99).map(lambda i: ("probe", i))
 
 
 @given(st.lists(st.one_of(NAMES, DUMMIES), max_size=20), st.integers(1, 5))
@@ -278,18 +278,18 @@ def test_before_dummies_is_its_definition(selected, most):
     dummies = [i for i, name in enumerate(selected) if isinstance(name, tuple) and len(name) == 2]
     end = dummies[most - 1] if len(dummies) >= most else len(selected)
     expected = [name for i, name in enumerate(selected[:end]) if i not in dummies]
-    assert evaluate.before_dummies(iter(selected), most) == expected
+    assert evaluate.selected_before_probes(iter(selected), most) == expected
 
 
 def test_names_that_are_no_dummies():
-    names = ["dummy", ("dummy",), ("dummy", "a"), ("dummy", 1.0), ("dummy", 1, 2), ("a", 1), 1]
-    assert evaluate.before_dummies(names) == names
+    names = ["probe", ("probe",), ("probe", "a"), ("probe", 1.0), ("probe", 1, 2), ("a", 1), 1]
+    assert evaluate.selected_before_probes(names) == names
 
 
 @pytest.mark.parametrize("most", [0, -1, 1.5, None])
 def test_at_least_one_dummy_ends_the_list(most):
-    with pytest.raises(ValueError, match=r"'most' parameter of before_dummies .* Got"):
-        evaluate.before_dummies(["a"], most)
+    with pytest.raises(ValueError, match=r"Expected n_probes of selected_before_probes .* Got"):
+        evaluate.selected_before_probes(["a"], most)
 
 
 # Canonical correlations
@@ -424,7 +424,7 @@ def test_labels_that_do_not_fit(labels, match):
 
 
 def test_numbers_of_restarts():
-    with pytest.raises(ValueError, match="'n_restarts'"):
+    with pytest.raises(ValueError, match="Expected n_restarts of"):
         evaluate.clustering_nmi([0.0, 1.0], ["a", "b"], n_restarts=0)
 
 

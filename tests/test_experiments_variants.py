@@ -53,7 +53,7 @@ def data(request):
 @pytest.mark.parametrize("q", [1, 2, 5, 10])
 def test_original_rules_are_those_of_the_package(variants, data, q):
     X, y = data
-    model = SOSPCA(q, target="class")
+    model = SOSPCA(q, target_type="class")
     model.learn_target(y)
     model.learn_columns(X)
     B = model.to_matrix(range(X.shape[1])).toarray()

@@ -12,7 +12,7 @@ from scipy.linalg import subspace_angles
 from sklearn.decomposition import SparsePCA as Batch
 
 from streamsel import ProbabilisticPCA, RobustPCA, SparsePCA, load, save
-from streamsel._jit.factorisation import _median
+from streamsel._kernels.lasso import _median
 from streamsel.stream import as_stream, iter_columns
 from tests.reference import probabilistic_pca, robust_pca, sparse_pca
 
@@ -128,7 +128,7 @@ def test_where_nothing_lacks_it_is_the_likeliest(rng):
     E, eigenvalues = axes(X, 3)
     assert degrees(model.embedding, E) < 0.5
     likeliest = eigenvalues[3:].sum() / (100 - 1 - 3) / 4000
-    assert model.noise_variance_ == pytest.approx(likeliest, rel=0.02)
+    assert model.noise_variance == pytest.approx(likeliest, rel=0.02)
     Z = model.embedding
     np.testing.assert_allclose(Z.T @ Z / 100, np.eye(3), atol=1e-10)
     variances = [np.square(E[:, k] @ X).sum() for k in range(3)]
@@ -153,7 +153,7 @@ def test_sparse_components_are_near_the_best_in_batch(rng):
     model = SparsePCA(q, alpha=alpha, batch_size=100, max_loadings=p)
     model.learn_columns(X)
     bar = alpha * np.sqrt(np.square(X).mean())
-    mine = model._loadings_of(X.T)
+    mine = model._encode_loadings(X.T)
     batch = Batch(q, alpha=bar * np.sqrt(n), random_state=0, max_iter=2000, tol=1e-10).fit(X)
     D = batch.transform(X)
     # Theirs, by its loadings: the best components for these, which are shrunk.
@@ -311,7 +311,7 @@ def test_one_gap_hardly_changes_the_components(rng):
     X[7, 400] = np.nan
     gap.learn_columns(X)
     assert degrees(gap.embedding, whole.embedding) < 0.1
-    assert gap.noise_variance_ == pytest.approx(whole.noise_variance_, rel=1e-3)
+    assert gap.noise_variance == pytest.approx(whole.noise_variance, rel=1e-3)
 
 
 def test_what_is_filled_in_comes_as_it_was_handed_in(rng):
@@ -382,18 +382,18 @@ def test_loadings_by_a_second_reading(learner, rng):
     before = whole.loadings
     whole.learn_loadings(X)
     assert whole.loadings == before
-    assert few._reads_again
+    assert few._wants_second_pass
     few.learn_loadings(X)
-    assert not few._reads_again
+    assert not few._wants_second_pass
     assert len(few.loadings) <= 50
-    coded = whole._loadings_of((X - X.mean(axis=0)).T)
+    coded = whole._encode_loadings((X - X.mean(axis=0)).T)
     largest = np.argsort(-np.square(coded).sum(axis=1))[:50]
     assert {*few.loadings} <= {*largest.tolist()}
     for wrong in (X[:, :-1], X[:, ::-1].copy(), X + 1.0):
         with pytest.raises(ValueError, match="same columns"):
             few.learn_loadings(wrong)
     few.learn_column("one more", X[:, 0] ** 2)
-    assert few._reads_again
+    assert few._wants_second_pass
 
 
 # ------------------------------------------------------------------------------- rows
@@ -418,7 +418,7 @@ def test_rows_find_the_space_too(learner, begin, rng):
     if begin == "columns":
         same = [np.corrcoef(Z[:, k], before[:, k])[0, 1] for k in range(q)]
         assert min(same) > 0.98
-    model.renew()
+    model.refresh()
     assert degrees(model.transform_many(X), axes(X, q)[0]) < 4.0
 
 
@@ -449,7 +449,7 @@ def test_rows_follow_a_drift(learner, rng):
     for loadings in (old, new):
         X = rng.normal(size=(1500, q)) @ loadings + 0.1 * rng.normal(size=(1500, p))
         model.learn_many(X)
-        model.renew()
+        model.refresh()
         assert degrees(model.transform_many(X), axes(X, q)[0]) < 6.0
 
 
@@ -461,7 +461,7 @@ def test_rows_of_two_models_put_together(learner, rng):
     one.learn_many(X[:250])
     other.learn_many(X[250:])
     one.merge(other, along="rows")
-    one.renew()
+    one.refresh()
     assert one.n_rows == 600
     assert degrees(one.transform_many(X), axes(X, q)[0]) < 4.0
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import streamsel
-from streamsel import files
-from streamsel.files import try_writing, whole_file
+from streamsel.serialization import atomic
+from streamsel.serialization.atomic import atomic_write, ensure_writable
 
 posix = pytest.mark.skipif(os.name != "posix", reason="locks, modes and links are POSIX's")
 
@@ -26,8 +26,8 @@ def test_an_error_leaves_what_was_there(tmp_path):
     path.write_text("old")
 
     def write():
-        with whole_file(path) as beside:
-            beside.write_text("half")
+        with atomic_write(path) as alongside:
+            alongside.write_text("half")
             assert path.read_text() == "old"
             raise KeyboardInterrupt
 
@@ -41,8 +41,8 @@ def test_file_and_directory_are_on_the_disk(tmp_path, monkeypatch):
     synced = []
     monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.fstat(fd)))
     path = tmp_path / "out"
-    with whole_file(path) as beside:
-        beside.write_text("new")
+    with atomic_write(path) as alongside:
+        alongside.write_text("new")
     assert [stat.S_ISDIR(found.st_mode) for found in synced] == [False, True][: len(synced)]
     assert synced[0].st_ino == path.stat().st_ino
     assert synced[0].st_size == 3
@@ -56,9 +56,9 @@ def test_permissions_of_what_is_replaced_are_kept(tmp_path, mode):
     path.write_text("old")
     path.chmod(mode)
     seen = []
-    with whole_file(path) as beside:
-        seen.append(stat.S_IMODE(beside.stat().st_mode))
-        beside.write_text("new")
+    with atomic_write(path) as alongside:
+        seen.append(stat.S_IMODE(alongside.stat().st_mode))
+        alongside.write_text("new")
     assert stat.S_IMODE(path.stat().st_mode) == mode
     assert seen == [0o600], "nobody else reads it while it is written"
 
@@ -67,8 +67,8 @@ def test_permissions_of_what_is_replaced_are_kept(tmp_path, mode):
 def test_a_new_file_is_as_the_umask_says(tmp_path):
     before = os.umask(0o027)
     try:
-        with whole_file(tmp_path / "new") as beside:
-            beside.write_text("new")
+        with atomic_write(tmp_path / "new") as alongside:
+            alongside.write_text("new")
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640
@@ -78,15 +78,15 @@ def test_a_new_file_is_as_the_umask_says(tmp_path):
 def test_a_link_stays_a_link(tmp_path):
     (tmp_path / "link").symlink_to("real")
     for text in ("first", "second"):
-        with whole_file(tmp_path / "link") as beside:
-            beside.write_text(text)
+        with atomic_write(tmp_path / "link") as alongside:
+            alongside.write_text(text)
         assert (tmp_path / "link").is_symlink()
         assert (tmp_path / "real").read_text() == text
 
 
 @pytest.mark.parametrize("name", ["n" * 250, "n" * 255, "é" * 127, "𝒳" * 63])
 def test_names_as_long_as_the_system_takes(tmp_path, name):
-    try_writing(tmp_path / name)
+    ensure_writable(tmp_path / name)
     assert names(tmp_path) == []
     model = streamsel.SOSPCA(2)
     streamsel.save(model, tmp_path / name)
@@ -97,8 +97,8 @@ def test_names_as_long_as_the_system_takes(tmp_path, name):
 def test_what_could_not_be_written_is_told_before(tmp_path):
     for path in (tmp_path / ("n" * 256), tmp_path / "no" / "file", tmp_path):
         with pytest.raises(OSError, match=r"too long|No such|directory"):
-            try_writing(path)
-        with pytest.raises(OSError, match=r"too long|No such|directory"), whole_file(path):
+            ensure_writable(path)
+        with pytest.raises(OSError, match=r"too long|No such|directory"), atomic_write(path):
             raise AssertionError
     assert names(tmp_path) == []
 
@@ -113,8 +113,8 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
 
 KILLED = """
 import os, sys
-from streamsel.files import whole_file
-with whole_file(sys.argv[1]) as beside:
+from streamsel.serialization.atomic import atomic_write
+with atomic_write(sys.argv[1]) as beside:
     beside.write_text("half")
     print(beside, flush=True)
     sys.stdin.read() if len(sys.argv) > 2 else os._exit(9)
@@ -131,12 +131,12 @@ def test_killed_runs_are_cleaned_up_after_and_living_ones_are_not(tmp_path):
         [*call, "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as living:
         # Beginning to write has cleaned up already.
-        beside = Path(living.stdout.readline().strip())
+        alongside = Path(living.stdout.readline().strip())
         assert not dead.exists()
-        with whole_file(path) as mine:
+        with atomic_write(path) as mine:
             mine.write_text("mine")
         assert path.read_text() == "mine"
-        assert beside.exists()
+        assert alongside.exists()
         living.communicate("")
     assert living.returncode == 0
     assert path.read_text() == "half"
@@ -148,20 +148,22 @@ def test_what_others_wrote_is_left_alone(tmp_path):
     theirs = [
         ".model.tmp",
         ".model.000000-12345678.tmp.bak",
-        f".models.{files._HERE}-12345678.tmp",
+        f".models.{atomic._HOST_ID}-12345678.tmp",
         ".model.0a0b0c-12345678.tmp",  # of another machine, which may be writing it
-        f"model.{files._HERE}-12345678.tmp",
+        f"model.{atomic._HOST_ID}-12345678.tmp",
     ]
     for name in theirs:
         (tmp_path / name).write_text("theirs")
-    (tmp_path / f".model.{files._HERE}-00000000.tmp").mkdir()
-    with whole_file(tmp_path / "model") as beside:
-        beside.write_text("mine")
-    assert names(tmp_path) == sorted([*theirs, "model", f".model.{files._HERE}-00000000.tmp"])
-    long_ago = (tmp_path / ".model.0a0b0c-12345678.tmp").stat().st_mtime - 2 * files._OLD
+    (tmp_path / f".model.{atomic._HOST_ID}-00000000.tmp").mkdir()
+    with atomic_write(tmp_path / "model") as alongside:
+        alongside.write_text("mine")
+    assert names(tmp_path) == sorted([*theirs, "model", f".model.{atomic._HOST_ID}-00000000.tmp"])
+    long_ago = (
+        tmp_path / ".model.0a0b0c-12345678.tmp"
+    ).stat().st_mtime - 2 * atomic._STALE_AFTER_SECONDS
     os.utime(tmp_path / ".model.0a0b0c-12345678.tmp", (long_ago, long_ago))
-    with whole_file(tmp_path / "model") as beside:
-        beside.write_text("mine")
+    with atomic_write(tmp_path / "model") as alongside:
+        alongside.write_text("mine")
     assert ".model.0a0b0c-12345678.tmp" not in names(tmp_path)
 
 

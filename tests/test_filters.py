@@ -9,10 +9,10 @@ from sklearn.feature_selection import f_classif, f_regression
 from sklearn.metrics import mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 
-from streamsel._jit import filters
-from streamsel._jit.contingency import mutual_info
-from streamsel._jit.margin import margin
-from streamsel._jit.sorting import sort_columns
+from streamsel._kernels import univariate
+from streamsel._kernels.contingency import mutual_info
+from streamsel._kernels.sorting import sort_columns
+from streamsel._kernels.univariate import margin
 from tests.reference import select_k_best as reference
 
 BINNINGS = ["frequency", "width"]
@@ -61,15 +61,15 @@ def cut(X, n_bins, binning="frequency"):
     """Columns in bins."""
     bins = np.full(np.shape(X), -1)
     if binning == "width":
-        filters.bin_by_width(rows(X), n_bins, bins)
+        univariate.bin_by_width(rows(X), n_bins, bins)
     else:
-        filters.bin_by_rank(*in_order(X), n_bins, bins)
+        univariate.bin_by_rank(*in_order(X), n_bins, bins)
     return bins
 
 
 def misclassified(X, codes, n_classes):
     out = np.full(len(X), np.nan)
-    filters.misclassification(*in_order(X), codes, n_classes, out)
+    univariate.misclassification(*in_order(X), codes, n_classes, out)
     return out
 
 
@@ -243,7 +243,7 @@ def test_reference_is_the_f_of_its_peers(rng):
     X, y = rng.normal(size=(40, 6)), rng.integers(0, 3, size=40)
     X[:, 2] += y
     F, p = f_classif(X, y)
-    found = reference.answer(X, y, target="class", k=3)
+    found = reference.answer(X, y, target_type="class", k=3)
     np.testing.assert_allclose([*found["scores"].values()], F, rtol=1e-9)
     np.testing.assert_allclose([*found["p_values"].values()], p, rtol=1e-9)
     assert found["selected"] == np.argsort(-F)[:3].tolist()
@@ -253,10 +253,10 @@ def test_reference_is_the_f_of_its_peers(rng):
     np.testing.assert_allclose([*found["p_values"].values()], p, rtol=1e-9)
     # Two targets that span what the indicators of three classes span.
     both = reference.answer(X, np.column_stack([y == 0, y == 1]).astype(float))
-    by_class = reference.answer(X, y, target="class")
+    by_class = reference.answer(X, y, target_type="class")
     assert both["selected"] == by_class["selected"]
     assert both["scores"] == pytest.approx(by_class["scores"], rel=1e-9)
-    of_relevance = reference.answer(X, y, target="class", score="correlation")
+    of_relevance = reference.answer(X, y, target_type="class", score="correlation")
     assert of_relevance["p_values"] == by_class["p_values"]
     for j, r in of_relevance["scores"].items():
         assert r**2 / (1 - r**2) * 37 / 2 == pytest.approx(by_class["scores"][j], rel=1e-9)
@@ -283,7 +283,7 @@ def test_reference_controls_false_discoveries_as_scipy_does(rng, score, q):
     y = np.arange(60) % 2
     X = rng.normal(size=(60, 30)) + np.outer(y, rng.choice([0, 0, 1, 2], size=30))
     X[:, 4], X[:, 9] = 7.0, X[:, 2]
-    found = reference.answer(X, y, fdr=q, score=score, n_bins=4, target="class")
+    found = reference.answer(X, y, fdr=q, score=score, n_bins=4, target_type="class")
     p = found["p_values"]
     adjusted = scipy.stats.false_discovery_control([*p.values()])
     expected = [j for j, a in zip(p, adjusted, strict=True) if a <= q]
@@ -299,7 +299,7 @@ def test_reference_gives_ties_to_the_earlier(rng, score):
     y = np.arange(20) % 2
     X = rng.normal(size=(20, 6))
     X[:, 1], X[:, 3], X[:, 5] = 3.0 * y + 0.1, 5.0, 2.0 - y
-    found = reference.answer(X, y, k=9, score=score, target="class")
+    found = reference.answer(X, y, k=9, score=score, target_type="class")
     assert found["selected"][:2] == [1, 5]
     assert sorted(found["selected"]) == [0, 1, 2, 4, 5]
     assert sorted(found["scores"]) == [0, 1, 2, 4, 5]
@@ -308,7 +308,7 @@ def test_reference_gives_ties_to_the_earlier(rng, score):
 @pytest.mark.parametrize("binning", BINNINGS)
 def test_kernels_give_the_scores_of_the_reference(rng, binning):
     X, y = columns(rng, 60).T, rng.integers(0, 3, size=60)
-    given = {"target": "class", "n_outliers": 2, "n_bins": 6, "binning": binning}
+    given = {"target_type": "class", "n_outliers": 2, "n_bins": 6, "binning": binning}
     score, statistic, dof = informed(X.T, y, 3, reference.bins_of_columns(y.tolist(), 6), binning)
     found = reference.answer(X, y, score="mutual_info", **given)
     p = {j: p_value(statistic[j], dof[j]) for j in found["p_values"]}

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from streamsel import SOSPCA, ProjSe, SelectKBest
-from streamsel.held.summary import MOST_POINTS
-from streamsel.learner import column_axis
-from streamsel.learner.selector import Selector
+from streamsel.base import columns as column_axis
+from streamsel.base.selector import Selector
+from streamsel.state.stream_summary import MOST_POINTS
 from tests.conformance.modes import bits
 
 N, P = 60, 700
@@ -38,13 +38,13 @@ def columns(rng):
 def chunked(monkeypatch):
     """Count the columns that went through the door."""
     seen = []
-    through = column_axis.column
+    through = column_axis.single_column
 
     def counted(name, *args):
         seen.append(name)
         return through(name, *args)
 
-    monkeypatch.setattr(column_axis, "column", counted)
+    monkeypatch.setattr(column_axis, "single_column", counted)
     return seen
 
 
@@ -132,7 +132,7 @@ def test_a_method_that_bounds_otherwise_sees_every_column(columns, chunked):
     """Until it says what its bound has to do with the relevance."""
 
     class Halved(ProjSe):
-        _relevance_at = Selector._relevance_at
+        _relevance_cutoff = Selector._relevance_cutoff
 
         def _bound(self, pool, rows):
             return 0.5 * super()._bound(pool, rows)

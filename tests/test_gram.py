@@ -10,11 +10,10 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsel._jit.blas import add_product, add_square
-from streamsel.columns import Block, chunks
-from streamsel.held.gram import WIDTH, Gram, check_rows
-from streamsel.held.triangle import Tiles
-from streamsel.target.target import NoTarget
+from streamsel._kernels.gram import add_product, add_square
+from streamsel.data.columns import Block, iter_chunks
+from streamsel.state.gram.gram import WIDTH, Gram, TiledTriangle, check_rows
+from streamsel.targets.target import NoTarget
 from tests.reference import gram as reference
 
 DTYPES = [np.float64, np.float32, np.int8, np.uint8, np.bool_, np.int32]
@@ -31,7 +30,7 @@ def add(gram, X, weights):
     """Add an (n, p) array or CSC matrix as one block."""
     X = X if scipy.sparse.issparse(X) else np.asfortranarray(X)
     done = 0
-    for chunk in chunks(Block(range(X.shape[1]), X), gram.n):
+    for chunk in iter_chunks(Block(range(X.shape[1]), X), gram.n):
         stats = chunk.scan(NoTarget(gram.n), 1)
         b = stats.m2.size
         gram.add(chunk, stats, weights[done : done + b])
@@ -156,7 +155,7 @@ def test_more_rows_than_a_tile(rng):
 
 @pytest.mark.parametrize("n", [1, 2, 63, 64, 511, 512, 513, 1025, 1600])
 def test_tiles_cover_a_triangle_once(n):
-    tiles = Tiles.of(n)
+    tiles = TiledTriangle.of(n)
     seen = np.zeros((n, n), dtype=int)
     for top, bottom, left, right in tiles.all:
         seen[top:bottom, left:right] += 1
@@ -164,7 +163,7 @@ def test_tiles_cover_a_triangle_once(n):
     assert (seen[places] == 1).all()
     # Above the diagonal a tile of it may reach, no other.
     assert seen.sum() == sum((b - t) * b for t, b in tiles.bands) == tiles.size
-    at = tiles.starts[places[0]] + places[1]
+    at = tiles.row_offsets[places[0]] + places[1]
     assert (np.diff(at) > 0).all()
     assert at[-1] < tiles.size
 
@@ -242,7 +241,7 @@ def test_a_column_without_weight_is_left_out(rng):
 def test_no_more_columns_than_moments(rng):
     """A chunk may hold columns behind the bad one, of which there are no moments."""
     X = np.asfortranarray(rng.normal(size=(10, 8)))
-    gram, chunk = Gram(10), next(chunks(Block(range(8), X), 10))
+    gram, chunk = Gram(10), next(iter_chunks(Block(range(8), X), 10))
     stats = chunk.scan(NoTarget(10), 1)
     gram.add(chunk, type(stats)(*(array[:5] for array in stats)), np.ones((5, 1)))
     assert same(gram, learnt(X[:, :5], np.ones((5, 1))))
@@ -389,7 +388,7 @@ def test_any_state_can_be_gone_back_to(kind, steps):
         elif step == "take":
             marks.append((gram, gram.snapshot(), copy.deepcopy(gram)))
         elif step == "as of now":
-            marks.append((None, gram.as_of_now(), copy.deepcopy(gram)))
+            marks.append((None, gram.freeze(), copy.deepcopy(gram)))
         elif marks:
             before, back, expected = marks[size % len(marks)]
             found = back()
@@ -428,7 +427,7 @@ def test_a_mark_copies_nothing_until_products_are_made(rng):
         copy.deepcopy,
         lambda gram: pickle.loads(pickle.dumps(gram)),  # noqa: S301
         lambda gram: from_state(gram.to_state()),
-        lambda gram: gram.as_of_now()(),
+        lambda gram: gram.freeze()(),
     ],
     ids=["deepcopy", "pickle", "state", "as of now"],
 )

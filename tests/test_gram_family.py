@@ -326,9 +326,9 @@ def test_a_bounded_vocabulary_uses_one_period_for_all(case):
         kept.append((some, row[1] if case.has_target else 0.0))
         model.learn_one(some, *row[1:])
         if i % 50 == 49:
-            held, rows = {*model._held.names}, Rows()
+            held, rows = {*model._state.names}, Rows()
             assert 0 < len(held) <= 8
-            for x, value in kept[-model.n_rows_used :]:
+            for x, value in kept[-model.n_aligned_rows :]:
                 rows.learn_one({j: v for j, v in x.items() if j in held}, value)
             expected = case._replace(params=case.params | {"n_components": 2}).answer(
                 *equal_rows(case, rows)
@@ -438,7 +438,7 @@ def test_nothing_private_is_left_by_few_loadings(case):
 @pytest.mark.parametrize("scale", [False, True])
 def test_nothing_private_is_left_of_columns_with_unlike_units(scale, q):
     X, y = load_breast_cancer(return_X_y=True)
-    model = streamsel.PrivateFeatures(q, scale=scale, target="class")
+    model = streamsel.PrivateFeatures(q, scale=scale, target_type="class")
     model.learn_target(y)
     model.learn_columns(X)
     for found in (model.embedding, model.transform_many(X)):
@@ -466,9 +466,9 @@ def test_what_principal_components_explain(scale):
     X, _ = case.data(30, 60)
     model, expected = case.learnt(X, None), case.answer(X, None)
     np.testing.assert_allclose(
-        model.explained_variance_ratio_, expected["explained_variance_ratio_"], rtol=1e-9
+        model.explained_variance_ratio, expected["explained_variance_ratio_"], rtol=1e-9
     )
-    assert model.n_components_ == 3
+    assert model.n_components_found == 3
 
 
 @pytest.mark.parametrize("asked", [0.3, 0.6, 0.95, "elbow", "profile", 20, 40])
@@ -478,12 +478,12 @@ def test_how_many_are_kept(asked, seed):
     X, _ = case.data(30, 60, seed)
     model = case.learnt(X, None, n_components=asked)
     expected = case.answer(X, None, n_components=asked)
-    assert model.n_components_ == expected["n_components_"]
+    assert model.n_components_found == expected["n_components_"]
     agree(model, expected, range(60))
     Z = model.transform_many(X)
-    width = asked if isinstance(asked, int) else model.n_components_
+    width = asked if isinstance(asked, int) else model.n_components_found
     assert Z.shape == (30, width) == (30, len(model.components))
-    np.testing.assert_array_equal(Z[:, model.n_components_ :], 0.0)
+    np.testing.assert_array_equal(Z[:, model.n_components_found :], 0.0)
 
 
 @pytest.mark.parametrize("asked", [0.1, 0.5, 0.8, 0.99])
@@ -491,10 +491,10 @@ def test_a_share_is_that_of_scikit_learn(asked):
     X = load_digits().data
     model, other = streamsel.PCA(asked), PCA(asked).fit(X)
     model.learn_columns(X)
-    assert model.n_components_ == other.n_components_
+    assert model.n_components_found == other.n_components_
     assert model.components == [f"pca{k}" for k in range(other.n_components_)]
     np.testing.assert_allclose(
-        model.explained_variance_ratio_, other.explained_variance_ratio_, rtol=1e-9
+        model.explained_variance_ratio, other.explained_variance_ratio_, rtol=1e-9
     )
 
 
@@ -515,7 +515,7 @@ def test_components_in_use_remain_while_rows_determine_the_number():
     assert widths[10] > 1
     again = copy.deepcopy(model)
     assert again.transform_one({0: 1.0, 3: 2.0}) == model.transform_one({0: 1.0, 3: 2.0})
-    assert len(model.components) == widths[-1] >= model.n_components_
+    assert len(model.components) == widths[-1] >= model.n_components_found
     assert not model.transform_many(np.full((2, 5), np.nan)).any()
 
 
@@ -526,7 +526,7 @@ def test_how_many_are_kept_at_any_scale(asked):
     for size in (1.0, 1e150, 1e-150):
         model = streamsel.PCA(asked)
         model.learn_columns(X * size)
-        counts.append(model.n_components_)
+        counts.append(model.n_components_found)
     assert len({*counts}) == 1
 
 
@@ -540,7 +540,7 @@ def test_parallel_analysis_tells_factors_from_noise(seed):
         for X in (noise, factors):
             model = streamsel.PCA("parallel", scale=scale)
             model.learn_columns(X)
-            counts.append(model.n_components_)
+            counts.append(model.n_components_found)
         assert counts[0] <= 1
         assert counts[1] == 3
 
@@ -555,7 +555,7 @@ def test_scores_of_real_columns_are_those_of_scikit_learn(load):
     model = streamsel.PCA(6)
     model.learn_columns(X)
     same_up_to_sign(model.embedding, PCA(6, svd_solver="full").fit_transform(X))
-    model = streamsel.PLS(6, target="numeric")
+    model = streamsel.PLS(6, target_type="numeric")
     model.learn_target(y)
     model.learn_columns(X)
     same_up_to_sign(model.embedding, PLSRegression(6).fit(X, y).x_scores_)
@@ -588,7 +588,7 @@ def test_many_sparse_columns():
     d = np.sum(Z**2, axis=0)
     near(K @ Z, Z * d)
     np.testing.assert_allclose(d, sp.linalg.eigsh(K, 3)[0][::-1], rtol=1e-9)
-    np.testing.assert_allclose(model.explained_variance_ratio_, d / np.trace(K), rtol=1e-9)
+    np.testing.assert_allclose(model.explained_variance_ratio, d / np.trace(K), rtol=1e-9)
 
 
 def test_columns_are_given_back_or_refused():
@@ -611,7 +611,7 @@ def test_values_too_large_are_told_what_to_do(rng, name):
 
     def learnt(X):
         model = getattr(streamsel, name)(2)
-        if model.supervised:
+        if model._is_supervised:
             model.learn_target(np.arange(12.0))
         model.learn_columns(X)
         return model.embedding

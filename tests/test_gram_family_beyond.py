@@ -30,7 +30,7 @@ def test_new_rows_of_a_kernel_are_those_of_scikit_learn(rule):
     near(model.transform_many(new) * signs, peer.transform(new - mean), 1e-8)
     one = model.transform_one(dict(enumerate(new[0].tolist())))
     near(np.array([[*one.values()]]) * signs, peer.transform(new[:1] - mean), 1e-8)
-    near(model.transform_beside(old, new) * signs, peer.transform(new - mean), 1e-8)
+    near(model.transform_columns(old, new) * signs, peer.transform(new - mean), 1e-8)
 
 
 def test_a_linear_kernel_is_pca():
@@ -51,7 +51,7 @@ def test_new_rows_of_a_graph_are_amid_their_neighbours():
     places = NearestNeighbors(n_neighbors=4).fit(old).kneighbors(new, return_distance=False)
     expected = model.embedding[places].mean(axis=1)
     near(model.transform_many(new), expected)
-    near(model.transform_beside(old, new), expected)
+    near(model.transform_columns(old, new), expected)
 
 
 NONLINEAR = [("KernelPCA", {}), ("KernelPCA", {"kernel": "poly"}), ("LaplacianEigenmaps", {})]

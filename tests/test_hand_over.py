@@ -67,7 +67,7 @@ class Task:
         ]
 
     def model(self, k=15, **options):
-        return ProjSe(k, target=self.target, **options)
+        return ProjSe(k, target_type=self.target, **options)
 
     def by_columns(self, start=0, stop=N, names=NAMES, **options):
         model = self.model(**options)
@@ -154,7 +154,7 @@ def test_sparse_columns_then_rows(rng):
 
 def test_a_target_without_columns_then_rows(task):
     """The rows of the target count, and all variables were 0 in them."""
-    model, rows = task.model(), Rows(target=task.target)
+    model, rows = task.model(), Rows(target_type=task.target)
     model.learn_target(task.target_of(0, HALF))
     rows.learn_at_once([({}, y) for _, y in task.rows[:HALF]])
     for x, y in task.rows[HALF:]:
@@ -200,9 +200,9 @@ def test_rows_learnt_apart_and_merged(task, kernel, parts):
     """The second part has names and classes that the first lacks."""
     one = getattr(task, PARTS[parts][0])(stop=HALF, names=OLD, kernel=kernel)
     other = getattr(task, PARTS[parts][1])(start=HALF, kernel=kernel)
-    beside = pickle.dumps(other)
+    alongside = pickle.dumps(other)
     one.merge(other, along="rows")
-    assert pickle.dumps(other) == beside
+    assert pickle.dumps(other) == alongside
     same(one, task.by_columns(kernel=kernel))
     one.learn_one(*task.rows[0])
     whole = task.by_rows(kernel=kernel)
@@ -306,9 +306,9 @@ def test_variables_learnt_apart_and_merged(task, kernel, handed_over):
         else task.by_rows(names=names, kernel=kernel)
         for names in (NAMES[:7], NAMES[7:])
     )
-    beside = pickle.dumps(other)
+    alongside = pickle.dumps(other)
     one.merge(other)
-    assert pickle.dumps(other) == beside
+    assert pickle.dumps(other) == alongside
     whole = task.by_rows(kernel=kernel)
     same(one, whole)
     for model in (one, whole):

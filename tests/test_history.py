@@ -25,7 +25,7 @@ class Slow:
     stood: list = field(default_factory=list)
 
     def look(self, learner):
-        self.stood.append((learner.n_rows, list(learner.standing)))
+        self.stood.append((learner.n_rows, list(learner.in_use)))
 
     def spans(self):
         found, before = {}, []
@@ -77,14 +77,14 @@ LEARNERS = st.one_of(
         SelectKBest,
         k=st.integers(1, 3),
         fading_factor=st.sampled_from([0.0, 0.05]),
-        renewal=st.sampled_from([1.0, 1.3, 2.0]),
-        slack=st.sampled_from([1.0, 3.0]),
+        refresh_factor=st.sampled_from([1.0, 1.3, 2.0]),
+        hysteresis=st.sampled_from([1.0, 3.0]),
         warm_up=st.integers(0, 30),
     ),
     st.builds(
         PCA,
         n_components=st.just(2),
-        renewal=st.sampled_from([1.2, 2.0]),
+        refresh_factor=st.sampled_from([1.2, 2.0]),
         warm_up=st.integers(2, 30),
         max_features=st.sampled_from([None, 4]),
         grace_period=st.just(5),
@@ -120,7 +120,7 @@ def test_whatever_is_learnt(learner, seed, n, cut, most):
         assert history.spans() == expected
         return
     # What ended before the first event that is kept is forgotten, and what began before it too.
-    since = history._since
+    since = history._initial_row
     cut_off = {
         name: [(max(start, since), stop) for start, stop in parts if stop > since]
         for name, parts in expected.items()
@@ -140,7 +140,7 @@ class TestEvents:
             assert known >= set(event.left)
             known = (known - set(event.left)) | set(event.entered)
             assert known == set(dict(slow.stood)[event.row])
-        assert known == set(history.standing)
+        assert known == set(history.in_use)
         assert len(history.events) > 1
 
     def test_none_without_a_change(self):
@@ -149,7 +149,7 @@ class TestEvents:
         assert len(history.events) == 1
 
     def test_of_components_every_renewal_is_one(self):
-        history = History(PCA(n_components=2, warm_up=10, renewal=2.0))
+        history = History(PCA(n_components=2, warm_up=10, refresh_factor=2.0))
         taught(history, stream(170, 3))
         assert [event.row for event in history.events] == [10, 20, 40, 80, 160]
         assert [len(event.entered) for event in history.events] == [8, 0, 0, 0, 0]
@@ -178,7 +178,7 @@ class TestEvents:
         history = History(SelectKBest(k=2, warm_up=1000))
         taught(history, stream(40, 0))
         assert not history.events
-        history.renew()
+        history.refresh()
         assert [event.row for event in history.events] == [40]
 
     def test_what_has_no_variables_has_no_events(self):
@@ -191,7 +191,7 @@ class TestHost:
     """A history in a pipeline is what the learner would be."""
 
     @pytest.mark.parametrize(
-        "learner", [ProjSe(k=2, renewal=1.3), PCA(n_components=2, warm_up=10)], ids=str
+        "learner", [ProjSe(k=2, refresh_factor=1.3), PCA(n_components=2, warm_up=10)], ids=str
     )
     @pytest.mark.parametrize(
         "host",
@@ -225,7 +225,7 @@ class TestHost:
         pd.testing.assert_frame_equal(*told)
         history = pipeline["History"]
         assert {event.row for event in history.events} <= {40, 80, 120}
-        assert set(history.spans()) >= set(history.standing)
+        assert set(history.spans()) >= set(history.in_use)
         assert history.spans()
 
     @pytest.mark.parametrize("params", list(History._unit_test_params()), ids=str)
@@ -242,9 +242,9 @@ class TestHost:
         told = []
         for part in (learner.clone(), History(learner.clone())):
             model = getattr(part, "learner", part)
-            y = {"y": 1.0} if model.supervised else {}
+            y = {"y": 1.0} if model._is_supervised else {}
             part.learn_one({"a": 1.0}, **y, w=2.0)
-            y = {"y": np.zeros(2)} if model.supervised else {}
+            y = {"y": np.zeros(2)} if model._is_supervised else {}
             part.learn_many(pd.DataFrame({"a": [0.0, 3.0]}), **y, w=np.array([1.0, 0.5]))
             told.append(pickle.dumps(model))
         assert told[0] == told[1]
@@ -285,5 +285,5 @@ def test_what_is_no_learner(what):
 
 @pytest.mark.parametrize("most", [0, -1, 1.5, None])
 def test_what_is_no_number_of_changes(most):
-    with pytest.raises(ValueError, match="'max_changes' parameter of History"):
+    with pytest.raises(ValueError, match="Expected max_changes of History"):
         History(ProjSe(), max_changes=most)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsel.held.crossed import Crossed
-from streamsel.held.period import Period
+from streamsel.state.moments.aligned import AlignedMoments
+from streamsel.state.moments.joint import CrossMoments
 from tests.conformance.imagined import ApartJointly
 from tests.conformance.modes import bits
 
@@ -43,7 +43,7 @@ def correlations(C):
 
 def check(model, rows, offset=0.0, given_too=()):
     """Compare what a hook is handed with the rows that are in use."""
-    held, used = model._held, rows[-model.n_rows_used :]
+    held, used = model._state, rows[-model.n_aligned_rows :]
     C = batch(used, held.names, model.fading_factor, offset, given_too)
     p = len(held.names)
     products = held.products(np.arange(p))
@@ -52,7 +52,7 @@ def check(model, rows, offset=0.0, given_too=()):
         np.testing.assert_array_equal(held.products(j), products[:, j])
     assert np.linalg.eigvalsh(0.5 * (products + products.T)).min(initial=0.0) >= -1e-10
     stats = held.stats()
-    left = held.space.left(stats.m2, stats.cxy)
+    left = held.space.adjusted_squares(stats.m2, stats.cxy)
     np.testing.assert_allclose(left, np.diag(C)[:p], rtol=1e-9, atol=1e-9)
     found = np.maximum(held.relevance(), 0.0)
     np.testing.assert_allclose(found, np.abs(correlations(C)[p, :p]), atol=1e-9)
@@ -98,7 +98,7 @@ def learn(model, rows, many):
 def test_products_are_those_of_the_rows(rows, fading_factor, many):
     model = ApartJointly(2, fading_factor=fading_factor)
     learn(model, rows, many)
-    assert model.n_rows_used == len(rows)
+    assert model.n_aligned_rows == len(rows)
     held = check(model, rows)
     assert held.complete
     # The moments say the same.
@@ -122,7 +122,7 @@ def test_a_bounded_vocabulary_has_one_period(data, room, fading_factor, many):
     for start in range(0, len(rows), step):
         learn(model, rows[start : start + step], many)
         check(model, rows[: start + step])
-        assert len(model._held.names) <= room
+        assert len(model._state.names) <= room
 
 
 def dense(n, p, seed=0, offset=0.0):
@@ -143,7 +143,7 @@ def test_an_offset_costs_no_digits(fading_factor, p, many):
         rows = dense(60, p) + rows * 6
     model = ApartJointly(2, fading_factor=fading_factor)
     learn(model, rows, many)
-    held = model._held
+    held = model._state
     C = batch(rows, held.names, fading_factor, offset=1e9)
     found = held.products(np.arange(p))
     np.testing.assert_allclose(
@@ -155,7 +155,7 @@ def test_a_constant_has_no_products():
     model = ApartJointly(2)
     for i in range(40):
         model.learn_one({"a": float(i % 3), "c": 3.7, "never": None, "b": float(i % 7)}, i % 5)
-    held = model._held
+    held = model._state
     found = dict(zip(held.names, held.products(np.arange(4)), strict=True))
     assert not found["c"].any()
     assert not found["never"].any()
@@ -171,7 +171,7 @@ def test_a_copy_has_the_rows_that_wait(at):
         one.learn_one(x, y)
         other.learn_one(x, y)
         if i == at:
-            assert one._beside.now.n_waiting
+            assert one._row_extension.current.n_buffered
             assert len(one.selected) == 3
             assert bits(one) == bits(other)
             other = pickle.loads(pickle.dumps(other))  # noqa: S301
@@ -182,7 +182,7 @@ def test_a_copy_has_the_rows_that_wait(at):
 
 
 def in_use(model):
-    return set(model._held.names)
+    return set(model._state.names)
 
 
 def test_a_newcomer_waits_once_somebody_was_let_go():
@@ -196,19 +196,19 @@ def test_a_newcomer_waits_once_somebody_was_let_go():
 
     rows(10)
     rows(10, "c")
-    assert (in_use(model), model.n_rows_used) == ({"a", "b", "c"}, 20)  # it was 0 before
+    assert (in_use(model), model.n_aligned_rows) == ({"a", "b", "c"}, 20)  # it was 0 before
     rows(1, "d")
     # Who knows whether there was a "d" that was let go? Nobody was, but somebody is now.
-    assert (in_use(model), model.n_rows_used) == ({"a", "b"}, 21)
+    assert (in_use(model), model.n_aligned_rows) == ({"a", "b"}, 21)
     assert set(model._moments.names) == {"a", "b", "d"}
     rows(18, "d")
-    assert (in_use(model), model.n_rows_used) == ({"a", "b"}, 39)
+    assert (in_use(model), model.n_aligned_rows) == ({"a", "b"}, 39)
     rows(1, "d")
-    assert (in_use(model), model.n_rows_used) == ({"a", "b", "d"}, 20)
+    assert (in_use(model), model.n_aligned_rows) == ({"a", "b", "d"}, 20)
     # As long as nobody waits the period goes on.
     rows(100, "d")
-    assert model.n_rows_used == 120
-    assert model._beside.then is None
+    assert model.n_aligned_rows == 120
+    assert model._row_extension.next is None
 
 
 @pytest.mark.parametrize(("fading_factor", "most"), [(0.0, 12), (0.05, 300)])
@@ -220,8 +220,8 @@ def test_periods_are_few(fading_factor, most):
         words = {f"w{j}": 1.0 for j in rng.integers(0, 30, size=3).tolist()}
         a = rng.normal()
         model.learn_one({"a": a} | words, a)
-        if model._beside.now is not period:
-            period, began = model._beside.now, began + 1
+        if model._row_extension.current is not period:
+            period, began = model._row_extension.current, began + 1
         if i > 50:
             assert period.n / period.unit > 0.45 * model._moments.n
     assert 3 < began < most
@@ -234,10 +234,10 @@ def test_sparse_rows_are_cheap():
     rng = np.random.default_rng(0)
     for _ in range(400):
         model.learn_one({f"w{j}": 1.0 for j in rng.integers(0, 300, size=5)}, rng.normal())
-    period: Period = model._beside.now
-    variables = [*period.slots.values()]
+    period: AlignedMoments = model._row_extension.current
+    variables = [*period.index_of.values()]
     assert not period.shift[variables].any()
-    assert not period.n_waiting
+    assert not period.n_buffered
     before = period.S.copy()
     model.learn_one({"w1": 1.0, "w2": 1.0}, 0.3)
     assert (before[: period.size] != period.S[: period.size]).sum() <= 9
@@ -256,7 +256,7 @@ def test_columns_go_on_exactly(with_target):
     model.learn_target(y[:50])
     model.learn_columns(X[:50])
     model.learn_many(X[50:], y[50:])
-    held = model._held
+    held = model._state
     np.testing.assert_allclose(held.products(np.arange(8)), np.corrcoef(X.T), atol=1e-12)
     whole = ApartJointly(3)
     whole.learn_target(y)
@@ -274,11 +274,11 @@ def test_columns_that_have_no_room_go():
     found = model.selected
     for x, t in zip(X[50:], y[50:], strict=True):
         model.learn_one(dict(enumerate(x.tolist())), t)
-    assert len(model._held.names) <= 10
+    assert len(model._state.names) <= 10
     assert set(found) <= in_use(model)
-    places = np.array(model._held.names)
+    places = np.array(model._state.names)
     np.testing.assert_allclose(
-        model._held.products(np.arange(places.size)), np.corrcoef(X[:, places].T), atol=1e-12
+        model._state.products(np.arange(places.size)), np.corrcoef(X[:, places].T), atol=1e-12
     )
 
 
@@ -301,7 +301,7 @@ def test_everything_given_covariates(rows, fading_factor):
     learn(model, rows, 0)
     if len(rows) < 12:
         return
-    held = model._held
+    held = model._state
     names, p = held.names, len(held.names)
     C = correlations(batch(rows, names, fading_factor, given_too=("age",)))
     np.testing.assert_allclose(held.products(np.arange(p)), C[:p, :p], atol=1e-8)
@@ -322,10 +322,10 @@ def test_rows_add_up(fading_factor):
     left, right = (ApartJointly(2, fading_factor=fading_factor) for _ in range(2))
     learn(left, rows[:60], 0)
     learn(right, rows[60:], 13)
-    beside = pickle.dumps(right)
+    alongside = pickle.dumps(right)
     left.merge(right, along="rows")
-    assert pickle.dumps(right) == beside
-    assert (left.n_rows, left.n_rows_used) == (100, 100)
+    assert pickle.dumps(right) == alongside
+    assert (left.n_rows, left.n_aligned_rows) == (100, 100)
     if not fading_factor:
         check(left, rows)
     learn(left, rows[:5], 0)
@@ -344,9 +344,9 @@ def test_rows_that_came_as_columns_add_up(on_columns):
         else:
             learn(model, part, 0)
         models.append(model)
-    beside = pickle.dumps(models[1])
+    alongside = pickle.dumps(models[1])
     models[0].merge(models[1], along="rows")
-    assert pickle.dumps(models[1]) == beside
+    assert pickle.dumps(models[1]) == alongside
     check(models[0], rows)
 
 
@@ -360,11 +360,11 @@ def test_merged_periods_have_the_variables_of_both():
             model.learn_one(x, x["a"] + 0.1 * x["b"])
         models.append(model)
     before = [in_use(model) for model in models]
-    used = [model.n_rows_used for model in models]
+    used = [model.n_aligned_rows for model in models]
     models[0].merge(models[1], along="rows")
     assert in_use(models[0]) == before[0] & before[1]
-    assert models[0].n_rows_used == sum(used)
-    found = models[0]._held.products(np.arange(len(in_use(models[0]))))
+    assert models[0].n_aligned_rows == sum(used)
+    found = models[0]._state.products(np.arange(len(in_use(models[0]))))
     assert np.linalg.eigvalsh(found).min() >= -1e-10
 
 
@@ -384,7 +384,7 @@ def test_files_of_other_variables_are_refused():
     model = ApartJointly(2)
     learn(model, dense(30, 4), 0)
     state = copy.deepcopy(model._get_state())
-    state["beside"]["now"]["names"][0] = "nobody"
+    state["extension"]["current"]["names"][0] = "nobody"
     with pytest.raises(ValueError, match="cross-moments"):
         ApartJointly(2)._set_state(state)
-    assert Crossed.offers == {"products"}
+    assert CrossMoments.provides == {"products"}

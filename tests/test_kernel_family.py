@@ -14,9 +14,9 @@ from scipy.spatial.distance import cdist
 from sklearn.decomposition import KernelPCA as Peer
 
 from streamsel import PCA, KernelPCA, LaplacianEigenmaps, RandomFourier, RidgeComponents, load, save
-from streamsel.extraction import _spectra
-from streamsel.extraction._spectra import lowest
-from streamsel.learner import embedder
+from streamsel.base import embedder
+from streamsel.extraction import _eigen
+from streamsel.extraction._eigen import lowest_laplacian_eigenpairs
 
 LEARNERS = [KernelPCA, LaplacianEigenmaps]
 KERNELS = {
@@ -60,7 +60,7 @@ def test_it_is_scikit_learns(params):
     Z, of_new = peers(X, new, **params)
     signs = np.sign((model.embedding * Z).sum(axis=0))
     np.testing.assert_allclose(model.embedding, Z * signs, atol=1e-9 * np.abs(Z).max())
-    for found in (model.transform_beside(X, new), model.transform_many(new)):
+    for found in (model.transform_columns(X, new), model.transform_many(new)):
         np.testing.assert_allclose(found, of_new * signs, atol=1e-9 * np.abs(Z).max())
     one = [list(model.transform_one(dict(enumerate(x))).values()) for x in new.tolist()]
     np.testing.assert_allclose(one, of_new * signs, atol=1e-9 * np.abs(Z).max())
@@ -69,8 +69,8 @@ def test_it_is_scikit_learns(params):
 def test_many_rows_are_solved_for_a_few_components(monkeypatch):
     X = columns(120)
     whole = learnt(KernelPCA, X).embedding
-    monkeypatch.setattr(_spectra, "_LARGE", 50)
-    monkeypatch.setattr(_spectra, "_FEW", 0.5)
+    monkeypatch.setattr(_eigen, "_LARGE_SIZE", 50)
+    monkeypatch.setattr(_eigen, "_SMALL_SHARE", 0.5)
     np.testing.assert_allclose(learnt(KernelPCA, X).embedding, whole, atol=1e-10)
 
 
@@ -104,7 +104,7 @@ def test_a_component_that_there_is_not_is_void():
     found = model.transform_many(X)
     np.testing.assert_allclose(found[:, :3], model.embedding, atol=1e-10)
     assert not found[:, 3:].any()
-    assert not model.transform_beside(X, X)[:, 3:].any()
+    assert not model.transform_columns(X, X)[:, 3:].any()
 
 
 # ------------------------------------------------------------- graphs whose spectra are known
@@ -195,10 +195,10 @@ def test_a_graph_in_parts():
 @pytest.mark.parametrize("build", [path, cycle, star], ids=["path", "cycle", "star"])
 def test_many_observations_are_solved_for_a_few_components(build, monkeypatch):
     A = sp.csr_array(sp.block_diag([build(90), build(40)]))
-    whole = lowest(A, 5)
-    monkeypatch.setattr(_spectra, "_LARGE", 50)
-    monkeypatch.setattr(_spectra, "_FEW", 0.5)
-    few = lowest(A, 5)
+    whole = lowest_laplacian_eigenpairs(A, 5)
+    monkeypatch.setattr(_eigen, "_LARGE_SIZE", 50)
+    monkeypatch.setattr(_eigen, "_SMALL_SHARE", 0.5)
+    few = lowest_laplacian_eigenpairs(A, 5)
     np.testing.assert_allclose(few[0], whole[0], atol=1e-12)
     # Of a star, all but the leaves' equal eigenvalues are found whole.
     if build is not star:
@@ -219,12 +219,12 @@ def test_rounding_has_no_say_in_the_basis(n, seed):
 
 def test_where_lanczos_does_not_converge_all_is_solved(monkeypatch):
     def eigsh(*_, **__):
-        raise _spectra.ArpackError(-9999)
+        raise _eigen.ArpackError(-9999)
 
     X = columns(120)
     expected = [learnt(cls, X).embedding for cls in LEARNERS]
-    for name, value in {"_LARGE": 50, "_FEW": 0.5, "eigsh": eigsh}.items():
-        monkeypatch.setattr(_spectra, name, value)
+    for name, value in {"_LARGE_SIZE": 50, "_SMALL_SHARE": 0.5, "eigsh": eigsh}.items():
+        monkeypatch.setattr(_eigen, name, value)
     for cls, embedding in zip(LEARNERS, expected, strict=True):
         np.testing.assert_allclose(learnt(cls, X).embedding, embedding, atol=1e-10)
 
@@ -258,7 +258,7 @@ def test_a_new_row_is_in_the_midst_of_its_nearest():
     model = learnt(LaplacianEigenmaps, X, n_neighbors=5)
     nearest = np.argsort(cdist(new, X), axis=1)[:, :5]
     expected = model.embedding[nearest].mean(axis=1)
-    for found in (model.transform_beside(X, new), model.transform_many(new)):
+    for found in (model.transform_columns(X, new), model.transform_many(new)):
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
@@ -361,7 +361,7 @@ def test_beside_is_of_all_columns_however_they_are_cut_and_held(cls):
     pairs = [[(j, part[:, j]) for j in names] for part in (X, new)]
     ways = [(X, new), (sp.csc_array(X), new), (X, sp.csr_array(new)), pairs, (X, iter(pairs[1]))]
     for one, other in ways:
-        found = model.transform_beside(one, other)
+        found = model.transform_columns(one, other)
         if cls is KernelPCA:
             # The constant column is none of those that are held, and one of those that pass.
             far = cdist(new, X, "sqeuclidean")
@@ -371,7 +371,9 @@ def test_beside_is_of_all_columns_however_they_are_cut_and_held(cls):
             expected = (G - own.mean(axis=0)) @ (Z / np.square(Z).sum(axis=0))
         np.testing.assert_allclose(found, expected, atol=1e-10)
     turned = names[::-1]
-    found = model.transform_beside([(j, X[:, j]) for j in turned], [(j, new[:, j]) for j in turned])
+    found = model.transform_columns(
+        [(j, X[:, j]) for j in turned], [(j, new[:, j]) for j in turned]
+    )
     np.testing.assert_allclose(found, expected, atol=1e-10)
 
 
@@ -404,13 +406,13 @@ def test_beside_refuses_what_does_not_fit(cls):
         (X[:-1], new),
     ):
         with pytest.raises(ValueError, match="Got"):
-            model.transform_beside(one, other)
+            model.transform_columns(one, other)
     assert pickle.dumps(model) == before
     with pytest.raises(ValueError, match="vary"):
-        cls().transform_beside(X, new)
+        cls().transform_columns(X, new)
     model.learn_many(X)
     with pytest.raises(ValueError, match="rows"):
-        model.transform_beside(X, new)
+        model.transform_columns(X, new)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
@@ -444,7 +446,7 @@ def test_fewer_variables_are_those_of_the_largest_variance(cls):
     share = X[:, largest].var(axis=0).sum() / X.var(axis=0).sum()
     for model in models:
         assert sorted(model._map().names) == largest
-        facts = model.report().facts
+        facts = model.report().details
         assert facts["share_of_variance"] == pytest.approx(share)
         assert (facts["n_landmarks"], facts["n_variables"]) == (30, 15)
         np.testing.assert_allclose(model.embedding, models[0].embedding, atol=1e-9)
@@ -460,7 +462,7 @@ def test_what_few_variables_say_is_near_to_what_all_do():
     X = hidden @ rng.normal(size=(3, 400)) + 0.3 * rng.normal(size=(240, 400))
     X, new = X[:200], X[200:]
     model = learnt(KernelPCA, X, n_components=3, max_variables=100)
-    found, exact = model.transform_many(new), model.transform_beside(X, new)
+    found, exact = model.transform_many(new), model.transform_columns(X, new)
     for k in range(3):
         assert np.corrcoef(found[:, k], exact[:, k])[0, 1] > 0.98
 
@@ -485,7 +487,7 @@ def test_a_matrix_that_another_method_has_filled(cls):
     np.testing.assert_array_equal(again.embedding, other.embedding)
     for unfit in (PCA(2, scale=True), RidgeComponents(2)):
         with pytest.raises((ValueError, TypeError), match="Got"):
-            cls().learn_from(unfit if unfit.supervised else learnt_by(unfit, X))
+            cls().learn_from(unfit if unfit._is_supervised else learnt_by(unfit, X))
 
 
 def learnt_by(model, X):
@@ -524,7 +526,7 @@ def test_a_regression_behind_survives_the_first_window():
 def test_a_window_is_turned_onto_what_stood(cls):
     """By Procrustes over the rows of the window; the space that they span is that of the window."""
     X = columns(160, 12)
-    model = cls(3, window_size=40, renewal=1.0, warm_up=0)
+    model = cls(3, window_size=40, refresh_factor=1.0, warm_up=0)
     stood = None
     for start in range(0, 160, 40):
         rows = X[start : start + 40]
@@ -563,7 +565,7 @@ def test_components_keep_their_meaning_from_window_to_window(cls):
 
 @pytest.mark.parametrize("cls", LEARNERS)
 def test_a_window_larger_than_a_gram_matrix_may_be(cls):
-    model = cls(2, max_rows_gram=50)
+    model = cls(2, max_gram_rows=50)
     for learn in (
         lambda: model.learn_one({"a": 1.0}),
         lambda: model.learn_many(np.ones((3, 2))),
@@ -596,7 +598,7 @@ def test_degenerate_columns(cls):
         assert np.isfinite(model.embedding).all()
         assert np.isfinite(model.transform_many(X)).all()
         np.testing.assert_allclose(
-            model.transform_beside(X, X), model.transform_many(X), atol=1e-10
+            model.transform_columns(X, X), model.transform_many(X), atol=1e-10
         )
     # Copies are in one place: of the kernel's space, and of a graph that has nothing but them.
     Z = learnt(KernelPCA, copies).embedding
@@ -606,8 +608,8 @@ def test_degenerate_columns(cls):
 def test_the_report_is_of_no_loadings():
     model = learnt(KernelPCA, columns())
     report = model.report()
-    assert not any(row["loadings"] for row in report.found)
-    assert report.facts == {"n_landmarks": 60, "n_variables": 150, "share_of_variance": 1.0}
+    assert not any(row["loadings"] for row in report.results)
+    assert report.details == {"n_landmarks": 60, "n_variables": 150, "share_of_variance": 1.0}
     assert not hasattr(model, "loadings")
 
 
@@ -617,4 +619,4 @@ def test_columns_in_another_order_are_others(model):
     model = model.clone()
     model.learn_columns(X)
     with pytest.raises(ValueError, match="Got: other values of 0"):
-        model.transform_beside(X[:, ::-1], X)
+        model.transform_columns(X[:, ::-1], X)

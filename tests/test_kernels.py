@@ -9,17 +9,32 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsel._jit.cholesky import factor
-from streamsel._jit.cholesky import fold as fold_in_kernel
-from streamsel._jit.cholesky import refill as refill_in_kernel
-from streamsel._jit.deflate import best, direction, fold, sift
-from streamsel._jit.independence import review, separated
-from streamsel._jit.relevance import coordinates, join, relevances, rotate_and_drop, take_up
-from streamsel._jit.repeats import keep_first
-from streamsel._jit.rows import any_beyond
-from streamsel._jit.scan import glance, scan_dense, scan_sparse
-from streamsel._jit.search import next_above
-from streamsel._jit.sweep import sweep, sweep_columns, sweep_observed
+from streamsel._kernels.gram_schmidt import (
+    best_candidate,
+    cut_pool,
+    fold_deflation,
+    residual_direction,
+)
+from streamsel._kernels.independence import is_separated, update_kept
+from streamsel._kernels.pivoted_cholesky import factor
+from streamsel._kernels.pivoted_cholesky import fold_cholesky as fold_in_kernel
+from streamsel._kernels.pivoted_cholesky import refill_by_cholesky as refill_in_kernel
+from streamsel._kernels.relevance import (
+    add_above_threshold,
+    append_component,
+    coordinates,
+    next_above_threshold,
+    relevances,
+    rotate_and_drop,
+)
+from streamsel._kernels.row_moments import any_too_large
+from streamsel._kernels.scan import relevance_upper_bound, scan_dense, scan_sparse
+from streamsel._kernels.sorting import drop_near_duplicates
+from streamsel._kernels.sweep import (
+    moments_of_observed_rows,
+    moments_of_rows,
+    moments_of_transposed_rows,
+)
 
 DTYPES = [np.float64, np.float32, np.int8, np.uint8]
 
@@ -226,7 +241,7 @@ def test_a_glance_is_hardly_more_than_the_relevance(rng, c, offset):
     for x in rng.normal(size=(20, n)) + offset:
         centred = x - x.mean()
         relevance = np.linalg.norm(W @ (Y[:c] @ centred)) / np.linalg.norm(centred)
-        assert 0.0 < glance(x, Y, W) - relevance < 2e-6
+        assert 0.0 < relevance_upper_bound(x, Y, W) - relevance < 2e-6
 
 
 @pytest.mark.parametrize(
@@ -244,14 +259,14 @@ def test_a_glance_is_hardly_more_than_the_relevance(rng, c, offset):
 def test_a_glance_says_what_takes_a_closer_look(values):
     Y = padded(np.arange(float(len(values)))[:, None])
     with np.errstate(all="ignore"):
-        assert glance(np.array(values), Y, np.ones((1, 1))) == np.inf
+        assert relevance_upper_bound(np.array(values), Y, np.ones((1, 1))) == np.inf
 
 
 def test_direction_is_the_unit_residual(rng):
     G = rng.normal(size=(5, 4))
     Q = scipy.linalg.qr(rng.normal(size=(4, 2)), mode="economic")[0].T.copy()
     q = np.empty(4)
-    score = direction(G, Q, 3, q)
+    score = residual_direction(G, Q, 3, q)
     residual = G[3] - Q.T @ (Q @ G[3])
     assert score == pytest.approx(residual @ residual, rel=1e-12)
     np.testing.assert_allclose(q, residual / np.linalg.norm(residual), rtol=1e-10)
@@ -262,18 +277,18 @@ def test_best_is_the_first_of_the_highest(rng):
     G[6] = G[2] = 10 * G[2]
     bound, applied = (G**2).sum(axis=1), np.zeros(8, dtype=np.int64)
     Q = np.empty((0, 3))
-    assert best(G, bound, applied, Q, 1e-12) == 2
+    assert best_candidate(G, bound, applied, Q, 1e-12) == 2
     bound[2] = -1.0
-    assert best(G, bound, applied, Q, 1e-12) == 6
+    assert best_candidate(G, bound, applied, Q, 1e-12) == 6
     Q = (G[2] / np.linalg.norm(G[2]))[None, :]
     residual = G - np.outer(G @ Q[0], Q[0])
     free = np.where(bound < 0.0, -1.0, (residual**2).sum(axis=1))
-    j = best(G, bound, applied, Q, 1e-12)
+    j = best_candidate(G, bound, applied, Q, 1e-12)
     assert j == np.argmax(free)
     assert bound[j] == pytest.approx(free.max(), rel=1e-12)
     assert applied[j] == 1
     bound[:] = -1.0
-    assert best(G, bound, applied, Q, 1e-12) == -1
+    assert best_candidate(G, bound, applied, Q, 1e-12) == -1
 
 
 def test_best_tells_apart_what_subtraction_cannot(rng):
@@ -282,7 +297,7 @@ def test_best_tells_apart_what_subtraction_cannot(rng):
     G = rng.normal(size=(6, 5))
     G[:, 3:] = np.array([1.0, 2.0, 5.0, 5.0, 3.0, 4.0])[:, None] * [1e-8, 0.0]
     bound, applied = (G**2).sum(axis=1), np.zeros(6, dtype=np.int64)
-    assert best(G, bound, applied, Q, 1e-12) == 2
+    assert best_candidate(G, bound, applied, Q, 1e-12) == 2
     assert bound[2] == pytest.approx(25e-16, rel=1e-6)
 
 
@@ -322,7 +337,7 @@ def test_sift_is_a_greedy_at_every_cut(rng):
     G[:4], whole[:4] = start, (start**2).sum(axis=1)
     bounds, plan = (offered**2).sum(axis=1), empty_plan(m, r)
     pool = G, whole, origin, 4, 0, offered, bounds, plan, 0, m, -1.0, -1.0
-    size, fresh, planned, discarded, floor = sift(*pool, 1e-12, 1e-12)
+    size, fresh, planned, discarded, floor = cut_pool(*pool, 1e-12, 1e-12)
     everything = np.vstack([start, offered])
     assert fresh == planned == m
     np.testing.assert_array_equal(G[:size], everything[origin[:size]])
@@ -380,7 +395,7 @@ def test_fold_scores_under_every_stage(rng, in_kernel):
         fold_in_kernel(K, L, steps, begins, scores)
     else:
         Q = np.vstack([np.linalg.qr(G[mine].T)[0].T for mine in rounds])
-        fold(G, Q, steps, begins, scores)
+        fold_deflation(G, Q, steps, begins, scores)
     before = [mine[:s] for mine in rounds for s in range(len(mine) + 1)]
     for s, mine in enumerate(before):
         R = G - G @ np.linalg.pinv(G[mine]) @ G[mine] if mine else G
@@ -516,10 +531,10 @@ def test_take_up_is_join_then_rotate_and_drop(rng, most):
     X, moments = np.stack([x] * 3), (np.full(3, x.mean()), np.full(3, m2), np.stack([cxy] * 3))
     state = (Z, Mzz, Czy, B, means, relevance, arrival, 2, 4, X, *moments)
     all_found, joined = np.array([bar, bar + found, bar]), np.empty(3, dtype=np.bool_)
-    count, unloaded, bar = take_up(*state, all_found, bar, most, *options, joined)
+    count, unloaded, bar = add_above_threshold(*state, all_found, bar, most, *options, joined)
     found = all_found[1]
     assert joined.tolist() == [False, True, False]
-    join(*step[:3], x, x.mean(), m2, cxy, 2)
+    append_component(*step[:3], x, x.mean(), m2, cxy, 2)
     step[4][2] = found
     step[3][4] = [0.0, 0.0, 1.0]
     if most == 2:
@@ -539,7 +554,7 @@ def test_join_is_a_component_and_its_moments(rng):
     X, Y = rng.normal(size=(q, n)), rng.normal(size=(n, 2))
     for k, x in enumerate(X):
         centred = x - x.mean()
-        join(Z, Mzz, Czy, x, x.mean(), centred @ centred, centred @ Y, k)
+        append_component(Z, Mzz, Czy, x, x.mean(), centred @ centred, centred @ Y, k)
     np.testing.assert_allclose(Z, X - X.mean(axis=1, keepdims=True), rtol=1e-12)
     np.testing.assert_allclose(Mzz, Z @ Z.T, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(Czy, Z @ Y, rtol=1e-10, atol=1e-12)
@@ -547,12 +562,12 @@ def test_join_is_a_component_and_its_moments(rng):
 
 def test_next_above():
     values, places = np.array([0.1, 0.5, 0.2, 0.5, 0.9]), np.empty(2, dtype=np.intp)
-    assert next_above(values, 0, 0.4, places) == (2, 4)
+    assert next_above_threshold(values, 0, 0.4, places) == (2, 4)
     assert places.tolist() == [1, 3]
-    assert next_above(values, 4, 0.4, places) == (1, 5)
+    assert next_above_threshold(values, 4, 0.4, places) == (1, 5)
     assert places[0] == 4
-    assert next_above(values, 2, 0.5, places) == (1, 5)
-    assert next_above(values, 0, 0.9, places) == (0, 5)
+    assert next_above_threshold(values, 2, 0.5, places) == (1, 5)
+    assert next_above_threshold(values, 0, 0.9, places) == (0, 5)
 
 
 # ------------------------------------------------------------------------- many rows at once
@@ -563,7 +578,7 @@ def swept(kernel, X, w, Y):
     m = X.shape[1]
     Y = Y - w @ Y / w.sum()
     mean, m2, products = np.full(m, np.nan), np.full(m, np.nan), np.full((Y.shape[1], m), np.nan)
-    rows = np.ascontiguousarray(X if kernel is sweep else X.T)
+    rows = np.ascontiguousarray(X if kernel is moments_of_rows else X.T)
     rows.flags.writeable = False
     shift, targets = X[-1].copy(), np.ascontiguousarray((w[:, None] * Y).T)
     whole = kernel(rows, w, targets, shift, mean, m2, products)
@@ -576,7 +591,7 @@ def swept_observed(X, w, Y):
     found = [np.full(m, np.nan) for _ in range(4)] + [np.full((c, m), np.nan) for _ in range(2)]
     rows = np.ascontiguousarray(X)
     rows.flags.writeable = False
-    sweep_observed(rows, w, np.ascontiguousarray((w[:, None] * Y).T), *found)
+    moments_of_observed_rows(rows, w, np.ascontiguousarray((w[:, None] * Y).T), *found)
     return *found[:4], found[4].T, found[5].T
 
 
@@ -586,7 +601,7 @@ def weighted(x, w, Y):
     return mean, w @ (x - mean) ** 2, (w * (x - mean)) @ (Y - means), means
 
 
-@pytest.mark.parametrize("kernel", [sweep, sweep_columns])
+@pytest.mark.parametrize("kernel", [moments_of_rows, moments_of_transposed_rows])
 @pytest.mark.parametrize("c", [1, 2, 5])
 @pytest.mark.parametrize(("b", "m"), [(1, 3), (2, 1), (7, 4), (8, 3), (5, 259), (3, 0)])
 def test_sweep_is_the_moments(rng, kernel, c, b, m):
@@ -602,7 +617,7 @@ def test_sweep_is_the_moments(rng, kernel, c, b, m):
     assert not products[:1].any()
 
 
-@pytest.mark.parametrize("kernel", [sweep, sweep_columns])
+@pytest.mark.parametrize("kernel", [moments_of_rows, moments_of_transposed_rows])
 def test_sweep_keeps_the_digits_beside_an_offset(rng, kernel):
     small = rng.integers(-8, 8, size=(101, 6)).astype(float)
     # A first or a last row far from the others, and a level that moves.
@@ -618,7 +633,7 @@ def test_sweep_keeps_the_digits_beside_an_offset(rng, kernel):
         )
 
 
-@pytest.mark.parametrize("kernel", [sweep, sweep_columns])
+@pytest.mark.parametrize("kernel", [moments_of_rows, moments_of_transposed_rows])
 @pytest.mark.parametrize("scale", [1e-150, 1e148])
 def test_sweep_at_the_ends_of_the_scale(rng, kernel, scale):
     X, w, Y = rng.normal(size=(30, 2)), np.ones(30), rng.normal(size=(30, 1))
@@ -628,7 +643,7 @@ def test_sweep_at_the_ends_of_the_scale(rng, kernel, scale):
     np.testing.assert_allclose(scaled, scale * products, rtol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", [sweep, sweep_columns])
+@pytest.mark.parametrize("kernel", [moments_of_rows, moments_of_transposed_rows])
 @pytest.mark.parametrize("row", [0, 3, 4, 6])
 def test_sweep_notices_what_was_not_observed(rng, kernel, row):
     X = rng.normal(size=(7, 3))
@@ -636,7 +651,7 @@ def test_sweep_notices_what_was_not_observed(rng, kernel, row):
     assert swept(kernel, X, np.ones(7), rng.normal(size=(7, 2))) is None
 
 
-@pytest.mark.parametrize("kernel", [sweep, sweep_columns])
+@pytest.mark.parametrize("kernel", [moments_of_rows, moments_of_transposed_rows])
 @pytest.mark.parametrize("value", [2e150, -2e150, 1e300, np.inf, -np.inf])
 @pytest.mark.parametrize("row", [0, 3, 6])
 def test_sweep_notices_what_is_very_large(rng, kernel, row, value):
@@ -693,7 +708,7 @@ def test_sweep_of_what_was_observed(rng, c, offset, b, m):
 def test_what_is_beyond(rng, at, value, bad):
     values = rng.normal(size=11)
     values[at] = value
-    assert bool(any_beyond(values)) is bad
+    assert bool(any_too_large(values)) is bad
 
 
 @pytest.mark.parametrize("window", [1, 2, 9])
@@ -702,7 +717,7 @@ def test_who_repeats_one_of_the_last_kept(rng, window, before):
     b = 12
     C = rng.uniform(-1.0, 1.0, size=(b, before + b))
     kept = np.ones(before + b, dtype=bool)
-    keep_first(C, window, 0.7, kept)
+    drop_near_duplicates(C, window, 0.7, kept)
     expected = list(range(before))
     for j in range(b):
         if not any(abs(C[j, i]) >= 0.7 for i in expected[-window:]):
@@ -725,7 +740,7 @@ def independent_given(C, G, x, few, bars):
     )
 
 
-def is_separated(C, G, x, among, also, bars):
+def separated_by_definition(C, G, x, among, also, bars):
     """Whether x is independent given one to as many as bars has, all of `also` among them."""
     sizes = range(max(1, len(also)), len(bars))
     sets = (few for size in sizes for few in combinations([*also, *among], size))
@@ -745,21 +760,21 @@ def test_who_is_separated_from_the_target(rng, r, depth):
         C, G = V.T @ V, V.T @ U
         among = np.array([1, 2, 4])
         for also in ([], [0]):
-            expected = is_separated(C, G, 5, among.tolist(), also, bars)
-            assert bool(separated(C, G, 5, among, also[0] if also else -1, bars)) is expected
+            expected = separated_by_definition(C, G, 5, among.tolist(), also, bars)
+            assert bool(is_separated(C, G, 5, among, also[0] if also else -1, bars)) is expected
         for fast in (True, False):
             stays = np.empty(m, dtype=bool)
-            review(C, G, bars, fast, stays)
+            update_kept(C, G, bars, fast, stays)
             assert np.flatnonzero(stays).tolist() == reviewed(C, G, bars, fast)
 
 
 def reviewed(C, G, bars, fast):
     """Return who stays, the newcomer asked first or last, the others about it alone."""
     *others, new = range(len(C))
-    if fast and is_separated(C, G, new, others, [], bars):
+    if fast and separated_by_definition(C, G, new, others, [], bars):
         return others
     for x in list(others):
-        if is_separated(C, G, x, [y for y in others if y != x], [new], bars):
+        if separated_by_definition(C, G, x, [y for y in others if y != x], [new], bars):
             others.remove(x)
-    refused = not fast and is_separated(C, G, new, others, [], bars)
+    refused = not fast and separated_by_definition(C, G, new, others, [], bars)
     return others if refused else [*others, new]

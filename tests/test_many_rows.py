@@ -9,12 +9,12 @@ import scipy.sparse
 from sklearn import decomposition
 
 from streamsel import PCA, PLS, Discriminant, PrivateFeatures, RankedPCA
-from streamsel.extraction._gram_family import GramExtractor
-from streamsel.learner.river import Supervised
+from streamsel.base.river import Supervised
+from streamsel.extraction._gram import GramExtractor
 
 N, P = 120, 400
 # A Gram matrix of as many rows is not kept.
-FEW = {"max_rows_gram": 100, "max_loadings": 50}
+FEW = {"max_gram_rows": 100, "max_loadings": 50}
 
 
 @pytest.fixture
@@ -44,9 +44,9 @@ def assert_is(model, X, tolerance):
     largest = np.abs(Z).max()
     np.testing.assert_allclose(model.embedding, Z * signs, atol=tolerance * largest)
     ratio = peer.explained_variance_ratio_
-    np.testing.assert_allclose(model.explained_variance_ratio_, ratio, rtol=max(tolerance**2, 1e-8))
+    np.testing.assert_allclose(model.explained_variance_ratio, ratio, rtol=max(tolerance**2, 1e-8))
     np.testing.assert_allclose(
-        model.reconstruction_error_, X.var(axis=0, ddof=1).sum() * (1 - ratio.sum()), rtol=tolerance
+        model.reconstruction_error, X.var(axis=0, ddof=1).sum() * (1 - ratio.sum()), rtol=tolerance
     )
 
 
@@ -55,12 +55,12 @@ def test_is_nearly_pca_after_one_reading_and_pca_after_some(X, scale):
     model = learnt(X, scale=scale)
     expected = standardised(X) if scale else X
     assert_is(model, expected, 0.05)
-    facts = model.report().facts
-    assert (facts["held"], facts["n_passes"]) == ("incremental SVD of rank 18", 1)
+    facts = model.report().details
+    assert (facts["gram_state"], facts["n_passes"]) == ("incremental SVD of rank 18", 1)
     model.learn_loadings(X)
     assert_is(model, expected, 1e-6)
     assert 3 < model.n_passes < 14
-    assert model.report().facts["n_passes"] == model.n_passes
+    assert model.report().details["n_passes"] == model.n_passes
 
 
 def test_loadings_are_those_of_all_columns(X):
@@ -109,7 +109,7 @@ class About(GramExtractor, Supervised):
     def _unit_test_params(cls):
         yield {}
 
-    def _duals(self, inner, q):
+    def _dual_weights(self, inner, q):
         d, E = inner.axes(q)
         return E / np.sqrt(d)
 
@@ -172,7 +172,7 @@ def test_is_shared(X):
     np.testing.assert_allclose(other.embedding, model.embedding[:, :2])
     again = copy.deepcopy(other)
     again.learn_columns(X[:, :10], names=range(P, P + 10))
-    np.testing.assert_array_equal(other.embedding, model.embedding[:, : other.n_components_])
+    np.testing.assert_array_equal(other.embedding, model.embedding[:, : other.n_components_found])
     with pytest.raises(ValueError, match="at least 5 components"):
         PCA(5, **FEW).learn_from(model)
 
@@ -279,7 +279,7 @@ def test_what_is_shared_knows_no_other_target(X, y):
     other = PLS(2, scale=False, **FEW)
     other.learn_target(y)
     other.learn_from(model)
-    assert other._columns.gram.towards()[0].shape == (N, 0)
+    assert other._columns.gram.exact_products()[0].shape == (N, 0)
     other.learn_loadings(X)
     assert len(other.loadings) == 50
 
@@ -311,7 +311,7 @@ def test_classes_drawn_by_lot_are_no_better_told_than_of_the_matrix():
     y = rng.integers(0, 4, size=400)
     found = []
     for most in (15_000, 100):
-        model = Discriminant(1, max_loadings=50, max_rows_gram=most)
+        model = Discriminant(1, max_loadings=50, max_gram_rows=most)
         model.learn_target(y)
         model.learn_columns(X)
         found.append(model.relevance["discriminant0"])

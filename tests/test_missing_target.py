@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from streamsel import PCA, PLS, Lasso, ProjSe, SelectKBest, load, save
-from streamsel.columns import Block, chunks, column
-from streamsel.target.kept import KeptRows, lacks_target
-from streamsel.target.target import Target
+from streamsel.data.columns import Block, iter_chunks, single_column
+from streamsel.targets.kept_rows import KeptRows, is_target_missing
+from streamsel.targets.target import Target
 
 N = 24
 LACKS = np.zeros(N, dtype=bool)
@@ -81,8 +81,8 @@ def check(model, expected):
     assert model.relevance == expected.relevance
     assert model.report().target == expected.report().target
     assert (model.n_rows, expected.n_rows) == (len(KEPT), len(KEPT))
-    assert model.report().rows_left_out == {"no target": 4}
-    assert expected.report().rows_left_out == {}
+    assert model.report().rows_excluded == {"no target": 4}
+    assert expected.report().rows_excluded == {}
 
 
 @pytest.mark.parametrize("form", NUMBERS)
@@ -132,10 +132,10 @@ def test_times_and_events(form):
         "frame": pd.DataFrame({"time": time, "event": event}),
         "structured": np.rec.fromarrays([time, event], names="time,event"),
     }[form]
-    model = ProjSe(5, target="survival")
+    model = ProjSe(5, target_type="survival")
     model.learn_target(y, missing="drop")
     model.learn_columns(X)
-    expected = ProjSe(5, target="survival")
+    expected = ProjSe(5, target_type="survival")
     expected.learn_target(np.column_stack([time, event])[kept])
     expected.learn_columns(X[kept])
     assert model.scores == expected.scores
@@ -232,7 +232,7 @@ def test_on_real_data(dataset):
     X, y, _, archive = dataset("glioma")
     labels = archive["classes"][y].astype(object)
     labels[np.random.default_rng(3).permutation(len(y))[: len(y) // 10]] = None
-    kept = np.flatnonzero(~lacks_target(labels))
+    kept = np.flatnonzero(~is_target_missing(labels))
     for make in (lambda: ProjSe(10, max_candidates=40), lambda: PLS(3), lambda: SelectKBest(10)):
         model, expected = make(), make()
         model.learn_target(labels, missing="drop")
@@ -257,17 +257,19 @@ def test_the_values_of_the_rows_that_count(data, dtype, is_sparse):
     lacks = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
     lacks[:2], lacks[2] = False, True
     index = np.flatnonzero(~lacks)
-    kept = KeptRows.without(lacks)
+    kept = KeptRows.excluding(lacks)
     values = sp.csc_array(X) if is_sparse else data.draw(st.sampled_from([X, np.asfortranarray(X)]))
     found = [
         chunk.columns(np.arange(len(chunk.names)))
-        for chunk in chunks(Block(range(b), values), index.size, None, kept)
+        for chunk in iter_chunks(Block(range(b), values), index.size, None, kept)
     ]
     np.testing.assert_array_equal(np.vstack(found), X[index].T)
     one = values[:, [0]] if is_sparse else values[:, 0]
-    np.testing.assert_array_equal(column(0, one, index.size, None, kept).column(0), X[index, 0])
-    np.testing.assert_array_equal(kept.back(X[index].astype(float))[index], X[index])
-    assert np.isnan(kept.back(X[index].astype(float))[lacks]).all()
+    np.testing.assert_array_equal(
+        single_column(0, one, index.size, None, kept).column(0), X[index, 0]
+    )
+    np.testing.assert_array_equal(kept.expand(X[index].astype(float))[index], X[index])
+    assert np.isnan(kept.expand(X[index].astype(float))[lacks]).all()
 
 
 def test_a_damaged_sparse_matrix_is_refused():
@@ -291,11 +293,11 @@ def test_a_damaged_sparse_matrix_is_refused():
         {"index": KEPT[1:]},
         {"index": KEPT.astype(float)},
         {"index": np.r_[-1, KEPT[1:]]},
-        {"left_out": {}},
-        {"left_out": {"no target": 3}},
-        {"left_out": {"no target": 5, "other": -1}},
-        {"left_out": {3: 4}},
-        {"left_out": None},
+        {"excluded": {}},
+        {"excluded": {"no target": 3}},
+        {"excluded": {"no target": 5, "other": -1}},
+        {"excluded": {3: 4}},
+        {"excluded": None},
     ],
 )
 def test_a_forged_state_is_refused(change):
@@ -308,10 +310,10 @@ def test_a_forged_state_is_refused(change):
 
 
 def test_what_lacks_a_target():
-    assert lacks_target([1, 2]).tolist() == [False, False]
-    assert lacks_target(np.array(["a", "nan"])).tolist() == [False, False]
-    assert lacks_target(sp.csr_array([[1.0, np.nan], [0.0, 2.0]])).tolist() == [True, False]
-    assert lacks_target(pl.Series(["a", None])).tolist() == [False, True]
+    assert is_target_missing([1, 2]).tolist() == [False, False]
+    assert is_target_missing(np.array(["a", "nan"])).tolist() == [False, False]
+    assert is_target_missing(sp.csr_array([[1.0, np.nan], [0.0, 2.0]])).tolist() == [True, False]
+    assert is_target_missing(pl.Series(["a", None])).tolist() == [False, True]
     assert Target(nan(Y)[KEPT]).kept is None
 
 

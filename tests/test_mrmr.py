@@ -8,7 +8,7 @@ from sklearn.feature_selection import f_classif, f_regression
 from sklearn.metrics import mutual_info_score
 
 from streamsel import MRMR, SelectKBest, load, save
-from streamsel.selection._redundancy import codes_of_columns, shared
+from streamsel.selection._mrmr import bin_columns_by_frequency, mutual_information_matrix
 from tests.reference.mrmr import answer
 
 MI = {"score": "mutual_info", "redundancy": "mutual_info"}
@@ -40,11 +40,11 @@ def test_three_columns_by_hand():
     assert found.selected == [0, 2, 1]
     expected = [0.8, 0.48 / 0.3, 0.8 / np.mean([1.0, 0.3])]
     np.testing.assert_allclose(list(found.scores.values()), expected, rtol=1e-12)
-    found = learnt(X, y, k=3, score="correlation", form="difference")
+    found = learnt(X, y, k=3, score="correlation", scheme="difference")
     assert found.selected == [0, 2, 1]
     expected = [0.8, 0.48 - 0.3, 0.8 - np.mean([1.0, 0.3])]
     np.testing.assert_allclose(list(found.scores.values()), expected, rtol=1e-12)
-    found = learnt(X, y, k=3, score="correlation", form="difference", beta=0.1)
+    found = learnt(X, y, k=3, score="correlation", scheme="difference", beta=0.1)
     assert found.selected == [0, 1, 2]
     expected = [0.8, 0.8 - 0.1, 0.48 - 0.1 * (0.3 + 0.3)]
     np.testing.assert_allclose(list(found.scores.values()), expected, rtol=1e-12)
@@ -79,15 +79,15 @@ def test_f_is_that_of_scikit_learn():
 
 def test_a_beta_of_nothing_ranks_by_relevance():
     X, y = numbers(2)
-    found = learnt(X, y, k=30, form="difference", beta=0.0)
+    found = learnt(X, y, k=30, scheme="difference", beta=0.0)
     assert list(found.scores.values()) == sorted(found.scores.values(), reverse=True)
 
 
 def test_many_betas_choose_variables_apart():
     X, y = numbers(3)
     X[:, 10:20] = X[:, 3:4] + 0.1 * X[:, 10:20]
-    near = learnt(X, y, k=6, score="correlation", form="difference", beta=0.0).selected
-    apart = learnt(X, y, k=6, score="correlation", form="difference", beta=2.0).selected
+    near = learnt(X, y, k=6, score="correlation", scheme="difference", beta=0.0).selected
+    apart = learnt(X, y, k=6, score="correlation", scheme="difference", beta=2.0).selected
     copies = {3, *range(10, 20)}
     assert len(copies & {*near}) > len(copies & {*apart}) == 1
 
@@ -99,14 +99,16 @@ def test_many_betas_choose_variables_apart():
 def test_information_is_that_of_scikit_learn(n):
     rng = np.random.default_rng(n)
     codes, others = (rng.integers(0, size, (q, n)) for size, q in ((7, 9), (4, 5)))
-    found = shared(codes.astype(np.uint8), others.astype(np.uint8), 7, 4)
+    found = mutual_information_matrix(codes.astype(np.uint8), others.astype(np.uint8), 7, 4)
     expected = [[mutual_info_score(a, b) for b in others] for a in codes]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
 def test_information_of_many_bins():
     codes = np.random.default_rng(0).permutation(600)[None].astype(np.int32)
-    np.testing.assert_allclose(shared(codes, codes, 600, 600), np.log(600), rtol=1e-14)
+    np.testing.assert_allclose(
+        mutual_information_matrix(codes, codes, 600, 600), np.log(600), rtol=1e-14
+    )
 
 
 def test_tables_of_the_same_counts_tell_the_same_to_the_last_bit():
@@ -115,13 +117,17 @@ def test_tables_of_the_same_counts_tell_the_same_to_the_last_bit():
     for _ in range(20):
         rows = rng.permutation(99)
         other = rng.permutation(5)[a][:, rows].astype(np.uint8)
-        found = shared(other, rng.permutation(4)[b][:, rows].astype(np.uint8), 5, 4)
-        assert found == shared(a.astype(np.uint8), b.astype(np.uint8), 5, 4)
+        found = mutual_information_matrix(
+            other, rng.permutation(4)[b][:, rows].astype(np.uint8), 5, 4
+        )
+        assert found == mutual_information_matrix(a.astype(np.uint8), b.astype(np.uint8), 5, 4)
 
 
 def test_bins_do_not_see_the_scale():
     X = np.random.default_rng(6).integers(-3, 4, (20, 50)) * 1.0
-    np.testing.assert_array_equal(codes_of_columns(X, 4), codes_of_columns(X / 7.0 - 0.3, 4))
+    np.testing.assert_array_equal(
+        bin_columns_by_frequency(X, 4), bin_columns_by_frequency(X / 7.0 - 0.3, 4)
+    )
 
 
 # ------------------------------------------------------------------------------------- exact
@@ -149,7 +155,7 @@ def stream(seed):
     params = {"k": int(rng.integers(1, 10)), "score": score, "n_bins": int(rng.integers(2, 5))}
     params["redundancy"] = str(rng.choice(["correlation", "mutual_info"]))
     if rng.random() < 0.5:
-        params |= {"form": "difference", "beta": [None, 0.3, 2.0][rng.integers(3)]}
+        params |= {"scheme": "difference", "beta": [None, 0.3, 2.0][rng.integers(3)]}
     return X, y, params
 
 
@@ -181,7 +187,7 @@ def test_what_is_proven_is_so_at_any_time(seed):
 def test_a_first_reading_whose_relevance_says_enough_proves_it():
     X, y = numbers(7, n=200, p=300)
     y = 5.0 * X[:, 3] + 2.0 * X[:, 7] + 0.1 * y
-    found = learnt(X, y, k=2, max_candidates=5, score="correlation", form="difference")
+    found = learnt(X, y, k=2, max_candidates=5, score="correlation", scheme="difference")
     assert found.selected == [3, 7]
     assert found.n_certified == 2
 
@@ -190,7 +196,7 @@ def test_a_first_reading_whose_relevance_says_enough_proves_it():
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(0, 10_000), st.sampled_from([{}, {"form": "difference"}, MI | {"n_bins": 4}]))
+@given(st.integers(0, 10_000), st.sampled_from([{}, {"scheme": "difference"}, MI | {"n_bins": 4}]))
 def test_scale_and_sign_do_not_matter(seed, params):
     X, y = numbers(seed, n=25, p=12)
     rng = np.random.default_rng(seed)
@@ -227,7 +233,7 @@ def test_a_copy_of_the_target_has_a_score_that_is_finite():
 def test_equal_columns_go_by_arrival():
     X, y = numbers(9)
     X = np.c_[X[:, 3], 2.0 - X[:, 3], X[:, 3] / 3.0, X]
-    for params in ({}, {"form": "difference"}, MI):
+    for params in ({}, {"scheme": "difference"}, MI):
         assert learnt(X, y, k=1, **params).selected == [0]
 
 
@@ -243,7 +249,7 @@ def test_covariates_are_taken_out():
 
 def test_rows_say_what_columns_do():
     X, y = numbers(13, n=60)
-    for params in ({}, {"form": "difference", "score": "correlation"}):
+    for params in ({}, {"scheme": "difference", "score": "correlation"}):
         model = MRMR(5, **params)
         for x, target in zip(X, y, strict=True):
             model.learn_one(dict(enumerate(x)), target)
@@ -256,7 +262,7 @@ def test_rows_say_what_columns_do():
 
 
 def test_a_weight_needs_a_difference():
-    with pytest.raises(ValueError, match="form='difference' has a weight"):
+    with pytest.raises(ValueError, match=r"scheme=.difference. has a weight"):
         MRMR(3, beta=0.5)
 
 
@@ -269,7 +275,7 @@ def test_information_of_several_targets_is_refused():
 
 def test_a_file_goes_on(tmp_path):
     X, y = numbers(12, p=200)
-    for params in ({}, MI | {"form": "difference"}):
+    for params in ({}, MI | {"scheme": "difference"}):
         one = learnt(X[:, :120], y, k=4, max_candidates=8, **params)
         save(one, tmp_path / "model")
         other = load(tmp_path / "model")

@@ -14,10 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from streamsel import OSFS, PCA, PLS, ForwardSelection, ProjSe, RandomProjection, SelectKBest
-from streamsel.columns import Block
+from streamsel.data.columns import Block
 from streamsel.evaluate import nested_scores
-from streamsel.evaluate._contest import interval_of
-from streamsel.evaluate._wholly import Lots
+from streamsel.evaluate._baselines import RandomColumns
+from streamsel.evaluate._models import fold_interval
 from streamsel.stream import iter_columns
 
 N, P = 60, 40
@@ -102,13 +102,15 @@ def test_what_is_not_held_is_read_again_and_tells_the_same(learner):
     stream = iter_columns(lambda: enumerate(X.T))
     sparse = nested_scores(learner, scipy.sparse.csc_array(X), LABELS, **settings)
     read = nested_scores(learner, stream, LABELS, max_bytes=1000, **settings)
-    assert held.why_not_all is None
-    assert read.why_not_all == "40 columns of 60 rows take 0 MB, more than the limit of 0 MB"
-    assert held.contestants == ["selected", "random", "all", "nothing"]
-    assert read.contestants == ["selected", "random", "nothing"]
+    assert held.all_excluded_reason is None
+    assert (
+        read.all_excluded_reason == "40 columns of 60 rows take 0 MB, more than the limit of 0 MB"
+    )
+    assert held.variable_sets == ["selected", "random", "all", "nothing"]
+    assert read.variable_sets == ["selected", "random", "nothing"]
     for one, other, third in zip(held.folds, read.folds, sparse.folds, strict=True):
         assert one.names == other.names == third.names
-        for who in read.contestants:
+        for who in read.variable_sets:
             assert one.scores[who] == pytest.approx(other.scores[who])
             assert one.scores[who] == pytest.approx(third.scores[who])
 
@@ -134,17 +136,17 @@ def test_noise_predicts_nothing():
 
 def test_the_interval_is_that_of_nadeau_and_bengio():
     values = [0.8, 0.6, 0.7, 0.9, 0.5]
-    mean, low, high = interval_of(values, 0.25, 0.95, (-math.inf, math.inf))
+    mean, low, high = fold_interval(values, 0.25, 0.95, (-math.inf, math.inf))
     # Variance 0.025, times 1/5 + 1/4; t of 4 degrees of freedom 2.7764451.
     margin = 2.7764451051977987 * math.sqrt(0.45 * 0.025)
     assert (mean, low, high) == pytest.approx((0.7, 0.7 - margin, 0.7 + margin))
-    assert interval_of(values, 0.25, 0.95, (0.5, 0.9)) == pytest.approx((0.7, 0.5, 0.9))
+    assert fold_interval(values, 0.25, 0.95, (0.5, 0.9)) == pytest.approx((0.7, 0.5, 0.9))
 
 
 def test_no_interval_leaves_what_a_score_can_be():
     found = nested_scores(SelectKBest(k=2), X, np.where(X[:, 3] > 0, "a", "b"))
     for score in found.scores:
-        for who in found.contestants:
+        for who in found.variable_sets:
             _, low, high = found.score(who, score)
             assert 0.0 <= low <= high <= 1.0
     assert nested_scores(SelectKBest(k=2), X, X[:, 3]).score().high <= 1.0
@@ -209,11 +211,11 @@ def test_several_passes_find_the_same(learner):
 
 
 def test_intervals_stay_inside_the_range_of_the_score():
-    assert interval_of([1.0, 0.9, 1.0], 0.5, 0.95, (0.0, 1.0)).high == 1.0
+    assert fold_interval([1.0, 0.9, 1.0], 0.5, 0.95, (0.0, 1.0)).high == 1.0
     y = X[:, 3] > 0
     found = nested_scores(SelectKBest(k=1), X, np.where(y, "a", "b"), n_folds=3)
     for score in found.scores:
-        for contestant in found.contestants:
+        for contestant in found.variable_sets:
             value, low, high = found.score(contestant, score)
             assert 0.0 <= low <= value <= high <= 1.0
     assert found.score().high == 1.0
@@ -227,19 +229,19 @@ def test_differences_are_paired():
     mine, lots = ([f.scores[who]["r2"] for f in found.folds] for who in ("selected", "random"))
     share = np.mean([f.n_test / f.n_train for f in found.folds])
     limits = (-math.inf, math.inf)
-    assert found.difference("random") == interval_of(np.subtract(mine, lots), share, 0.95, limits)
+    assert found.difference("random") == fold_interval(np.subtract(mine, lots), share, 0.95, limits)
 
 
 def test_lots_are_fair_and_know_no_blocks():
     counts = np.zeros(50)
     for seed in range(400):
-        whole, pieces = Lots(5, seed), Lots(5, seed)
-        whole.see(Block(range(50), np.empty((1, 50))))
+        whole, pieces = RandomColumns(5, seed), RandomColumns(5, seed)
+        whole.record(Block(range(50), np.empty((1, 50))))
         for start, stop in [(0, 1), (1, 20), (20, 50)]:
-            pieces.see(Block(range(start, stop), np.empty((1, stop - start))))
-        assert whole.drawn(9) == pieces.drawn(9)
-        assert len(set(whole.drawn(9))) == 5
-        counts[whole.drawn(9)] += 1
+            pieces.record(Block(range(start, stop), np.empty((1, stop - start))))
+        assert whole.sample(9) == pieces.sample(9)
+        assert len(set(whole.sample(9))) == 5
+        counts[whole.sample(9)] += 1
     # Each is drawn 40 times on average; six standard deviations are 36.
     assert counts.min() > 4
     assert counts.max() < 76
@@ -249,7 +251,7 @@ def test_json_has_all_of_it():
     found = nested_scores(SelectKBest(), X, LABELS, sizes=[2, 1], model="knn")
     told = json.loads(json.dumps(found.as_dict()))
     assert told["sizes"] == [1, 2]
-    assert [row["variables"] for row in told["scores"][::3]] == found.contestants
+    assert [row["variables"] for row in told["scores"][::3]] == found.variable_sets
     assert told["scores"][0]["difference"] is None
     assert told["scores"][3]["difference"]["value"] == found.difference("random").value
     assert len(told["folds"]) == 5
@@ -263,7 +265,7 @@ def test_what_is_asked_must_make_sense():
     with pytest.raises(ValueError, match="Expected the covariates"):
         nested_scores(ProjSe(covariates=("age",)), X, Y)
     with pytest.raises(ValueError, match="Expected classes or numbers"):
-        nested_scores(ProjSe(target="survival"), X, np.column_stack([Y, Y > 0]))
+        nested_scores(ProjSe(target_type="survival"), X, np.column_stack([Y, Y > 0]))
     with pytest.raises(ValueError, match="Expected one target"):
         nested_scores(ProjSe(), X, np.column_stack([Y, Y]))
     with pytest.raises(ValueError, match=r"at least 5 rows of every class, .* Got: 4"):

@@ -8,36 +8,36 @@ import numpy as np
 import pytest
 
 from streamsel import OSFS, SAOLA, AlphaInvesting, OnlineFDR
-from streamsel.held.decided import Decided, Offer
-from streamsel.learner.on_arrival import OnArrival
+from streamsel.base.streaming_selector import StreamingSelector
+from streamsel.state.pool.accepted import AcceptedSamples, ColumnBatch
 from tests.conformance.modes import bits
 
 LEARNERS = [AlphaInvesting, OnlineFDR, OSFS, SAOLA]
 over_learners = pytest.mark.parametrize("cls", LEARNERS, ids=lambda cls: cls.__name__)
 
 
-class Newest(OnArrival):
+class Newest(StreamingSelector):
     """The three newest columns that rise with the target."""
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {}
 
-    def _remembered(self) -> dict[str, float]:
+    def _initial_memory(self) -> dict[str, float]:
         return {"seen": 0.0}
 
-    def _noted(self) -> tuple[str, ...]:
+    def _extra_fields(self) -> tuple[str, ...]:
         return ("score",)
 
-    def _decide(self, held: Decided, offer: Offer) -> None:
+    def _accept(self, held: AcceptedSamples, offer: ColumnBatch) -> None:
         rises = held.space.relevance(*offer.moments, signed=True)
         for i in np.flatnonzero(rises > 0.0).tolist():
             if held.is_full:
                 break
-            held.accept(offer, int(offer.places[i]), score=rises[i])
+            held.accept(offer, int(offer.indices[i]), score=rises[i])
             if len(held.names) > 3:
                 held.drop(np.array([0]))
-        held.remember(seen=held.memory["seen"] + offer.places.size)
+        held.remember(seen=held.memory["seen"] + offer.indices.size)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_accepted_and_dropped(data):
     assert model.selected == expected(X, y, 40)
     assert model._columns.memory == {"seen": 40.0}
     assert model.n_certified == 3
-    assert model.report().found[0]["name"] == model.selected[0]
+    assert model.report().results[0]["name"] == model.selected[0]
     assert np.isnan([*model.p_values.values()]).all()
     unit = model._columns.samples(np.arange(3))
     for row, j in zip(unit, model.selected, strict=True):

@@ -13,11 +13,11 @@ class Held:
     """A number that a second thread can meet halfway: it waits there until it is let go on."""
 
     def __init__(self):
-        self.reached, self.go_on = threading.Event(), threading.Event()
+        self.reached, self.resume = threading.Event(), threading.Event()
 
     def wait(self):
         self.reached.set()
-        assert self.go_on.wait(60)
+        assert self.resume.wait(60)
 
 
 def in_a_thread(call):
@@ -65,7 +65,7 @@ def test_two_threads_that_learn_rows(second, X):
     assert held.reached.wait(60)
     with pytest.raises(RuntimeError, match="one thread at a time"):
         getattr(model, second)(*(({"a": 3.0}, 3.0) if second == "learn_one" else (X, X[:, 0])))
-    held.go_on.set()
+    held.resume.set()
     thread.join()
     assert not failed
     model.learn_one({"a": 4.0}, 4.0)
@@ -81,7 +81,7 @@ def test_two_threads_that_learn_columns(X):
     assert held.reached.wait(60)
     with pytest.raises(RuntimeError, match="one thread at a time"):
         model.learn_column("c", X[:, 2])
-    held.go_on.set()
+    held.resume.set()
     thread.join()
     assert not failed
     model.learn_column("c", X[:, 2])

@@ -50,7 +50,7 @@ def test_two_together_say_what_neither_says_alone(fast, depth, stays, order):
     """Given either of the first two, the third tells of the other; given both, of nothing."""
     y = E[0] + E[1] + 0.5 * E[2]
     columns = [E[0], E[1], E[0] + E[1] + E[3]]
-    model = learnt({j: columns[j] for j in order}, y, depth=depth, fast=fast)
+    model = learnt({j: columns[j] for j in order}, y, max_conditioning_set=depth, fast=fast)
     assert set(model.selected) == {0, 1, 2} if stays else {0, 1}
 
 
@@ -69,7 +69,7 @@ def test_partial_correlation_at_its_threshold():
     for rho, stays in ((bar + 1e-6, True), (bar - 1e-6, False)):
         y = 0.8 * E[0] + 0.6 * E[1]
         x = 0.6 * E[0] + 0.8 * at_angle(rho, E[1], E[2])
-        model = learnt({"first": E[0], "second": x}, y, depth=1)
+        model = learnt({"first": E[0], "second": x}, y, max_conditioning_set=1)
         assert model.selected == (["first", "second"] if stays else ["first"])
 
 
@@ -100,7 +100,7 @@ def test_several_targets_are_tested_together():
     bar = np.sqrt(stats.beta.isf(0.01, 0.5, (N - 3) / 2))
     for rho, stays in ((bar + 1e-6, True), (bar - 1e-6, False)):
         x = 0.6 * E[0] + 0.8 * at_angle(rho, E[1], E[2])
-        assert ("x" in learnt({"first": E[0], "x": x}, Y, depth=1).selected) is stays
+        assert ("x" in learnt({"first": E[0], "x": x}, Y, max_conditioning_set=1).selected) is stays
 
 
 def test_classes():
@@ -118,10 +118,12 @@ def test_classes():
 def test_real_columns_after_every_one(fast, depth):
     X, y = load_diabetes(return_X_y=True)
     X = np.column_stack([X, X[:, 2] * X[:, 8], X**2])
-    model = learnt(X[:, :1], y, fast=fast, depth=depth)
+    model = learnt(X[:, :1], y, fast=fast, max_conditioning_set=depth)
     for p in range(2, X.shape[1] + 1):
         model.learn_column(p - 1, X[:, p - 1])
-        assert model.selected == answer(X[:, :p], y, fast=fast, depth=depth)["selected"]
+        assert (
+            model.selected == answer(X[:, :p], y, fast=fast, max_conditioning_set=depth)["selected"]
+        )
     assert len(model.selected) > 2
 
 
@@ -139,7 +141,7 @@ def streams(draw):
 @given(streams(), st.sampled_from([0.01, 0.3]), st.integers(1, 3), st.booleans())
 def test_what_stays_is_separated_by_none_of_the_others(data, alpha, depth, fast):
     X, y = data
-    model = learnt(X, y, alpha=alpha, depth=depth, fast=fast)
+    model = learnt(X, y, alpha=alpha, max_conditioning_set=depth, fast=fast)
     U = space(y, "auto")
     units = {j: target.unit(target.centred(X[:, j])) for j in model.selected}
     for j in model.selected:
@@ -192,8 +194,15 @@ def test_no_more_than_the_most_are_held():
 
 
 @pytest.mark.parametrize(
-    "params", [{"alpha": 0.0}, {"alpha": 1.0}, {"depth": 0}, {"depth": 1.5}, {"fast": 1}]
+    "params",
+    [
+        {"alpha": 0.0},
+        {"alpha": 1.0},
+        {"max_conditioning_set": 0},
+        {"max_conditioning_set": 1.5},
+        {"fast": 1},
+    ],
 )
 def test_parameters_out_of_range(params):
-    with pytest.raises(ValueError, match=f"'{next(iter(params))}' parameter of OSFS must be"):
+    with pytest.raises(ValueError, match=f"Expected {next(iter(params))} of OSFS to be"):
         OSFS(**params)

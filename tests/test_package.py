@@ -7,6 +7,7 @@ import inspect
 import re
 import subprocess
 import sys
+from collections import Counter
 from importlib.resources import files
 from pathlib import Path
 
@@ -16,13 +17,13 @@ import streamsel
 import streamsel.evaluate
 import streamsel.plot
 import streamsel.stream
-from streamsel import catalogue
-from streamsel._jit import joint, period, rows
+from streamsel import registry
+from streamsel._kernels import aligned_moments, joint_moments, row_moments
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "streamsel"
 
-LEARNERS = catalogue.names()
+LEARNERS = registry.names()
 PUBLIC = [
     (module.__name__, name)
     for module in (streamsel, streamsel.evaluate, streamsel.plot, streamsel.stream)
@@ -135,21 +136,46 @@ def test_only_the_kernels_know_numba():
         for path in PACKAGE.rglob("*.py")
         if any(name.partition(".")[0] == "numba" for name in imports(path))
     }
-    assert users == {"_jit"}
+    assert users == {"_kernels"}
 
 
 @pytest.mark.parametrize(
     "path",
     # How loops are compiled is no loop.
-    sorted({*(PACKAGE / "_jit").glob("*.py")} - {PACKAGE / "_jit" / "policy.py"}),
+    sorted({*(PACKAGE / "_kernels").glob("*.py")} - {PACKAGE / "_kernels" / "compile.py"}),
     ids=lambda path: path.stem,
 )
 def test_a_kernel_calls_only_kernels_of_its_own_file(path):
     # A cached kernel is not compiled again when one that it calls changes in another file.
     ours = {name for name in imports(path) if name.startswith("streamsel")}
-    assert ours <= {"streamsel._jit.policy", "streamsel._jit.policy.kernel"}
+    assert ours <= {"streamsel._kernels.compile", "streamsel._kernels.compile.kernel"}
 
 
 def test_kernels_that_share_counts_agree_on_their_places():
-    for other in (joint, period):
-        assert (other.STEP, other.KEEP) == (rows.STEP, rows.KEEP)
+    for other in (joint_moments, aligned_moments):
+        assert (other.STEP, other.KEEP) == (row_moments.STEP, row_moments.KEEP)
+
+
+def test_private_modules_are_imported_in_their_own_package_only():
+    """Packages whose names begin with an underscore are private to streamsel as a whole."""
+    wrong = []
+    for path in PACKAGE.rglob("*.py"):
+        package = ".".join(("streamsel", *path.relative_to(PACKAGE).parent.parts))
+        for name in imports(path):
+            owner, _, module = name.rpartition(".")
+            is_module = (PACKAGE.parent / owner.replace(".", "/") / f"{module}.py").exists()
+            private = module.startswith("_") and is_module and owner != "streamsel"
+            if private and owner != package:
+                wrong.append((str(path.relative_to(PACKAGE)), name))
+    assert wrong == []
+
+
+def test_no_class_or_public_function_has_the_name_of_another():
+    names = Counter(
+        node.name
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+        or (isinstance(node, ast.FunctionDef) and not node.name.startswith("_"))
+    )
+    assert [name for name, count in names.items() if count > 1] == []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from streamsel import SAOLA, SOSPCA, ForwardSelection, ProjSe, RidgeComponents, SelectKBest
-from streamsel.held.permutations import N_LEADERS
+from streamsel.state.permutation_null import N_LEADERS
 from tests.reference import permutations as reference
 
 B = 99
@@ -151,9 +151,9 @@ def test_bases_that_do_not_fit_are_made_again(monkeypatch):
     X, y = problem(6, classes=3)
     Z = np.random.default_rng(0).normal(size=(40, 1))
     kept = learnt(X, y, covariates=Z)
-    monkeypatch.setattr("streamsel.target.permuted._KEPT_BYTES", 0)
-    monkeypatch.setattr("streamsel.target.permuted._PIECE", 700)
-    monkeypatch.setattr("streamsel.held.permutations._TILE", 800)
+    monkeypatch.setattr("streamsel.targets.permutations._KEPT_BYTES", 0)
+    monkeypatch.setattr("streamsel.targets.permutations._BLOCK_SIZE", 700)
+    monkeypatch.setattr("streamsel.state.permutation_null._TILE", 800)
     same_null(kept, learnt(X, y, covariates=Z))
 
 
@@ -213,9 +213,9 @@ def test_every_learner_has_the_floor_of_its_columns(cls, params):
     report = model.report()
     assert (report.n_permutations, report.noise_floor) == (B, model.noise_floor())
     if report.kind == "selected":
-        p = [row["p_adjusted"] for row in report.found]
+        p = [row["p_adjusted"] for row in report.results]
         assert p == [*model.adjusted_p_values.values()]
-        assert [row["above_noise"] for row in report.found] == [
+        assert [row["above_noise"] for row in report.results] == [
             r > model.noise_floor() for r in model.relevance.values()
         ]
 
@@ -236,7 +236,7 @@ def test_too_few_permutations_tell_nothing():
     model = learnt(X, y, permutations=9)
     assert model.noise_floor(0.05) == 1.0
     assert model.noise_floor(0.1) < 1.0
-    assert not any(row["above_noise"] for row in model.report().found)
+    assert not any(row["above_noise"] for row in model.report().results)
 
 
 def test_what_is_refused():
@@ -258,7 +258,7 @@ def test_what_is_refused():
         one.merge(other)
     model = learnt(X, y)
     for level, method in ((0.0, "auto"), (0.05, "exact"), (0.05, None)):
-        with pytest.raises(ValueError, match="must be"):
+        with pytest.raises(ValueError, match=r"Expected (level|method) of noise_floor to be"):
             model.noise_floor(level, method=method)
 
 

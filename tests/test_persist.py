@@ -22,12 +22,12 @@ from streamsel import (
     Lasso,
     ProjSe,
     SelectKBest,
-    catalogue,
     load,
-    persist,
+    registry,
     save,
 )
-from streamsel.learner.limits import Turn
+from streamsel.base.guard import SingleThreadGuard
+from streamsel.serialization import archive
 
 QUICK = settings(derandomize=True, deadline=None, max_examples=100)
 
@@ -38,7 +38,7 @@ class Shelf:
     def __init__(self, label="none"):
         self.label = label
         self.state = {}
-        self._at_work = Turn()
+        self._guard = SingleThreadGuard()
 
     def _get_params(self):
         return {"label": self.label}
@@ -49,14 +49,14 @@ class Shelf:
     def _set_state(self, state):
         self.state = state
 
-    def _expect_learnt(self):
+    def _check_reachable_state(self):
         pass
 
 
 @pytest.fixture(autouse=True)
 def registered_shelf(monkeypatch):
-    entry = catalogue.Entry("Shelf", __name__, "selector", "holds what it is given")
-    monkeypatch.setattr(catalogue, "LEARNERS", (*catalogue.LEARNERS, entry))
+    entry = registry.Entry("Shelf", __name__, "selector", "holds what it is given")
+    monkeypatch.setattr(registry, "LEARNERS", (*registry.LEARNERS, entry))
 
 
 def shelf(**state):
@@ -188,7 +188,7 @@ def test_arrays_deep_in_the_state(tmp_path):
     np.testing.assert_equal(twin, state)
     assert twin["table"]["slots"] == ["a", ("b", 1)]
     with pytest.raises(TypeError):
-        save(shelf(), tmp_path / "model", notes={"array": np.arange(3)})
+        save(shelf(), tmp_path / "model", metadata={"array": np.arange(3)})
 
 
 @pytest.mark.parametrize("learner", [ForwardSelection(k=3), MRMR(k=3), Lasso(k=3)], ids=str)
@@ -208,12 +208,12 @@ def test_pools_that_have_let_nothing_go_come_back(tmp_path, learner):
 def test_notes(tmp_path):
     path = tmp_path / "model"
     notes = {"source": "a.parquet", "rows": (1, 2.5), 3: [None, True], ("a", 1): {"deep": {}}}
-    save(shelf(), path, notes=notes)
-    assert exactly(persist.read_notes(path)) == exactly(notes)
+    save(shelf(), path, metadata=notes)
+    assert exactly(archive.read_metadata(path)) == exactly(notes)
     save(shelf(), path)
-    assert persist.read_notes(path) is None
+    assert archive.read_metadata(path) is None
     with pytest.raises(TypeError):
-        save(shelf(), path, notes={"when": object()})
+        save(shelf(), path, metadata={"when": object()})
 
 
 def test_numpy_can_look_inside(tmp_path):
@@ -286,7 +286,7 @@ def test_the_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(persist.os, "fsync", full)
+        patch.setattr(archive.os, "fsync", full)
         with pytest.raises(OSError, match="No space"):
             save(shelf(names=["new"]), path)
     assert load(path).state == {"names": ["old"]}
@@ -297,7 +297,7 @@ def test_an_interrupted_save_leaves_no_litter(tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(persist, "_seal", interrupt)
+    monkeypatch.setattr(archive, "_seal", interrupt)
     with pytest.raises(KeyboardInterrupt):
         save(shelf(a=np.arange(3)), tmp_path / "model")
     assert not list(tmp_path.iterdir())
@@ -341,7 +341,7 @@ def test_missing_files_and_directories(tmp_path):
 @pytest.fixture
 def good(tmp_path):
     path = tmp_path / "good"
-    save(shelf(values=np.arange(6.0), names=["a", ("b", 1)], count=3), path, notes={"n": 1})
+    save(shelf(values=np.arange(6.0), names=["a", ("b", 1)], count=3), path, metadata={"n": 1})
     return path.read_bytes()
 
 
@@ -357,7 +357,7 @@ def refuses(tmp_path):
         assert "offered" in str(info.value)
         if not loading_only:
             with pytest.raises(ValueError):
-                persist.read_notes(path)
+                archive.read_metadata(path)
         return str(info.value)
 
     return offer
@@ -416,11 +416,11 @@ def test_archives_of_others(refuses):
 
 HEADER = {
     "format": "streamsel",
-    "version": persist.VERSION,
+    "version": archive.VERSION,
     "class": "Shelf",
     "params": {"dict": []},
     "state": {},
-    "notes": None,
+    "metadata": None,
 }
 
 
@@ -472,8 +472,8 @@ def without(field):
 @pytest.mark.parametrize(
     ("header", "says"),
     [
-        (changed(version=persist.OLDEST - 1), "older"),
-        (changed(version=persist.VERSION + 1), "newer"),
+        (changed(version=0), "older"),
+        (changed(version=archive.VERSION + 1), "newer"),
         (changed(version=10**9), "newer"),
         (changed(version=0), "version"),
         (changed(version=-1), "version"),
@@ -482,7 +482,7 @@ def without(field):
         (changed(version=True), "version"),
         (changed(version=None), "version"),
         (changed(format="other"), "not a file written by streamsel"),
-        ({"version": persist.VERSION + 1, "format": "streamsel", "novelty": 1}, "newer"),
+        ({"version": archive.VERSION + 1, "format": "streamsel", "novelty": 1}, "newer"),
         ({}, "not a file written by streamsel"),
         ([], "not a file written by streamsel"),
         (b"", "laid out"),
@@ -493,7 +493,7 @@ def without(field):
         (changed(more=1), "more"),
         (without("state"), "state"),
         (without("params"), "params"),
-        (without("notes"), "notes"),
+        (without("metadata"), "metadata"),
         (changed(state=[]), "state"),
         (changed(state=None), "state"),
         (changed(**{"class": "Popen"}), "Popen"),
@@ -534,9 +534,9 @@ def test_values_of_headers(refuses, fields):
 
 
 def test_notes_that_cannot_be_read(tmp_path):
-    (tmp_path / "forged").write_bytes(forge(changed(notes={"pickle": "gASV"})))
-    with pytest.raises(ValueError, match="notes"):
-        persist.read_notes(tmp_path / "forged")
+    (tmp_path / "forged").write_bytes(forge(changed(metadata={"pickle": "gASV"})))
+    with pytest.raises(ValueError, match="metadata"):
+        archive.read_metadata(tmp_path / "forged")
 
 
 def bomb_header(shape, descr="'<f8'"):

@@ -9,8 +9,12 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_selection import SelectKBest, f_regression
 
 from streamsel import PCA, PLS, Discriminant, PrivateFeatures, RankedPCA, SupervisedPCA
-from streamsel.extraction._leakage import Property, _of_rows, _seen_from
-from streamsel.extraction.private_features import uncorrelated
+from streamsel.extraction.private_features import (
+    SensitiveAttribute,
+    _centred_cross_gram,
+    _subset_gram,
+    private_duals,
+)
 
 EXACT = {"rtol": 0.0, "atol": 1e-9}
 TALL, WIDE = (60, 12), (40, 150)
@@ -144,7 +148,7 @@ def test_discriminants_without_shrinkage_are_scikit_learns():
     theirs = LinearDiscriminantAnalysis(solver="eigen").fit(X[:, varying], y).scalings_[:, :2]
     B = weights(model, 10)[varying]
     np.testing.assert_allclose(signed(B, theirs), theirs, **EXACT)
-    assert model.shrinkage_ == 0.0
+    assert model.fitted_shrinkage == 0.0
 
 
 @pytest.mark.parametrize("shrinkage", [0.01, 0.5, 0.9])
@@ -179,7 +183,7 @@ def test_no_shrinkage_where_there_is_no_answer_without():
     X = columns(WIDE)
     y = labels(X)
     model = learnt(Discriminant(2, shrinkage=0.0), X, y)
-    assert model.shrinkage_ == 1e-6
+    assert model.fitted_shrinkage == 1e-6
     Z = model.embedding
     spread = max(np.ptp(Z[y == name], axis=0).max() for name in "abc")
     assert spread < 1e-3 * np.ptp(Z, axis=0).min()
@@ -189,15 +193,15 @@ def test_no_shrinkage_where_there_is_no_answer_without():
 def test_the_likeliest_shrinkage_has_no_units(scale):
     X = columns(TALL)
     one, other = (learnt(Discriminant(2), part, labels(X)) for part in (X, scale * X))
-    assert 0.0 < one.shrinkage_ < 1.0
-    assert other.shrinkage_ == pytest.approx(one.shrinkage_, rel=1e-9)
+    assert 0.0 < one.fitted_shrinkage < 1.0
+    assert other.fitted_shrinkage == pytest.approx(one.fitted_shrinkage, rel=1e-9)
     np.testing.assert_allclose(one.embedding, other.embedding, rtol=0.0, atol=1e-8)
 
 
 def test_discriminants_of_rows_are_those_of_columns():
     X = columns(TALL)
     one, other = (make(Discriminant(2), X, labels(X)) for make in (learnt, on_rows))
-    assert other.shrinkage_ == pytest.approx(one.shrinkage_, rel=1e-9)
+    assert other.fitted_shrinkage == pytest.approx(one.fitted_shrinkage, rel=1e-9)
     np.testing.assert_allclose(weights(one, 12), weights(other, 12), **EXACT)
 
 
@@ -215,7 +219,7 @@ def test_every_row_a_class_of_its_own():
     X = columns(WIDE)
     model = learnt(Discriminant(2), X[:2], ["a", "b"])
     assert model.embedding.shape == (2, 0)
-    assert np.isnan(model.shrinkage_)
+    assert np.isnan(model.fitted_shrinkage)
     with pytest.raises(ValueError, match="40 classes in 40 rows"):
         learnt(Discriminant(2), X, np.arange(40).astype(str))
 
@@ -252,7 +256,7 @@ def test_nothing_linear_is_left(shape, kind, scale):
     assert correlation(model.embedding, y) < 1e-10
     assert correlation(model.transform_many(X)[:, :rank], y) < 1e-10
     if shape == TALL:
-        fresh = PrivateFeatures(100, scale=scale, renewal=1.0, max_features=None)
+        fresh = PrivateFeatures(100, scale=scale, refresh_factor=1.0, max_features=None)
         begun = learnt(fresh.clone(), X[:40], y[:40])
         for model in (on_rows(fresh, X, y), on_rows(begun, X[40:], y[40:])):
             assert correlation(model.transform_many(X)[:, :rank], y) < 1e-10
@@ -263,7 +267,7 @@ def test_nothing_linear_is_left_of_features_of_some_columns(most):
     """Neither where they are regressed on a pool, nor where leading axes stand for the rows."""
     X = columns(WIDE)
     y = numbers(X, 2)
-    model = learnt(PrivateFeatures(3, max_loadings=20, max_rows_gram=most), X, y)
+    model = learnt(PrivateFeatures(3, max_loadings=20, max_gram_rows=most), X, y)
     assert 20 <= len(model.loadings) <= 40
     assert correlation(model.transform_many(X), y) < 1e-10
     model.learn_loadings(X)
@@ -304,10 +308,10 @@ def test_leakage_makes_features_anew():
     model = learnt(PrivateFeatures(3), X, y)
     made, tested = np.arange(5, 40), np.arange(5)
     inner = model._columns.inner()
-    told = Property((y[:, None] == np.unique(y)).astype(float), is_class=True)
-    alpha = uncorrelated(_of_rows(inner, made, told), 3)
+    told = SensitiveAttribute((y[:, None] == np.unique(y)).astype(float), is_class=True)
+    alpha = private_duals(_subset_gram(inner, made, told), 3)
     again = learnt(PrivateFeatures(3), X[made], y[made]).transform_many(X[tested])
-    theirs = _seen_from(inner, tested, made) @ alpha
+    theirs = _centred_cross_gram(inner, tested, made) @ alpha
     np.testing.assert_allclose(signed(theirs, again), again, rtol=0.0, atol=1e-8)
 
 
@@ -345,11 +349,11 @@ def test_leakage_refuses():
     with pytest.raises(ValueError, match="Expected a model"):
         model.leakage()
     learnt(model, X, labels(X))
-    with pytest.raises(ValueError, match="'folds' parameter"):
+    with pytest.raises(ValueError, match="Expected folds of"):
         model.leakage(folds=2)
     with pytest.raises(ValueError, match="at most 30 folds of 60"):
         model.leakage(folds=31)
-    few = learnt(PrivateFeatures(2, max_rows_gram=50, max_loadings=5), X, labels(X))
+    few = learnt(PrivateFeatures(2, max_gram_rows=50, max_loadings=5), X, labels(X))
     with pytest.raises(ValueError, match="at most 50 rows"):
         few.leakage()
     model.learn_one(dict(enumerate(X[0])), "a")

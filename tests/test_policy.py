@@ -12,8 +12,8 @@ def _stderr(cache, *, seen, times=1, before=""):
 import sys
 sys.stderr.isatty = lambda: {seen}
 import numpy as np
-from streamsel._jit import policy
-from streamsel._jit.scan import variation
+from streamsel._kernels import compile
+from streamsel._kernels.scan import variation
 {before}
 for start in range({times}):
     variation(1.0, 0.0, start)
@@ -42,7 +42,7 @@ def test_the_first_compilation_is_announced_once(cache):
 
 
 def test_it_can_be_left_unsaid(tmp_path):
-    assert _stderr(tmp_path, seen=True, before="policy.leave_it_unsaid()") == ""
+    assert _stderr(tmp_path, seen=True, before="compile.silence_compile_message()") == ""
 
 
 def test_only_a_terminal_is_told(tmp_path):

@@ -16,13 +16,13 @@ COMMON = """
 import importlib, os, pkgutil, sys, warnings
 import numpy as np
 import streamsel
-from streamsel import _jit, catalogue
+from streamsel import _kernels, registry
 
 warnings.simplefilter("ignore")
 LOOPS = [
     loop
-    for module in pkgutil.iter_modules(_jit.__path__)
-    for loop in vars(importlib.import_module(f"streamsel._jit.{module.name}")).values()
+    for module in pkgutil.iter_modules(_kernels.__path__)
+    for loop in vars(importlib.import_module(f"streamsel._kernels.{module.name}")).values()
     if hasattr(loop, "signatures")
 ]
 
@@ -35,11 +35,11 @@ def use(model):
     rng = np.random.default_rng(9)
     X = rng.normal(size=(70, 12))
     y = X[:, 0] + 0.1 * rng.normal(size=70)
-    if getattr(model, "target", None) == "class" or model.__class__.__name__ == "Discriminant":
+    if getattr(model, "target_type", None) == "class" or model.__class__.__name__ == "Discriminant":
         y = np.digitize(y, [-0.5, 0.5])
-    of = (lambda part: [part]) if model.supervised else (lambda part: [])
+    of = (lambda part: [part]) if model._is_supervised else (lambda part: [])
     twin = model.clone()
-    if model.supervised:
+    if model._is_supervised:
         model.learn_target(y)
     model.learn_columns(X)
     model.report()
@@ -55,8 +55,8 @@ def use(model):
 
 # A process for each, for what one has loaded is there for the next. Some of all families, for time.
 LOADED = """
-for name in catalogue.names()[::4]:
-    cls = catalogue.fetch(name)
+for name in registry.names()[::4]:
+    cls = registry.fetch(name)
     model = cls(**next(iter(cls._unit_test_params())))
     child = os.fork()
     if child:
@@ -135,7 +135,7 @@ def test_a_model_that_has_learnt():
 def test_covariates_and_times():
     for model in (
         SelectKBest(k=1, covariates=("age",)),
-        SelectKBest(k=1, target="survival"),
+        SelectKBest(k=1, target_type="survival"),
     ):
         model.precompile()
         assert model.n_rows == 0

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from streamsel import ProjSe, load, save
-from streamsel._jit.deflate import run_singly
-from streamsel.held.pool import SPENT, TIE
-from streamsel.selection._greedy import _ranked
+from streamsel._kernels.gram_schmidt import pick_greedily_1d
+from streamsel.selection._projse import _ranked
+from streamsel.state.pool.pool import TIE_RTOL, ZERO_TOL
 from tests.reference import projse as reference
 from tests.reference import target as space
 
@@ -142,14 +142,14 @@ def test_one_round_is_the_papers_algorithm(dataset, kernel):
     X, _, Y2, _ = dataset("ml_emotions")
     X, Y = reference.prepared(X, True), reference.prepared(Y2, True)
     expected = reference.paper_algorithm(X, Y, 5, kernel)
-    assert learn(X, Y, 5, kernel=kernel, after_rank="stop").selected == expected
+    assert learn(X, Y, 5, kernel=kernel, on_rank_exhausted="stop").selected == expected
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
 def test_after_rank_stop_is_one_round(kernel):
     rng = np.random.default_rng(2)
     X, Y = rng.normal(size=(40, 50)), rng.normal(size=(40, 3))
-    stopped = learn(X, Y, 20, kernel=kernel, after_rank="stop")
+    stopped = learn(X, Y, 20, kernel=kernel, on_rank_exhausted="stop")
     assert len(stopped.selected) == 3
     going_on = learn(X, Y, 20, kernel=kernel)
     assert going_on.selected[:3] == stopped.selected
@@ -271,13 +271,15 @@ def tasks(draw):
     st.sampled_from(["restart", "stop"]),
     st.sampled_from([1, 3, 1000]),
 )
-def test_the_certificate_never_claims_what_is_not_true(task, k, more, after_rank, cut):
+def test_the_certificate_never_claims_what_is_not_true(task, k, more, on_rank_exhausted, cut):
     X, Y = task
-    model = ProjSe(k, max_candidates=k + more, after_rank=after_rank, target="numeric")
+    model = ProjSe(
+        k, max_candidates=k + more, on_rank_exhausted=on_rank_exhausted, target_type="numeric"
+    )
     model.learn_target(Y)
     for start in range(0, X.shape[1], cut):
         model.learn_columns(X[:, start : start + cut])
-    picks = reference.linear(X, Y, k, after_rank)
+    picks = reference.linear(X, Y, k, on_rank_exhausted)
     certified_is_true(model, picks)
     if X.shape[1] <= k + more:
         assert model.n_certified == len(picks)
@@ -320,7 +322,7 @@ def test_the_pool_is_refilled_round_by_round(m, cut, c):
 class CutByCut(ProjSe):
     """Fills its pool one cut after another, each by a greedy from the beginning."""
 
-    def _sift(self, *_):
+    def _batch_update(self, *_):
         return None
 
 
@@ -341,10 +343,13 @@ def pools(X, Y, k, cuts, **options):
 def test_going_on_from_the_last_cut_is_a_greedy_from_the_beginning(task, k, more, cuts):
     X, Y = task
     cuts = sorted(min(cut, X.shape[1]) for cut in cuts)
-    options = {"max_candidates": k + more, "target": "numeric"}
+    options = {"max_candidates": k + more, "target_type": "numeric"}
     (one, model), (other, slow) = pools(X, Y, k, cuts, **options)
     assert one.names == other.names
-    assert (one.floor, one.discarded) == (other.floor, other.discarded)
+    assert (one.admission_threshold, one.max_discarded_bound) == (
+        other.admission_threshold,
+        other.max_discarded_bound,
+    )
     assert model.scores == slow.scores
     assert model.n_certified == slow.n_certified
 
@@ -359,8 +364,8 @@ def test_going_on_from_the_last_cut_on_noise(rng, kernel, n, c, m):
     options = {"kernel": kernel, "max_candidates": m}
     (one, model), (other, slow) = pools(X, Y, 6, [1, 2, 90, 300], **options)
     assert one.names == other.names
-    assert one.floor == pytest.approx(other.floor, rel=1e-12)
-    assert one.discarded == other.discarded
+    assert one.admission_threshold == pytest.approx(other.admission_threshold, rel=1e-12)
+    assert one.max_discarded_bound == other.max_discarded_bound
     assert model.selected == slow.selected
 
 
@@ -432,7 +437,7 @@ def test_exact_is_batch(kernel, supervised, m):
 @given(tasks(), st.integers(1, 7), st.integers(0, 3), st.booleans())
 def test_exact_is_batch_on_awkward_numbers(task, k, more, supervised):
     X, Y = task
-    options = {"max_candidates": k + more, "exact": True, "target": "numeric"}
+    options = {"max_candidates": k + more, "exact": True, "target_type": "numeric"}
     model = learn(X, Y if supervised else None, k, **options)
     picks = reference.linear(X, Y, k) if supervised else reference.unsupervised(X, k)
     check(model, picks)
@@ -451,15 +456,15 @@ def test_exact_takes_few_passes_on_real_data(dataset):
 
 
 @pytest.mark.parametrize("c", [None, 1, 3])
-@pytest.mark.parametrize("after_rank", ["restart", "stop"])
-def test_exact_over_several_rounds(rng, c, after_rank):
+@pytest.mark.parametrize("on_rank_exhausted", ["restart", "stop"])
+def test_exact_over_several_rounds(rng, c, on_rank_exhausted):
     """Rounds that do not use up the rank too: a third of the columns says what others say."""
     X = rng.normal(size=(12, 300))
     X[:, 100:200] = X[:, :100] @ rng.integers(-1, 2, (100, 100))
     X[:, 250:] = X[:, rng.integers(0, 20, 50)]
     Y = None if c is None else X[:, 260 : 260 + c] + 0.1 * rng.normal(size=(12, c))
-    whole = learn(X, Y, 30, after_rank=after_rank)
-    model = learn(X, Y, 30, after_rank=after_rank, max_candidates=30, exact=True)
+    whole = learn(X, Y, 30, on_rank_exhausted=on_rank_exhausted)
+    model = learn(X, Y, 30, on_rank_exhausted=on_rank_exhausted, max_candidates=30, exact=True)
     assert (model.selected, model.rounds) == (whole.selected, whole.rounds)
     assert model.n_certified == len(whole.selected)
 
@@ -473,24 +478,6 @@ def test_a_file_keeps_what_is_proven(rng, tmp_path, c):
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     assert (again.scores, again.rounds, again.n_certified) == (model.scores, model.rounds, 8)
-
-
-@pytest.mark.parametrize("c", [None, 4])
-def test_a_state_of_before_keeps_what_is_proven(rng, c):
-    X = rng.normal(size=(30, 400))
-    Y = None if c is None else rng.normal(size=(30, c))
-    model = learn(X, Y, 8, max_candidates=10, exact=True)
-    pool, selected = model._columns, model.selected
-    # Known picks stood first, and were told by their places.
-    places = [pool.slots[name] for name in selected]
-    places += [j for j in range(len(pool.names)) if j not in places]
-    table = {field: pool.table[field][places] for field in pool.table.fields}
-    table["names"] = [pool.names[j] for j in places]
-    known = [[*range(8)], [*model.scores.values()], [*model.rounds.values()]]
-    state = {"table": table, "discarded": pool.discarded, "floor": pool.floor, "known": known}
-    pool.set_state(state)
-    assert pool.certified(pool.answer()) == 8
-    assert [pool.names[j] for j in pool.answer().places] == selected
 
 
 def test_exact_reads_no_further_than_it_must(rng):
@@ -549,7 +536,7 @@ def test_merge_is_the_whole(kernel, supervised):
 def test_merge_of_pools_claims_only_what_is_true(task, k, more, cut):
     X, Y = task
     cut = min(cut, X.shape[1])
-    models = [ProjSe(k, max_candidates=k + more, target="numeric") for _ in range(2)]
+    models = [ProjSe(k, max_candidates=k + more, target_type="numeric") for _ in range(2)]
     for model, part in zip(models, (range(cut), range(cut, X.shape[1])), strict=True):
         model.learn_target(Y)
         model.learn_columns(X[:, part], names=list(part))
@@ -583,5 +570,5 @@ def test_sorted_rounds_of_one_are_searched_ones(seed, p, limit):
         scores *= 1.0 + 4e-13 * rng.normal(size=p)
     ranked = _ranked(scores, limit)
     places, found = np.empty(limit, dtype=np.int64), np.empty(limit)
-    n = run_singly(scores.copy(), TIE, SPENT, places, found)
+    n = pick_greedily_1d(scores.copy(), TIE_RTOL, ZERO_TOL, places, found)
     assert ranked == (places[:n].tolist(), found[:n].tolist()) or (ranked is None and seed % 4 == 2)

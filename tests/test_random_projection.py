@@ -20,8 +20,8 @@ from scipy import stats
 from scipy.spatial.distance import pdist
 
 from streamsel import RandomFourier, RandomProjection
-from streamsel.hashing import NameHash, encoded
-from streamsel.learner import by_name
+from streamsel.base import hashed_extractor
+from streamsel.data.names import NameHash, encode_name
 from tests.reference import random_projection as reference
 
 KINDS = ("sign", "gaussian", "sparse")
@@ -121,7 +121,7 @@ def test_whole_numbers_have_keys_of_their_own(whole):
 
 def test_a_name_that_is_an_address_is_refused():
     with pytest.raises(TypeError, match=r"Expected[\s\S]*Got[\s\S]*Hint"):
-        encoded(object())
+        encode_name(object())
 
 
 def test_fewer_components_are_the_first_of_more():
@@ -312,7 +312,7 @@ def test_rows_without_a_number_of_components():
 @each
 def test_few_weights_are_remembered(make, monkeypatch):
     """Names that come and go for ever, rows of more than there is room for: the same answers."""
-    monkeypatch.setattr(by_name, "_CACHE_BYTES", 30 * 12 * 8)
+    monkeypatch.setattr(hashed_extractor, "_CACHE_BYTES", 30 * 12 * 8)
     rng, bounded, plain = np.random.default_rng(0), make(), make()
     for size in rng.integers(0, 45, size=60).tolist():
         names = rng.integers(0, 300, size=size).tolist()
@@ -320,9 +320,12 @@ def test_few_weights_are_remembered(make, monkeypatch):
         found, expected = bounded.transform_one(x), list(x)
         W = plain._entries.matrix(expected)
         np.testing.assert_allclose(
-            list(found.values()), plain._finished(1.5 * W.sum(axis=0)), rtol=1e-10, atol=1e-10
+            list(found.values()),
+            plain._components_of_sums(1.5 * W.sum(axis=0)),
+            rtol=1e-10,
+            atol=1e-10,
         )
-        assert len(bounded._weights.slots) <= 30
+        assert len(bounded._weights.index_of) <= 30
         assert len(bounded._weights.W) <= 30
 
 
@@ -332,9 +335,9 @@ def test_rows_leave_nothing_but_their_number(make):
     for i in range(300):
         model.learn_one({f"once {i}": 1.0, "b": float(i)})
     state = model._get_state()
-    assert state["passed"] == {"rows": 300, "n": 0}
+    assert state["row_count"] == {"rows": 300, "n": 0}
     assert "columns" not in state
-    assert model.loadings == model.standing == {}
+    assert model.loadings == model.in_use == {}
     assert math.isnan(model.noise_floor())
 
 

@@ -44,18 +44,18 @@ def test_readings_change_nothing_but_by_what_is_taken(learner, made, rng):
     model.learn_target(np.c_[y, X[:, 1]] if learner is ProjSe else y)
     parts = in_parts.streams(X, [0, 50, 50, 51, 170, 300])
     model = in_parts.learn_once(model, parts, rng)
-    first, again = model._next_reading(), model._next_reading()
+    first, again = model._next_pass(), model._next_pass()
     found = []
     for one in (first, again, first):
         found.append(in_parts.together(in_parts.read(one, parts), np.random.default_rng(1)))
         assert found[-1].names == found[0].names
-        np.testing.assert_array_equal(found[-1].lost, found[0].lost)
+        np.testing.assert_array_equal(found[-1].best_discarded, found[0].best_discarded)
     before, n_certified = model.n_passes, model.n_certified
-    model._take_reading(again, found[0])
+    model._apply_pass(again, found[0])
     assert model.n_passes == before + 1
     assert model.n_certified >= n_certified
     with pytest.raises(ValueError, match="the result of another pass"):
-        model._take_reading(first, found[1])
+        model._apply_pass(first, found[1])
 
 
 @pytest.mark.parametrize("change", ["fewer", "other values", "swapped", "a name twice", "order"])
@@ -65,14 +65,14 @@ def test_another_source_is_refused(change, made, rng):
     model.learn_target(y)
     parts = in_parts.streams(X, [0, 100, 200, 300])
     model._learn_part(in_parts.streams(X, [0, 300])[0])
-    reading = model._next_reading()
+    reading = model._next_pass()
     if change == "fewer":
         parts = parts[:2]
     elif change == "other values":
         parts = in_parts.streams(X + rng.normal(size=X.shape), [0, 100, 200, 300])
     elif change == "swapped":
         parts = [parts[1], parts[0], parts[2]]
-    state = model._columns.to_state()["since"]
+    state = model._columns.to_state()["unchanged_since"]
 
     def read_again():
         found = in_parts.read(reading, parts)
@@ -80,12 +80,12 @@ def test_another_source_is_refused(change, made, rng):
             found = found[::-1]
         elif change == "a name twice":
             next(one for one in found if one.names).names[0] = model._columns.names[0]
-        model._take_reading(reading, in_parts.together(found, rng))
+        model._apply_pass(reading, in_parts.together(found, rng))
 
     with pytest.raises(ValueError, match="Expected the same columns"):
         read_again()
     assert model.n_passes == 1
-    np.testing.assert_array_equal(model._columns.to_state()["since"], state)
+    np.testing.assert_array_equal(model._columns.to_state()["unchanged_since"], state)
 
 
 def test_every_reading_proves_one_stage_more(rng):
@@ -96,8 +96,8 @@ def test_every_reading_proves_one_stage_more(rng):
     parts = in_parts.streams(X, range(0, 401, 40))
     model = in_parts.learn_once(model, parts, rng)
     proven = model.n_certified
-    while (reading := model._next_reading()) is not None:
-        model._take_reading(reading, in_parts.together(in_parts.read(reading, parts), rng))
+    while (reading := model._next_pass()) is not None:
+        model._apply_pass(reading, in_parts.together(in_parts.read(reading, parts), rng))
         # What is held between two readings is all in a copy.
         model = in_parts.sent(model)
         assert model.n_certified > proven
@@ -112,7 +112,7 @@ def test_what_is_sent_is_of_the_size_of_the_answer(made):
         model = ForwardSelection(k=5, max_candidates=20, exact=True)
         model.learn_target(y)
         model._learn_part(in_parts.streams(columns, [0, columns.shape[1]])[0])
-        sizes.append(len(in_parts.pickled(model._next_reading())))
+        sizes.append(len(in_parts.pickled(model._next_pass())))
     assert sizes[1] < 1.5 * sizes[0]
     assert max(sizes) < 8 * 50 * 20
 
@@ -125,7 +125,7 @@ def test_of_copies_the_first_is_active():
 
 # ----------------------------------------------------------------------------- loadings
 
-MANY_ROWS = {"max_rows_gram": 40}
+MANY_ROWS = {"max_gram_rows": 40}
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_loadings_are_those_of_one_process(learner, params, made, rng):
     one = in_parts.sent(model)
     one.learn_loadings(X)
     in_parts.read_again(model, parts, rng)
-    assert model._next_reading() is None
+    assert model._next_pass() is None
     assert model.n_passes == one.n_passes
     assert (model.n_passes > 2) == (params is MANY_ROWS)
     # Axes are settled once their variances are, to 1e-9, and that knows them to the root of it.
@@ -175,14 +175,14 @@ def test_loadings_of_another_source_are_refused(params, change, made, rng):
         in_parts.read_again(model, other, rng)
     again = in_parts.sent(model)
     in_parts.read_again(again, parts, rng)
-    assert again._next_reading() is None
+    assert again._next_pass() is None
 
 
 # ----------------------------------------------------------------------------- who can
 
 
 def test_who_cannot_learn_in_parts_says_so_before_anything_is_read():
-    assert "all earlier columns" in AlphaInvesting()._why_not_in_parts()
-    assert "all earlier columns" in SparsePCA()._why_not_in_parts()
-    assert SelectKBest()._why_not_in_parts() is None
-    assert SelectKBest()._next_reading() is None
+    assert "all earlier columns" in AlphaInvesting()._reason_not_partitioned()
+    assert "all earlier columns" in SparsePCA()._reason_not_partitioned()
+    assert SelectKBest()._reason_not_partitioned() is None
+    assert SelectKBest()._next_pass() is None

@@ -83,7 +83,7 @@ def test_the_first_is_ridge_regression_on_weighted_columns(seed, alpha, power):
     U = standardised(X)
     w = np.abs(U.T @ standardised(y[:, None])[:, 0]) ** power
     w /= np.sqrt(np.mean(w**2))
-    ridge = Ridge(alpha=model.alpha_ * 50 / 29, solver="svd").fit(U * w, y)
+    ridge = Ridge(alpha=model.fitted_alpha * 50 / 29, solver="svd").fit(U * w, y)
     found = loadings(model, 50)[:, 0] * np.linalg.norm(X - X.mean(axis=0), axis=0) / w
     same_up_to_sign(found[:, None] / np.linalg.norm(found), normed(ridge.coef_[:, None]), 1e-8)
 
@@ -97,7 +97,7 @@ def test_the_first_r_span_the_ridge_regressions_of_the_targets(seed, kind):
     w = np.linalg.norm(U.T @ T, axis=1)
     w /= np.sqrt(np.mean(w**2))
     # In mean eigenvalues: 50 is the sum of all, of which 39 are not 0.
-    ridge = Ridge(alpha=model.alpha_ * 50 / 39, solver="svd").fit(U * w, T)
+    ridge = Ridge(alpha=model.fitted_alpha * 50 / 39, solver="svd").fit(U * w, T)
     same_space(model.embedding, (U * w) @ ridge.coef_.T, 1e-8)
 
 
@@ -128,7 +128,7 @@ def test_scales_and_offsets_of_columns_do_not_matter(seed, state):
     model = learnt(X, y, n_components=3, **state)
     scale = 2.0 ** rng.integers(-20, 20, size=40) * rng.choice([-1.0, 1.0], size=40)
     other = learnt(X * scale, 3.0 * y - 1e6, n_components=3, **state)
-    assert other.alpha_ == pytest.approx(model.alpha_, rel=1e-9)
+    assert other.fitted_alpha == pytest.approx(model.fitted_alpha, rel=1e-9)
     same_up_to_sign(other.embedding, model.embedding)
     moved = learnt(X + np.where(rng.random(40) < 0.5, 1e9, 0.0), y, n_components=3, **state)
     same_up_to_sign(moved.embedding, model.embedding)
@@ -144,7 +144,7 @@ def test_mixing_of_targets_does_not_matter(seed, state, alpha):
     model = learnt(X, Y, **state)
     for mixed in (Y @ mixing, np.c_[Y @ mixing, Y[:, 0]], Y[:, ::-1] + 5.0):
         other = learnt(X, mixed, **state)
-        assert other.alpha_ == pytest.approx(model.alpha_, rel=1e-9)
+        assert other.fitted_alpha == pytest.approx(model.fitted_alpha, rel=1e-9)
         same_up_to_sign(other.embedding, model.embedding)
 
 
@@ -193,9 +193,9 @@ def test_no_other_alpha_is_likelier(seed, kind, alpha):
 
     # Between the points of a grid it may be a little better; a step away it may not.
     for factor in (0.25, 4.0):
-        other = model.alpha_ * factor
+        other = model.fitted_alpha * factor
         if 1e-5 < other < 1e5:
-            assert score(model.alpha_) >= score(other) - 1e-9 * abs(score(other))
+            assert score(model.fitted_alpha) >= score(other) - 1e-9 * abs(score(other))
 
 
 @QUICK
@@ -217,7 +217,7 @@ def test_pure_noise_is_said_to_be_noise(state):
     X, y = rng.normal(size=(50, 2000)), rng.normal(size=50)
     model = learnt(X, y, **state)
     assert model.n_above_noise == 0
-    assert "chance" in model.report().facts["caution"]
+    assert "chance" in model.report().details["caution"]
 
 
 @pytest.mark.parametrize("kind", ["number", "labels"])
@@ -227,9 +227,9 @@ def test_how_many_are_above_noise(state, kind):
     model = learnt(X, y, **state)
     U = basis(y)
     of, exact = reference.variables(X, U), 1.0 / 4096 if state else 0.0
-    least, most = (reference.above_noise(of, U, 100, slack) for slack in (exact, 0.0))
+    least, most = (reference.above_noise(of, U, 100, hysteresis) for hysteresis in (exact, 0.0))
     assert 0 < least <= model.n_above_noise <= most
-    assert "caution" not in model.report().facts
+    assert "caution" not in model.report().details
 
 
 # ------------------------------------------------------------------------------ corners
@@ -299,15 +299,15 @@ def test_an_answer_before_anything_is_learnt():
 
 def test_too_many_rows_for_the_gram_matrix():
     X, y = data(n=60, p=5)
-    model = RidgeComponents(2, max_rows_gram=50)
+    model = RidgeComponents(2, max_gram_rows=50)
     before = bits(model)
     with pytest.raises(
         ValueError, match=r"Expected[^$]*50[^$]*Got[^$]*60[^$]*Hint[^$]*max_support"
     ):
         model.learn_target(y)
     assert bits(model) == before
-    assert learnt(X, y, n_components=2, max_rows_gram=50, max_support=5).relevance
-    assert learnt(X, y, n_components=2, max_rows_gram=60).relevance
+    assert learnt(X, y, n_components=2, max_gram_rows=50, max_support=5).relevance
+    assert learnt(X, y, n_components=2, max_gram_rows=60).relevance
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_too_many_rows_for_the_gram_matrix():
         {"alpha": "ols"},
         {"alpha": float("inf")},
         {"max_loadings": 0},
-        {"max_rows_gram": 0},
+        {"max_gram_rows": 0},
     ],
     ids=str,
 )

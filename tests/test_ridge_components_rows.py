@@ -150,8 +150,8 @@ def test_a_bounded_vocabulary_uses_one_period_for_all(seed):
         model.learn_one(some, y)
         if i % 50 == 49:
             oracle = RidgeComponentsOnRows(rule_of(model))
-            held = {*model._held.names}
-            for seen, value in kept[-model.n_rows_used :]:
+            held = {*model._state.names}
+            for seen, value in kept[-model.n_aligned_rows :]:
                 oracle.learn_one({name: v for name, v in seen.items() if name in held}, value)
             assert len(held) <= 8
             found = oracle.solved()[1]
@@ -228,7 +228,7 @@ def test_what_was_found_on_columns_stands_at_once():
 
 
 def standing(model, names):
-    return matrix(model.standing, names, model.components)
+    return matrix(model.in_use, names, model.components)
 
 
 @pytest.mark.parametrize("kind", ["number", "labels"])
@@ -239,7 +239,7 @@ def test_calm_and_without_turning(fading_factor, kind):
     model = RidgeComponents(3, warm_up=warm_up, fading_factor=fading_factor)
     names, learned, renewals, drawn = [f"v{j}" for j in range(p)], [], 0, np.zeros((p, 3))
     for i, (x, y) in enumerate(rows(400, p, kind=kind, seed=3, absent=0.0), 1):
-        due = model._due
+        due = model._refresh_at
         model.learn_one(x, y)
         learned.append([*x.values()])
         now = standing(model, names)
@@ -321,7 +321,7 @@ def test_copied_in_the_middle_goes_on_to_the_same_bits(max_support, tmp_path):
     for twin in twins:
         assert bits(twin) == bits(model)
         assert twin.loadings == model.loadings
-        assert twin.standing == model.standing
+        assert twin.in_use == model.in_use
 
 
 @pytest.mark.parametrize("kind", KINDS)

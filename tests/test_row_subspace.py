@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.decomposition import IncrementalPCA
 
-from streamsel.held.row_subspace import RowSubspace
+from streamsel.state.moments.row_subspace import RowSubspace
 
 P, RANK = 25, 5
 WIDTH = 4 * RANK
@@ -44,7 +44,9 @@ def about_mean(X, weights=None):
 
 def same(one, other):
     mine, theirs = (
-        state["level"] | state["waiting"] | {"weight": state["weight"], "open": state["open"]}
+        state["moments"]
+        | state["buffered"]
+        | {"weight": state["weight"], "new_were_zero": state["new_were_zero"]}
         for state in (one.to_state(), other.to_state())
     )
     return all(np.array_equal(mine[key], theirs[key]) for key in mine)
@@ -53,36 +55,36 @@ def same(one, other):
 def test_is_incremental_pca(rng):
     X = falling(rng, 10 * WIDTH)
     peer = IncrementalPCA(RANK, batch_size=WIDTH).fit(X)
-    level = learnt(X).as_of(P)
+    level = learnt(X).with_buffer(P)
     np.testing.assert_allclose(level.mean, peer.mean_, rtol=1e-12)
     expected = (peer.components_.T * peer.singular_values_**2) @ peer.components_
     np.testing.assert_allclose(products(level), expected, atol=1e-10 * expected.max())
-    np.testing.assert_array_equal(level.seen, len(X))
+    np.testing.assert_array_equal(level.weight, len(X))
 
 
 @pytest.mark.parametrize("keep", [1.0, 0.97])
 @pytest.mark.parametrize("n", [1, 2, WIDTH - 1, WIDTH, 3 * WIDTH + 7])
 def test_loses_nothing_of_as_many_axes_as_are_kept(rng, n, keep):
     X = falling(rng, n)
-    level = learnt(X, keep=keep, rank=P).as_of(P)
+    level = learnt(X, keep=keep, rank=P).with_buffer(P)
     weights = keep ** np.arange(n - 1.0, -1.0, -1.0)
     mean, expected = about_mean(X, weights)
     np.testing.assert_allclose(level.mean, mean, rtol=1e-10)
     np.testing.assert_allclose(products(level), expected, atol=1e-11 * max(1.0, expected.max()))
-    np.testing.assert_allclose(level.seen, weights.sum())
+    np.testing.assert_allclose(level.weight, weights.sum())
 
 
 def test_is_never_above_the_whole(rng):
     X = falling(rng, 7 * WIDTH + 3)
     _, expected = about_mean(X)
-    d = np.linalg.eigvalsh(expected - products(learnt(X).as_of(P)))
+    d = np.linalg.eigvalsh(expected - products(learnt(X).with_buffer(P)))
     assert d.min() > -1e-12 * expected.max()
 
 
 def test_offset(rng):
     """What an offset takes from the digits of the data is lost, and nothing more."""
     X = np.round(falling(rng, 5 * WIDTH), 6)
-    level, far = learnt(X, rank=P).as_of(P), learnt(X + 1e9, rank=P).as_of(P)
+    level, far = learnt(X, rank=P).with_buffer(P), learnt(X + 1e9, rank=P).with_buffer(P)
     np.testing.assert_allclose(products(far), products(level), atol=1e-4)
 
 
@@ -90,7 +92,7 @@ def test_offset(rng):
 @given(cuts=st.lists(st.integers(0, 70), max_size=6), seed=st.integers(0, 2**32 - 1))
 def test_any_cut_has_the_same_bits(cuts, seed):
     X = falling(np.random.default_rng(seed), 70)
-    whole, parts = learnt(X).as_of(P), learnt(X, cuts).as_of(P)
+    whole, parts = learnt(X).with_buffer(P), learnt(X, cuts).with_buffer(P)
     for mine, theirs in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
@@ -101,7 +103,7 @@ def test_variables_that_a_row_does_not_name_were_0(rng):
     for x in X:
         state.learn(x[None, x != 0.0], np.flatnonzero(x), P)
     mean, expected = about_mean(X)
-    level = state.as_of(P)
+    level = state.with_buffer(P)
     np.testing.assert_allclose(level.mean, mean, atol=1e-12)
     np.testing.assert_allclose(products(level), expected, atol=1e-11 * expected.max())
 
@@ -113,7 +115,7 @@ def test_variables_that_come_late_were_0(rng):
     state.learn(X[: WIDTH + 3, :10], np.arange(10), 10)
     state.learn(X[WIDTH + 3 :], np.arange(P), P)
     mean, expected = about_mean(X)
-    level = state.as_of(P)
+    level = state.with_buffer(P)
     np.testing.assert_allclose(level.mean, mean, atol=1e-12)
     np.testing.assert_allclose(products(level), expected, atol=1e-11 * expected.max())
 
@@ -123,15 +125,15 @@ def test_variables_that_come_late_and_may_have_been_others(rng):
     X = falling(rng, 3 * WIDTH + 7) + 1e3
     X[: WIDTH + 3, 10:] = np.nan
     state = RowSubspace(P, 1.0)
-    state.is_open = False
+    state.new_were_zero = False
     state.learn(X[: WIDTH + 3, :10], np.arange(10), 10)
     state.learn(X[WIDTH + 3 :], np.arange(P), P)
     mean, expected = about_mean(X)
-    level = state.as_of(P)
+    level = state.with_buffer(P)
     np.testing.assert_allclose(level.mean, mean, rtol=1e-12)
     variances = np.diag(expected)
     np.testing.assert_allclose(np.diag(products(level)), variances, rtol=1e-9)
-    np.testing.assert_array_equal(level.seen[10:], 2 * WIDTH + 4)
+    np.testing.assert_array_equal(level.weight[10:], 2 * WIDTH + 4)
 
 
 def test_what_was_not_observed_has_its_mean(rng):
@@ -139,13 +141,13 @@ def test_what_was_not_observed_has_its_mean(rng):
     X[rng.uniform(size=X.shape) < 0.2] = np.nan
     X[:, 3] = np.nan
     X[0, 3] = 2.0
-    level = learnt(X, rank=P).as_of(P)
+    level = learnt(X, rank=P).with_buffer(P)
     mean, expected = about_mean(X)
     np.testing.assert_allclose(level.mean, mean, rtol=1e-12)
     np.testing.assert_allclose(np.diag(products(level)), np.diag(expected), atol=1e-9)
-    assert RowSubspace(3, 1.0).as_of(2).axes.shape == (2, 0)
-    nothing = learnt(np.full((WIDTH, 2), np.nan)).as_of(2)
-    assert (nothing.axes.size, nothing.seen.sum()) == (0, 0.0)
+    assert RowSubspace(3, 1.0).with_buffer(2).axes.shape == (2, 0)
+    nothing = learnt(np.full((WIDTH, 2), np.nan)).with_buffer(2)
+    assert (nothing.axes.size, nothing.weight.sum()) == (0, 0.0)
 
 
 @pytest.mark.parametrize("at", [1, WIDTH, 2 * WIDTH + 3])
@@ -156,8 +158,8 @@ def test_merge_is_the_whole(rng, at):
     one.merge(other, np.arange(P)[::-1], P)
     assert same(other, before)
     mean, expected = about_mean(X)
-    np.testing.assert_allclose(one.as_of(P).mean, mean, rtol=1e-10)
-    np.testing.assert_allclose(products(one.as_of(P)), expected, atol=1e-11 * expected.max())
+    np.testing.assert_allclose(one.with_buffer(P).mean, mean, rtol=1e-10)
+    np.testing.assert_allclose(products(one.with_buffer(P)), expected, atol=1e-11 * expected.max())
     assert one.weight == len(X)
 
 
@@ -167,7 +169,7 @@ def test_merge_of_other_variables(rng):
     one, other = learnt(X[:WIDTH, :10], rank=P), learnt(X[WIDTH:, 3:], rank=P)
     one.merge(other, np.arange(3, P), P)
     _, expected = about_mean(X)
-    np.testing.assert_allclose(products(one.as_of(P)), expected, atol=1e-11 * expected.max())
+    np.testing.assert_allclose(products(one.with_buffer(P)), expected, atol=1e-11 * expected.max())
 
 
 def test_files_and_undo(rng):
@@ -185,14 +187,14 @@ def test_files_and_undo(rng):
 @pytest.mark.parametrize(
     ("part", "field", "value"),
     [
-        ("level", "axes", np.zeros((P + 1, 2))),
-        ("level", "axes", np.zeros((P, RANK + 1))),
-        ("level", "mean", np.zeros(P - 1)),
-        ("waiting", "places", np.tile(np.arange(P) + 1, 5)),
-        ("waiting", "places", np.zeros(5 * P, dtype=int)),
-        ("waiting", "values", np.zeros(5 * P + 1)),
-        ("waiting", "ends", np.array([0, P, 3 * P, 2 * P, 4 * P, 5 * P])),
-        ("waiting", "ends", np.arange(5) * P),
+        ("moments", "axes", np.zeros((P + 1, 2))),
+        ("moments", "axes", np.zeros((P, RANK + 1))),
+        ("moments", "mean", np.zeros(P - 1)),
+        ("buffered", "indices", np.tile(np.arange(P) + 1, 5)),
+        ("buffered", "indices", np.zeros(5 * P, dtype=int)),
+        ("buffered", "values", np.zeros(5 * P + 1)),
+        ("buffered", "ends", np.array([0, P, 3 * P, 2 * P, 4 * P, 5 * P])),
+        ("buffered", "ends", np.arange(5) * P),
     ],
 )
 def test_files_that_do_not_fit_are_refused(rng, part, field, value):

@@ -15,7 +15,7 @@ from streamsel import (
     SelectKBest,
     SparsePCA,
 )
-from streamsel.held.row_subspace import RowSubspace
+from streamsel.state.moments.row_subspace import RowSubspace
 from tests.conformance.modes import MODES, close, data, fresh, over, same, shown
 
 # Exact functions of the moments of all rows.
@@ -27,7 +27,7 @@ EXACT_MODES = {
     if mode.learner in EXACT
     and not {"max_features", "fading_factor", "max_loadings", "exact"} & mode.params.keys()
     and not fresh(mode, data(mode, p=8)[1])._by_window
-    and (mode.has_target or not mode.cls.supervised)
+    and (mode.has_target or not mode.cls._is_supervised)
 }
 
 
@@ -51,7 +51,7 @@ def test_rows_that_weigh_are_columns_that_weigh(mode):
     columns.learn_target(y, weights=w)
     columns.learn_columns(X)
     seen = () if y is None else (y,)
-    rows = fresh(mode, None) if not mode.cls.supervised else mode.cls(**mode.params)
+    rows = fresh(mode, None) if not mode.cls._is_supervised else mode.cls(**mode.params)
     rows.learn_many(X, *seen, w=w)
     assert rows._space_of_rows()[0] == pytest.approx(w.sum() ** 2 / (w @ w)) if seen else True
     for name in ("relevance", "selected", "scores", "p_values"):
@@ -64,7 +64,7 @@ def by_moments():
         name: mode
         for name, mode in MODES.items()
         if not fresh(mode, data(mode, p=8)[1])._by_window
-        and (mode.has_target or not mode.cls.supervised)
+        and (mode.has_target or not mode.cls._is_supervised)
         and not mode.by_name
     }
 
@@ -89,7 +89,7 @@ def test_twice_the_weight_is_the_row_twice(make):
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(50, 6)), rng.normal(size=50)
     weighs, twice = make(), make()
-    seen = (y,) if weighs.supervised else ()
+    seen = (y,) if weighs._is_supervised else ()
     # Refreshes are by rows: none falls between.
     weighs.learn_many(X, *seen)
     twice.learn_many(X, *seen)
@@ -102,10 +102,10 @@ def test_twice_the_weight_is_the_row_twice(make):
     for mine, theirs in stats:
         np.testing.assert_allclose(mine, theirs, atol=1e-12)
     assert weighs._moments.total == twice._moments.total
-    beside, other = weighs._beside, twice._beside
-    for name in ("J", "mean", "n", "of_codes", "codes", "batch"):
-        if hasattr(beside, name):
-            np.testing.assert_allclose(getattr(beside, name), getattr(other, name), atol=1e-10)
+    alongside, other = weighs._row_extension, twice._row_extension
+    for name in ("J", "mean", "n", "code_products", "codes", "batch"):
+        if hasattr(alongside, name):
+            np.testing.assert_allclose(getattr(alongside, name), getattr(other, name), atol=1e-10)
 
 
 @pytest.mark.parametrize("keep", [1.0, 0.9])
@@ -115,7 +115,7 @@ def test_axes_of_rows_that_weigh(keep):
     places = np.arange(6)
     weighs = RowSubspace(6, keep)
     weighs.learn(X, places, 6, w.astype(float))
-    found = weighs.as_of(6)
+    found = weighs.with_buffer(6)
     faded = w * keep ** np.arange(29.0, -1.0, -1.0)
     mean = faded @ X / faded.sum()
     np.testing.assert_allclose(found.mean, mean, atol=1e-12)
@@ -166,7 +166,7 @@ def test_weights_may_be_a_number_a_list_or_a_series():
 @pytest.mark.parametrize("w", [-1.0, np.nan, np.inf, 1e200, "a", None])
 def test_what_is_no_weight_is_refused(w):
     for model in (ProjSe(k=1), RandomProjection(2)):
-        y = (1.0,) if model.supervised else ()
+        y = (1.0,) if model._is_supervised else ()
         with pytest.raises((ValueError, TypeError), match="eight"):
             model.learn_one({"a": 1.0}, *y, w=w)
         with pytest.raises((ValueError, TypeError), match="eight"):
@@ -178,7 +178,7 @@ def test_what_is_no_weight_is_refused(w):
 
 def test_windows_refuse_it():
     for model in (SelectKBest(k=1, score="mutual_info"), streamsel.OSFS(), streamsel.KernelPCA(2)):
-        y = (1.0,) if model.supervised else ()
+        y = (1.0,) if model._is_supervised else ()
         model.learn_one({"a": 1.0}, *y, w=1.0)
         with pytest.raises(ValueError, match="Expected rows of weight 1"):
             model.learn_one({"a": 2.0}, *y, w=2.0)

@@ -62,10 +62,10 @@ def stream(rng, n, kind="number"):
         yield x, target_of_row(rng, kind, i)
 
 
-def pair(k=20, fading_factor=0.0, target="auto", **options):
+def pair(k=20, fading_factor=0.0, target_type="auto", **options):
     """Return a model and all rows stored."""
-    model = ProjSe(k, fading_factor=fading_factor, target=target, **options)
-    return model, Rows(fading_factor, target)
+    model = ProjSe(k, fading_factor=fading_factor, target_type=target_type, **options)
+    return model, Rows(fading_factor, target_type)
 
 
 def both(model, rows, stream):
@@ -80,14 +80,14 @@ def both(model, rows, stream):
 @pytest.mark.parametrize("kind", TARGETS)
 def test_after_every_row(rng, kernel, kind, fading_factor):
     target = "class" if kind == "class" else "auto"
-    model, rows = pair(fading_factor=fading_factor, target=target, **kernel)
+    model, rows = pair(fading_factor=fading_factor, target_type=target, **kernel)
     both(model, rows, stream(rng, 25, kind))
     assert len(model.selected) > 5
 
 
 @pytest.mark.parametrize("fading_factor", [0.0, 0.05])
 def test_after_rank_stop(rng, kernel, fading_factor):
-    model, rows = pair(fading_factor=fading_factor, after_rank="stop", **kernel)
+    model, rows = pair(fading_factor=fading_factor, on_rank_exhausted="stop", **kernel)
     both(model, rows, stream(rng, 25, "label"))
     assert 2 <= len(model.selected) <= 4
 
@@ -201,23 +201,23 @@ def streams(draw):
     rows=streams(),
     kernel=st.sampled_from(list(KERNELS.values())),
     fading_factor=st.sampled_from([0.0, 0.05, 0.5]),
-    after_rank=st.sampled_from(["restart", "stop"]),
+    on_rank_exhausted=st.sampled_from(["restart", "stop"]),
 )
-def test_everything_at_once(rows, kernel, fading_factor, after_rank):
-    both(*pair(fading_factor=fading_factor, after_rank=after_rank, **kernel), rows)
+def test_everything_at_once(rows, kernel, fading_factor, on_rank_exhausted):
+    both(*pair(fading_factor=fading_factor, on_rank_exhausted=on_rank_exhausted, **kernel), rows)
 
 
-@pytest.mark.parametrize("after_rank", ["restart", "stop"])
+@pytest.mark.parametrize("on_rank_exhausted", ["restart", "stop"])
 @pytest.mark.parametrize("kind", TARGETS)
-def test_rows_are_the_column_axis(rng, kernel, kind, after_rank):
+def test_rows_are_the_column_axis(rng, kernel, kind, on_rank_exhausted):
     target = "class" if kind == "class" else "auto"
-    by_rows, rows = pair(after_rank=after_rank, target=target, **kernel)
+    by_rows, rows = pair(on_rank_exhausted=on_rank_exhausted, target_type=target, **kernel)
     for x, y in stream(rng, 30, kind):
         x = {name: value for name, value in x.items() if value == value}  # noqa: PLR0124, PLW2901
         x = {name: value for name, value in x.items() if value is not None}  # noqa: PLW2901
         by_rows.learn_one(x, y)
         rows.learn_one(x, y)
-    by_columns = ProjSe(20, after_rank=after_rank, target=target, **kernel)
+    by_columns = ProjSe(20, on_rank_exhausted=on_rank_exhausted, target_type=target, **kernel)
     by_columns.learn_target(
         np.column_stack([*columns_of(rows.ys)]) if kind == "dict" else labels(rows)
     )
@@ -273,7 +273,7 @@ def test_ties_go_to_the_name_that_came_first_then_to_canonical_order():
     "labels", [[3, 1, 2], ["b", 1, (2, "c")], [frozenset("ab"), 2.5, "a"], [(1, "a"), ("a", 1), 1j]]
 )
 def test_anything_hashable_is_a_class(rng, labels):
-    model, rows = pair(target="class")
+    model, rows = pair(target_type="class")
     for i, x in enumerate(rng.normal(size=(12, 3)).tolist()):
         both(model, rows, [(dict(enumerate(x)), labels[i % 3])])
 
@@ -283,7 +283,7 @@ def test_anything_hashable_is_a_class(rng, labels):
 _FEED = """
 import numpy as np, pandas as pd
 from streamsel import ProjSe
-from streamsel._jit import rows, sweep
+from streamsel._kernels import row_moments, sweep
 rng = np.random.default_rng(0)
 for options in ({}, {"fading_factor": 0.1}, {"max_features": 6, "grace_period": 2}):
     for y in (1.5, "label", True, {"a": 1.0, "b": "label"}, np.float32(2)):
@@ -305,7 +305,7 @@ for options in ({}, {"fading_factor": 0.1}, {"max_features": 6, "grace_period": 
             frame = pd.DataFrame(X.copy(), columns=list("abcde"))
             ProjSe(2, **options).learn_many(frame, list("abcdefgh"))
             model.selected
-for file in rows, sweep:
+for file in row_moments, sweep:
     for name, kernel in vars(file).items():
         ours = hasattr(kernel, "signatures") and kernel.py_func.__module__ == file.__name__
         if ours and not name.startswith("_"):

@@ -28,7 +28,7 @@ def test_the_door_does_not_remember_a_refused_hand_over(rng):
         model = ProjSe(1, max_candidates=4)
         model.learn_target(y[:40])
         model.learn_columns(X[:, :7])
-        name = list(model._held_names())[-1]
+        name = list(model._tracked_names())[-1]
         if refused:
             with pytest.raises(ValueError, match="inf"):
                 model.learn_one({name: np.inf}, 1.0)
@@ -92,8 +92,8 @@ def test_booleans_of_a_frame_are_numbers_where_numbers_came():
         model.learn_one({"a": 1.0}, {"p": 2.0, "q": 1.0})
     one.learn_one({"a": 2.0}, {"p": True, "q": 0.5})
     many.learn_many(pd.DataFrame({"a": [2.0]}), pd.DataFrame({"p": [True], "q": [0.5]}))
-    assert one._moments.target.slots == many._moments.target.slots
-    np.testing.assert_allclose(one._moments.of_target, many._moments.of_target)
+    assert one._moments.target.index_of == many._moments.target.index_of
+    np.testing.assert_allclose(one._moments.target_moments, many._moments.target_moments)
 
 
 def test_a_copy_does_not_begin_to_doubt_the_target(rng):
@@ -146,7 +146,7 @@ def test_a_transform_refuses_what_is_no_number(rng, value, error):
 
 
 def test_numeric_refuses_text_and_takes_bools():
-    model = ProjSe(2, target="numeric")
+    model = ProjSe(2, target_type="numeric")
     with pytest.raises(TypeError, match="text"):
         model.learn_one({"a": 1.0}, "text")
     with pytest.raises(TypeError, match="text"):

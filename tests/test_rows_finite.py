@@ -45,11 +45,11 @@ def sound(model, x):
         assert all(0.0 <= score <= 1.0 for score in model.scores.values())
         assert len(set(model.selected)) == len(model.selected) <= model.k
         return True
-    on_rows, space = model._beside, model._moments.space
+    on_rows, space = model._row_extension, model._moments.space
     # A component that does not vary has -inf here, which is told as 0.
-    assert not np.isnan(on_rows.relevances(on_rows.settled(model._moments), space)).any()
+    assert not np.isnan(on_rows.relevances(on_rows.support(model._moments), space)).any()
     assert (np.diag(on_rows.J) >= 0.0).all()
-    B = on_rows.watched["B"][:, : on_rows.count]
+    B = on_rows.tracked["B"][:, : on_rows.count]
     np.testing.assert_allclose(B.T @ B, np.eye(on_rows.count), atol=1e-8)
     assert all(map(math.isfinite, model.transform_one(x).values()))
     return True
@@ -78,7 +78,7 @@ def test_of_whom_nothing_is_known_does_not_join(fading_factor, missing):
         model.learn_one({"a": a, "b": b}, y)
         assert sound(model, {"a": a, "b": b})
     assert model.loadings == {"a": {"sospca0": 1.0}}
-    assert list(model._beside.candidates.slots) == ["b"]
+    assert list(model._row_extension.candidates.index_of) == ["b"]
     # It is fit as soon as it is observed.
     for b in (9.0, 2.0, 6.0):
         model.learn_one({"a": 3.0, "b": b}, b)
@@ -118,7 +118,7 @@ def test_a_first_row_that_names_more_than_are_tracked(kernel, scale):
     many.learn_many(pd.DataFrame([x]), ["b"])
     for model in (one, many):
         assert (model.n_rows, model.n_columns) == (1, 2)
-        assert list(model._moments.table.slots) == ["a", "b"]
+        assert list(model._moments.table.index_of) == ["a", "b"]
         assert sound(model, x)
 
 
@@ -210,10 +210,10 @@ def test_a_target_too_large_for_a_float(numbers):
 
 @pytest.mark.parametrize("y", [decimal.Decimal("NaN"), decimal.Decimal("sNaN")])
 def test_a_decimal_that_is_missing_is_no_class(y):
-    model = ProjSe(1, target="class")
+    model = ProjSe(1, target_type="class")
     refused(model, ValueError, lambda: model.learn_one({"a": 1.0}, y), match="non-missing")
     model.learn_one({"a": y}, "b")
-    assert model._moments.seen().tolist() == [0.0]
+    assert model._moments.observed_weights().tolist() == [0.0]
 
 
 BAD_VALUES = [INF, -INF, 1e153, 10**400, "1", b"1", [1.0], {}, 1j, np.float32(INF)]
@@ -229,9 +229,9 @@ def learners(rng):
     most = None if rng.random() < 0.4 else q + int(rng.integers(1, 6))
     grace_period, kind = int(rng.choice([1, 2, 5])), str(rng.choice(["auto", "class", "numeric"]))
     rows = {"fading_factor": fading_factor, "max_features": most, "grace_period": grace_period}
-    yield SOSPCA(q, target=kind, signed=bool(rng.random() < 0.2), **rows)
+    yield SOSPCA(q, target_type=kind, signed=bool(rng.random() < 0.2), **rows)
     kernel, scale = str(rng.choice(["linear", "poly", "rbf"])), bool(rng.random() < 0.7)
-    yield ProjSe(q, target=kind, kernel=kernel, scale=scale, **rows)
+    yield ProjSe(q, target_type=kind, kernel=kernel, scale=scale, **rows)
 
 
 def some_row(rng, p=8):

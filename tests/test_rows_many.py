@@ -138,8 +138,8 @@ def test_several_targets(rng, backend):
 
 
 def test_class_codes(rng):
-    trio = Trio("array", target="class")
-    trio.rows = Rows(target="class")
+    trio = Trio("array", target_type="class")
+    trio.rows = Rows(target_type="class")
     for y in ([3, 1, 3, 2], [1, 5, 1, 1]):
         columns = dict(enumerate(rng.normal(size=(3, 4)).tolist()))
         trio.learn(columns, y, np.array(y))

@@ -17,7 +17,7 @@ def crowd(rng, n, width=6):
 
 def tracked(model):
     """Return the names that a model tracks, in order of arrival."""
-    return list(model._moments.table.slots)
+    return list(model._moments.table.index_of)
 
 
 @pytest.mark.parametrize("fading_factor", [0.0, 0.02])

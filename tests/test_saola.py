@@ -148,5 +148,5 @@ def test_no_more_than_the_most_are_held():
 
 @pytest.mark.parametrize("params", [{"alpha": 0.0}, {"alpha": 1.0}, {"delta": 1.0}, {"delta": -1}])
 def test_parameters_out_of_range(params):
-    with pytest.raises(ValueError, match=f"'{next(iter(params))}' parameter of SAOLA must be"):
+    with pytest.raises(ValueError, match=f"Expected {next(iter(params))} of SAOLA to be"):
         SAOLA(**params)

@@ -35,7 +35,7 @@ def test_all_are_those_that_vary_in_order_of_score():
     assert len(model.selected) == P - 2
     assert not {5, 17} & {*model.selected}
     assert list(model.scores.values()) == sorted(model.scores.values(), reverse=True)
-    assert model.report().asked is None
+    assert model.report().n_requested is None
     assert learnt(fdr=0.05).selected == model.selected[: len(learnt(fdr=0.05).selected)]
 
 
@@ -46,8 +46,6 @@ def test_what_does_not_go_together():
         SelectKBest(5, fdr=0.1)
     with pytest.raises(ValueError, match="Expected max_candidates=None with k='all'"):
         SelectKBest("all", max_candidates=50)
-    with pytest.raises(
-        ValueError, match=r"'max_features' parameter of SelectKBest .* above k = 10"
-    ):
+    with pytest.raises(ValueError, match=r"Expected max_features of SelectKBest .* above k = 10"):
         SelectKBest(max_features=10)
     assert SelectKBest(fdr=0.1, max_features=10).clone()._get_params()["k"] is None

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from streamsel import AlphaInvesting, OnlineFDR, ProjSe, SelectKBest
-from streamsel.held.column_sample import KURTOSES, ColumnSample, next_sampled, sampled
-from streamsel.learner.noise import chance, chance_above
+from streamsel.base.null import exceedance_probability, marginal_p_values
+from streamsel.state.stream_summary import KURTOSES, ColumnSample, next_sampled, sampled_arrivals
 from tests.reference import permutations as reference
 
 N, P, RUNS = 300, 250, 100
@@ -61,10 +61,10 @@ def test_false_alarms(name):
     for run in range(RUNS):
         permuted = rng.permutation(y)
         model = fitted(X, permuted, permutations=99, permutation_seed=run)
-        (row,) = model.report().found
+        (row,) = model.report().results
         best = row["relevance"]
         alarms += (row["above_noise"], best > model.noise_floor(method="gaussian"), 0.0)
-        alarms[2] += fitted(X, permuted).report().found[0]["above_noise"]
+        alarms[2] += fitted(X, permuted).report().results[0]["above_noise"]
     by_permutation, gaussian, as_reported = alarms.astype(int).tolist()
     # 99 % of all series of 100 runs at 5 % have 0 to 11 alarms.
     most = int(stats.binom.ppf(0.99, RUNS, 0.05))
@@ -97,11 +97,11 @@ def test_true_associations_are_found():
     rng = np.random.default_rng(3)
     X = normal(rng)
     y = X[:, 7] + 2.0 * rng.normal(size=N)
-    found = fitted(X, y, permutations=999).report().found[0]
+    found = fitted(X, y, permutations=999).report().results[0]
     assert (found["name"], found["above_noise"], found["p_adjusted"]) == (7, True, 0.001)
     heavy = fitted(X, np.exp(0.5 * y)).report()
     assert heavy.normal_scores
-    assert (heavy.found[0]["name"], heavy.found[0]["above_noise"]) == (7, True)
+    assert (heavy.results[0]["name"], heavy.results[0]["above_noise"]) == (7, True)
 
 
 # ------------------------------------------------------------------------ the tails of columns
@@ -109,12 +109,12 @@ def test_true_associations_are_found():
 
 def test_the_sample_follows_from_the_arrivals():
     for start, stop in ((0, 5000), (3, 90), (31, 33), (300, 4097), (10**6, 10**6 + 20_000)):
-        found = dict(np.array(sampled(start, stop)).T.astype(int).tolist())
+        found = dict(np.array(sampled_arrivals(start, stop)).T.astype(int).tolist())
         for j in range(start, stop):
             step = 1 if j < 32 else 2 ** (int(np.log2(j)) - 4)
             assert found.get(j) == (step if j % step == 0 else None), j
         assert next_sampled(start) == min(found)
-    _, steps = sampled(0, 10**6)
+    _, steps = sampled_arrivals(0, 10**6)
     assert steps.sum() == pytest.approx(10**6, rel=0.02)
     assert steps.size < 280
 
@@ -171,10 +171,14 @@ def test_the_chance_of_false_alarms_is_predicted(name):
     Z = (X - X.mean(axis=0)) / (np.sqrt(N) * X.std(axis=0))
     r = np.abs(np.array([rng.permutation(u) for _ in range(4000)]) @ Z)
     floor = 3.2 / np.sqrt(N)
-    found = chance_above(floor, N, 1, N * (u**4).sum() - 3.0, stats.kurtosis(X, axis=0)).mean()
+    found = exceedance_probability(
+        floor, N, 1, N * (u**4).sum() - 3.0, stats.kurtosis(X, axis=0)
+    ).mean()
     assert found == pytest.approx((r > floor).mean(), rel=0.5)
     if name == "normal":
-        assert found == pytest.approx(float(chance(np.array([floor]), N, 1)[0]), rel=0.05)
+        assert found == pytest.approx(
+            float(marginal_p_values(np.array([floor]), N, 1)[0]), rel=0.05
+        )
 
 
 # ------------------------------------------------------------------------------- normal scores

@@ -23,17 +23,17 @@ from sklearn.utils.validation import has_fit_parameter
 
 import streamsel
 import streamsel.sklearn
-from streamsel import catalogue, load, save
+from streamsel import load, registry, save
 from streamsel.sklearn._extractors import LinearExtractorEstimator
 from tests.conformance.modes import OF_ROWS
 from tests.sklearn_checks import FEW, checked, few
 
-NAMES = catalogue.names()
+NAMES = registry.names()
 # Those that know all columns only by reading them again.
 AGAIN = [
     entry.name
-    for entry in catalogue.LEARNERS
-    if hasattr(catalogue.fetch(entry.name), "learn_loadings")
+    for entry in registry.LEARNERS
+    if hasattr(registry.fetch(entry.name), "learn_loadings")
 ]
 # Whose result with weights is that of repeated rows.
 WEIGHTED = {
@@ -55,10 +55,10 @@ def target(name):
 
 def plain(name, X, y, names=None, **params):
     """Return the learner itself, after the same columns."""
-    cls = catalogue.fetch(name)
+    cls = registry.fetch(name)
     learner = cls(**{key: v for key, v in FEW.items() if key in inspect.signature(cls).parameters})
     learner = learner.clone(params)
-    if learner.supervised:
+    if learner._is_supervised:
         learner.learn_target(y)
     learner.learn_columns(X, names)
     return learner
@@ -79,7 +79,7 @@ def test_scikit_learn_takes_it_for_an_estimator(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_parameters_are_those_of_the_learner_that_columns_need(name):
     renamed = {"score": "score_func"}
-    own = inspect.signature(catalogue.fetch(name)).parameters.values()
+    own = inspect.signature(registry.fetch(name)).parameters.values()
     cls = getattr(streamsel.sklearn, name)
     shown = list(inspect.signature(cls).parameters.values())
     expected = [
@@ -106,7 +106,7 @@ def test_fit_has_the_arguments_that_the_learner_can_use(name):
     arguments = [*inspect.signature(cls().fit).parameters]
     assert sorted(arguments) == sorted(_entries(inspect.getdoc(cls.fit).split("----------\n")[1]))
     assert arguments[:2] == ["X", "y"]
-    assert ("covariates" in arguments) is catalogue.fetch(name).supervised
+    assert ("covariates" in arguments) is registry.fetch(name)._is_supervised
     assert has_fit_parameter(cls(), "sample_weight") is (name in WEIGHTED)
 
 
@@ -155,7 +155,7 @@ def test_it_finds_what_the_learner_finds(name):
     expected = plain(name, X, target(name))
     found = few(name).fit(X, target(name))
     assert found.learner_.relevance == expected.relevance
-    if name in catalogue.names("selector"):
+    if name in registry.names("selector"):
         assert found.learner_.selected == expected.selected
         assert expected.selected
         assert found.get_support(indices=True).tolist() == sorted(expected.selected)
@@ -203,7 +203,7 @@ def test_containers_do_not_matter(name):
     for values in (np.asfortranarray(X), sparse.csc_array(X), sparse.csr_matrix(X)):
         found = few(name).fit(values, target(name))
         other = found.transform(values)
-        if name in catalogue.names("selector"):
+        if name in registry.names("selector"):
             assert sparse.issparse(other) == sparse.issparse(values)
         other = other.toarray() if sparse.issparse(other) else other
         np.testing.assert_allclose(other, Z, rtol=1e-8, atol=1e-8)
@@ -241,7 +241,7 @@ def test_of_float32_it_makes_float32(name):
 def test_new_rows_are_made_of_all_columns(name):
     """Whatever `max_loadings` says: of four it would know those of eight."""
     found = few(name).set_params(max_loadings=4).fit(X, target(name))
-    assert not found.learner_._reads_again
+    assert not found.learner_._wants_second_pass
     Z, expected = found.transform(X), few(name).fit(X, target(name)).transform(X)
     signs = np.sign(np.sum(Z * expected, axis=0))  # the largest loading held is positive
     np.testing.assert_allclose(Z * signs, expected, rtol=1e-8, atol=1e-8)
@@ -252,7 +252,7 @@ def test_new_rows_are_made_of_all_columns(name):
 def test_no_loadings_are_too_few(name):
     learner = plain(name, X, target(name))
     for bad in (0, -1, 2.5, "all"):
-        with pytest.raises(ValueError, match="'max_loadings' parameter of learn_loadings"):
+        with pytest.raises(ValueError, match="Expected max_loadings of learn_loadings"):
             learner.learn_loadings(X, max_loadings=bad)
 
 
@@ -277,16 +277,16 @@ def test_integers_that_may_be_codes_are_classes():
     labels = np.array(["a", "b", "c"])[CLASSES]
     assert found.learner_.report().target.startswith("3 classes: 0 (")
     assert found.learner_.scores == plain("ProjSe", X, labels).scores
-    assert found.target == "auto"
-    numeric = streamsel.sklearn.ProjSe(2, target="numeric").fit(X, CLASSES)
-    assert numeric.learner_.scores == plain("ProjSe", X, CLASSES, target="numeric").scores
+    assert found.target_type == "auto"
+    numeric = streamsel.sklearn.ProjSe(2, target_type="numeric").fit(X, CLASSES)
+    assert numeric.learner_.scores == plain("ProjSe", X, CLASSES, target_type="numeric").scores
     assert numeric.learner_.scores != found.learner_.scores
 
 
 def test_where_no_classes_can_be_they_are_numbers():
     found = streamsel.sklearn.Lasso(2).fit(X, CLASSES)
-    assert found.learner_.target == "numeric"
-    assert found.learner_.scores == plain("Lasso", X, CLASSES, target="numeric").scores
+    assert found.learner_.target_type == "numeric"
+    assert found.learner_.scores == plain("Lasso", X, CLASSES, target_type="numeric").scores
 
 
 def test_several_targets_keep_their_names():
@@ -334,7 +334,7 @@ def test_covariates_are_columns_of_X():
 def test_parameters_are_checked_by_fit():
     estimator = streamsel.sklearn.ProjSe(0, kernel="cubic")
     assert estimator.set_params(k=-1).k == -1
-    with pytest.raises(ValueError, match="'k' parameter of ProjSe"):
+    with pytest.raises(ValueError, match="Expected k of ProjSe"):
         estimator.fit(X, Y)
     assert not hasattr(estimator, "learner_")
 

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import streamsel
 import streamsel.sklearn
-from streamsel import catalogue
+from streamsel import registry
 from streamsel.sklearn import PCA, PLS, ForwardSelection, Lasso, ProjSe, SelectKBest
 from tests.conformance.modes import OF_ROWS
 from tests.sklearn_checks import few
@@ -28,7 +28,7 @@ X = np.abs(RNG.normal(size=(N, P)) + 3.0)
 Y = X[:, 3] - X[:, 7] + 0.1 * RNG.normal(size=N)
 CLASSES = np.searchsorted(np.quantile(Y, [0.3, 0.7]), Y)
 AGE, BATCH = RNG.normal(size=N), np.array([*"aab"])[RNG.integers(3, size=N)]
-NAMES = catalogue.names()
+NAMES = registry.names()
 
 
 # ------------------------------------------------------------------------------- scores of all
@@ -96,9 +96,9 @@ def test_a_search_over_k_and_all():
 def test_weights_are_those_of_the_learner(name):
     weights = RNG.integers(0, 4, size=N)
     found = few(name).fit(X, Y, sample_weight=pd.Series(weights))
-    learner = catalogue.fetch(name)
+    learner = registry.fetch(name)
     learner = learner(2)
-    learner.learn_target(Y if learner.supervised else None, weights=weights)
+    learner.learn_target(Y if learner._is_supervised else None, weights=weights)
     learner.learn_columns(X)
     assert found.learner_.relevance == learner.relevance
     repeated = few(name).fit(np.repeat(X, weights, axis=0), np.repeat(Y, weights))
@@ -114,7 +114,7 @@ def test_weights_of_another_length():
 # ---------------------------------------------------------------------------------- covariates
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if catalogue.fetch(name).supervised])
+@pytest.mark.parametrize("name", [name for name in NAMES if registry.fetch(name)._is_supervised])
 def test_covariates_of_fit_are_those_of_the_learner(name):
     y = CLASSES if name == "Discriminant" else Y
     frame = pd.DataFrame({"age": AGE, "batch": BATCH})
@@ -125,7 +125,7 @@ def test_covariates_of_fit_are_those_of_the_learner(name):
     learner.learn_target(y, frame)
     learner.learn_columns(X)
     assert found.learner_.relevance == learner.relevance
-    if name in catalogue.names("extractor"):
+    if name in registry.names("extractor"):
         return
     arrays = few(name).fit(X, y, covariates=np.c_[AGE, BATCH == "b"])
     assert arrays.learner_.selected == found.learner_.selected
@@ -154,7 +154,7 @@ def test_covariates_and_weights_are_cut_along_with_the_folds():
     search = GridSearchCV(Lasso(), {"k": [1, 2]}, cv=3).fit(X, Y, sample_weight=weights)
     assert search.best_estimator_.learner_._target.weights is not None
     pipeline = make_pipeline(StandardScaler(), ProjSe(2)).fit(X, Y, projse__covariates=AGE)
-    assert pipeline[-1].learner_._target.is_given.sum() == 1
+    assert pipeline[-1].learner_._target.is_covariate.sum() == 1
     with sklearn.config_context(enable_metadata_routing=True):
         routed = make_pipeline(
             ProjSe(2).set_fit_request(covariates=True, sample_weight=True),
@@ -175,7 +175,7 @@ def test_row_parameters_are_given_on_the_way_to_river(name):
     found = few(name).fit(X, y)
     before = pickle.dumps(found.learner_)
     allowed = OF_ROWS & found.learner_._get_params().keys()
-    asked = {"renewal": 1.5, "warm_up": 7, "max_features": 50, "window_size": 30}
+    asked = {"refresh_factor": 1.5, "warm_up": 7, "max_features": 50, "window_size": 30}
     asked = {key: value for key, value in asked.items() if key in allowed}
     model, plain = found.to_river(**asked), found.to_river()
     for key, value in asked.items():
@@ -186,7 +186,7 @@ def test_row_parameters_are_given_on_the_way_to_river(name):
     for i in range(35):
         for one in (model, plain):
             x = dict(enumerate(X[i].tolist()))
-            target = () if not one.supervised else (int(y[i]) if y is CLASSES else float(y[i]),)
+            target = () if not one._is_supervised else (int(y[i]) if y is CLASSES else float(y[i]),)
             one.learn_one(x, *target)
     assert model.n_rows == plain.n_rows == N + 35
     assert pickle.dumps(found.learner_) == before
@@ -207,7 +207,7 @@ def test_rows_fade_in_river_as_they_are_asked_to():
     assert fading.selected[0] == 0
     assert fading.relevance == direct.relevance
     assert fading.relevance != steady.relevance
-    with pytest.raises(ValueError, match="'fading_factor' parameter of ProjSe"):
+    with pytest.raises(ValueError, match="Expected fading_factor of ProjSe"):
         found.to_river(fading_factor=2.0)
     with pytest.raises(TypeError, match="fading_factor"):
         ProjSe(2, fading_factor=0.1)
@@ -265,7 +265,7 @@ def test_an_anndata_is_the_frame_of_its_matrix(adata, estimator):
 def test_y_may_be_a_column_of_obs(adata):
     found = Lasso(3).fit(adata, "response", covariates=adata.obs[["age"]])
     assert found.learner_.covariates == ("age",)
-    classes = SelectKBest(2, target="class").fit(adata, "kind")
+    classes = SelectKBest(2, target_type="class").fit(adata, "kind")
     np.testing.assert_array_equal(
         classes.support_, SelectKBest(2).fit(X.astype(np.float32), CLASSES).support_
     )

@@ -47,8 +47,8 @@ WITHOUT_WEIGHTS = {
         (Lasso(alpha=0.1), {}),
         (Lasso(alphas=[0.3, 0.1]), {}),
         (Lasso(k=2, family="logistic"), WITHOUT_WEIGHTS),
-        (PLS(2, target="class"), {}),
-        (PLS(2, target="numeric"), {}),
+        (PLS(2, target_type="class"), {}),
+        (PLS(2, target_type="numeric"), {}),
         (PCA(0.8), {}),
         (SelectKBest("all"), {}),
         (SelectKBest(2, max_candidates=2), {}),
@@ -202,7 +202,7 @@ def test_pls_is_scikit_learns(scale, y):
 
 def test_pls_on_real_data_of_more_columns_than_loadings_are_held():
     X, y = load_digits(return_X_y=True)
-    ours = PLS(5, target="numeric", max_loadings=10).fit(X, y)
+    ours = PLS(5, target_type="numeric", max_loadings=10).fit(X, y)
     theirs = cross_decomposition.PLSRegression(5).fit(X, y.astype(float))
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-7)
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-6)
@@ -214,7 +214,7 @@ def test_pls_on_real_data_of_more_columns_than_loadings_are_held():
 def test_pls_predicts_the_class_of_the_largest_indicator(target, labels):
     if target == "auto" and labels.dtype.kind == "U":
         target = "class"
-    found = PLS(3, target=target).fit(X, labels)
+    found = PLS(3, target_type=target).fit(X, labels)
     classes = np.unique(labels)
     indicators = (labels[:, None] == classes) * 1.0
     # The core scales no columns of an indicator; scikit-learn does.
@@ -227,10 +227,10 @@ def test_pls_predicts_the_class_of_the_largest_indicator(target, labels):
 
 
 def test_pls_says_what_it_is():
-    assert is_regressor(PLS(target="numeric"))
-    assert is_classifier(PLS(target="class"))
+    assert is_regressor(PLS(target_type="numeric"))
+    assert is_classifier(PLS(target_type="class"))
     assert not hasattr(PLS(2).fit(X, Y), "classes_")
-    scaled = make_pipeline(StandardScaler(), PLS(2, target="class"))
+    scaled = make_pipeline(StandardScaler(), PLS(2, target_type="class"))
     cancer, kinds = load_breast_cancer(return_X_y=True)
     assert cross_val_score(scaled, cancer, kinds, cv=3).min() > 0.9
 

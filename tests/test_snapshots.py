@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from streamsel import MRMR, PCA, SOSPCA, ProjSe, RandomProjection, SelectKBest
-from streamsel.columns import Block
+from streamsel.data.columns import Block
 from streamsel.stream import ColumnStream
 from tests.conformance.modes import bits
 from tests.conformance.rowwise import learn_one
@@ -110,7 +110,7 @@ def test_reports_beside_a_thread_that_learns_rows(name):
         for i in range(report.rows if report.rows < 400 else 0):
             learn(twin, i)
         if twin.n_rows:
-            assert twin.report().found == report.found
+            assert twin.report().results == report.results
 
 
 def test_copies_between_the_blocks_of_a_long_stream(tmp_path):
@@ -250,19 +250,19 @@ def test_a_child_learns_while_the_parent_learns_a_stream():
 
 @forking
 def test_models_of_which_a_fork_knows_are_let_go():
-    from streamsel.learner import forks
+    from streamsel.base import guard
 
     gc.collect()
-    before = len(forks._guards)
+    before = len(guard._guards)
     models = [SelectKBest(k=1) for _ in range(50)]
-    assert len(forks._guards) == before + 50
+    assert len(guard._guards) == before + 50
     del models
-    assert len(forks._guards) == before
+    assert len(guard._guards) == before
 
 
 STUCK = """
 import faulthandler, gc, os, threading
-from streamsel.learner.limits import Turn
+from streamsel.base.guard import SingleThreadGuard
 
 class Node:
     pass
@@ -270,15 +270,15 @@ class Node:
 faulthandler.dump_traceback_later(30, exit=True)
 for _ in range(30):
     threading.Thread(target=threading.Event().wait, daemon=True).start()
-turn = Turn()
-turn.lock.acquire()
+guard = SingleThreadGuard()
+guard.lock.acquire()
 gc.set_threshold(3, 1, 1)
 for _ in range(1000):
     node = Node()
     node.itself, node.local = node, threading.local()
     node.local.x = 1
     del node
-    turn._is_learnt_by_another()
+    guard._is_learnt_by_another()
 os._exit(0)
 """
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from streamsel import SOSPCA
-from streamsel._jit.relevance import rotate_and_drop
+from streamsel._kernels.relevance import rotate_and_drop
 from tests.reference import sospca as reference
 from tests.reference import target as space
 
@@ -320,7 +320,7 @@ def test_equal_relevances_go_by_order_of_arrival(seed, rotation):
     rng = np.random.default_rng(seed)
     X = rng.integers(-1, 2, size=(6, 60)).astype(float)
     y = rng.integers(-1, 2, size=6) + np.arange(6) % 2.0
-    model = SOSPCA(4, rotation=rotation, target="numeric")
+    model = SOSPCA(4, rotation=rotation, target_type="numeric")
     model.learn_target(y)
     oracle = reference.SOSPCA(4, y, 60, rotation=rotation)
     for j in range(60):

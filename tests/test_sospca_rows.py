@@ -107,8 +107,8 @@ def test_the_first_components_are_provisional(warm_up, fading_factor):
     for i, (x, y) in enumerate(rows, start=1):
         for one in (model, late):
             one.learn_one(x, y)
-        assert bool(model.standing) == (i >= max(2, warm_up))
-        assert bool(late.standing) == (i >= 40)
+        assert bool(model.in_use) == (i >= max(2, warm_up))
+        assert bool(late.in_use) == (i >= 40)
         true = true_relevance(model, rows[:i], fading_factor)
         np.testing.assert_allclose(relevances(model), true, atol=1e-9)
         if i >= 40:
@@ -165,7 +165,7 @@ def stream(n, p, kind="number", *, emerge=False, missing=0.0, seed=0):
 
 
 def agree(model, reference, tolerance=1e-8):
-    assert set(model._beside.candidates.slots) == set(reference.since)
+    assert set(model._row_extension.candidates.index_of) == set(reference.since)
     assert set(model.loadings) == set(reference.support)
     B = np.array(
         [[loading.get(name, 0.0) for loading in reference.B] for name in reference.support]
@@ -280,7 +280,9 @@ def test_real_rows_come_near_the_column_axis(dataset, name, columns_first):
 
 def same(one, other, tolerance=1e-9):
     assert list(one.loadings) == list(other.loadings)
-    assert set(one._beside.candidates.slots) == set(other._beside.candidates.slots)
+    assert set(one._row_extension.candidates.index_of) == set(
+        other._row_extension.candidates.index_of
+    )
     assert (one.n_rows, one.n_columns) == (other.n_rows, other.n_columns)
     names = list(one.loadings)
     np.testing.assert_allclose(loadings(one, names), loadings(other, names), atol=tolerance)

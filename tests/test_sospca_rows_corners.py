@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from streamsel import SOSPCA
-from streamsel.extraction._on_rows import ComponentsOnRows
+from streamsel.extraction._sospca_rows import SOSPCARowState
 from tests.copies import as_of_now
 from tests.reference import target as space
 
@@ -47,7 +47,7 @@ def sound(model):
     """Whether everything that a model says is a number that it may say."""
     least = -1.0 if model.signed else 0.0
     assert all(least <= r <= 1.0 for r in model.relevance.values()), model.relevance
-    on_rows = model._beside
+    on_rows = model._row_extension
     assert np.isfinite(on_rows.J).all()
     assert np.isfinite(on_rows.mean).all()
     assert all(math.isfinite(b) for loading in model.loadings.values() for b in loading.values())
@@ -180,11 +180,15 @@ def test_a_relevant_word_that_comes_late_is_found(rng, most, fading_factor):
         x = {f"w{2 * i}": 1.0, f"w{2 * i + 1}": 1.0, f"often {i % 3}": rng.normal()}
         if i >= 400:
             x["late"] = v
-        watched = [*model.loadings, *(model._beside.candidates.slots if i else ())]
+        watched = [*model.loadings, *(model._row_extension.candidates.index_of if i else ())]
         model.learn_one(x, float(v + 0.3 * rng.normal()))
-        slots = model._moments.table.slots
+        slots = model._moments.table.index_of
         assert len(slots) <= most
-        assert slots.keys() >= {*watched, *model.loadings, *model._beside.candidates.slots}
+        assert slots.keys() >= {
+            *watched,
+            *model.loadings,
+            *model._row_extension.candidates.index_of,
+        }
         if found is None and "late" in model.loadings:
             found = i
     assert found is not None
@@ -209,7 +213,7 @@ def test_one_that_was_let_go_comes_again(rng):
 @pytest.mark.parametrize("rotation", ["jacobi", "paper"])
 def test_no_third_component_changes_its_slot(rng, rotation, monkeypatch):
     """Two are rotated, and the new one takes the place of that which goes."""
-    kind, rotations = ComponentsOnRows, []
+    kind, rotations = SOSPCARowState, []
     rotate_and_drop = kind._rotate_and_drop
 
     def counted(self, *arguments):
@@ -243,7 +247,7 @@ def test_transform_one(rng):
             assert model.transform_one(dict(enumerate(x))) == {}
             assert model.transform_many(X).tolist() == [[0.0] * 3] * 60
         model.learn_one(dict(enumerate(x)), float(x[0] + 2 * x[1] + rng.normal()))
-    model.renew()
+    model.refresh()
     x = dict(enumerate(X[5].tolist()))
     z = model.transform_one(x)
     assert all(type(value) is float and value for value in z.values())
@@ -333,5 +337,5 @@ def test_ten_thousand_rows_that_fade_by_half(rng):
     for x, t in zip(X.tolist(), y.tolist(), strict=True):
         model.learn_one(dict(enumerate(x)), t)
     assert model.n_rows == 20_000
-    assert model._beside.n == pytest.approx(2.0)
+    assert model._row_extension.n == pytest.approx(2.0)
     assert sound(model)

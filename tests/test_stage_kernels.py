@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import mutual_info_score
 
-from streamsel._jit import forward, redundancy
-from streamsel._jit.backward import eliminate, independent
-from streamsel._jit.information import information
+from streamsel._kernels import mutual_information as loops
+from streamsel._kernels import stepwise
+from streamsel._kernels.mutual_information import mutual_information
+from streamsel._kernels.stepwise import eliminate_backward, independent_variables
 
 
 @pytest.fixture
@@ -36,22 +37,22 @@ def test_forward(rng, ridge):
         left = np.einsum("ij,jk,ik->i", X, R, X)
         expected[:, s] = ((X @ R @ U.T) ** 2).sum(axis=1) / (ridge + left)
     scores = np.empty((p, S))
-    near = forward.fold(G, T, C, ridge, -np.inf, 0.5, scores)
+    near = stepwise.fold_forward_scores(G, T, C, ridge, -np.inf, 0.5, scores)
     np.testing.assert_allclose(scores, expected, 1e-12)
     assert near.tolist() == (1.0 - (T[:, : S - 1] ** 2).cumsum(axis=1) < 0.5).any(axis=1).tolist()
     square, left, A = np.einsum("ij,ij->i", G, G), np.ones(p), G.copy()
     for s in range(S - 1):
         np.testing.assert_allclose(square / (ridge + left), expected[:, s], 1e-12)
-        forward.step(square, left, A, np.ascontiguousarray(T[:, s]), C[s])
+        stepwise.remove_direction(square, left, A, np.ascontiguousarray(T[:, s]), C[s])
     if ridge == 0.0:
-        forward.unfold(X.copy(), V, U, 1e-10, scores)
+        stepwise.forward_scores_of_samples(X.copy(), V, U, 1e-10, scores)
         np.testing.assert_allclose(scores, expected, 1e-10)
 
 
 def test_forward_leaves_out_who_is_spent(rng):
     V = orthonormal(rng, 6, 2)
     scores = np.empty((1, 3))
-    forward.unfold(V[:1].copy(), V, orthonormal(rng, 6, 1), 1e-10, scores)
+    stepwise.forward_scores_of_samples(V[:1].copy(), V, orthonormal(rng, 6, 1), 1e-10, scores)
     assert np.isfinite(scores[0, 0])
     assert np.isneginf(scores[0, 1:]).all()
 
@@ -60,7 +61,7 @@ def test_forward_leaves_out_who_is_spent(rng):
 def test_redundancy(rng, beta):
     rel, red, scores = rng.uniform(size=5), rng.normal(size=(5, 3)), np.empty((5, 4))
     rel[2] = -np.inf
-    redundancy.fold(rel, red, 0.1, beta, scores)
+    loops.fold_mrmr_scores(rel, red, 0.1, beta, scores)
     common = np.maximum(np.abs(red), 0.1)
     for s in range(4):
         total = common[:, :s].sum(axis=1)
@@ -76,7 +77,7 @@ def test_redundancy(rng, beta):
 def test_information(rng):
     codes, others = rng.integers(0, 4, (3, 40)), rng.integers(0, 3, (40, 2))
     out = np.empty((3, 2))
-    information(codes.astype(np.uint8), others.astype(np.uint8), 4, 3, out)
+    mutual_information(codes.astype(np.uint8), others.astype(np.uint8), 4, 3, out)
     expected = [[mutual_info_score(a, b) for b in others.T] for a in codes]
     np.testing.assert_allclose(out, expected, atol=1e-12)
 
@@ -92,7 +93,7 @@ def test_backward(rng):
 
     left, costs = np.arange(p), np.empty(p)
     B = np.linalg.solve(C, X.T @ y)[None]
-    assert eliminate(np.linalg.inv(C), B, left, 0.0, 0.0, costs) == 0
+    assert eliminate_backward(np.linalg.inv(C), B, left, 0.0, 0.0, costs) == 0
     kept = list(range(p))
     for gone, cost in zip(left[::-1].tolist(), costs[::-1], strict=True):
         rises = {j: error([i for i in kept if i != j]) - error(kept) for j in kept}
@@ -104,4 +105,4 @@ def test_backward(rng):
 def test_who_is_independent_of_those_before(rng):
     X = units(rng, 4, 9)
     X[2] = (X[0] + X[1]) / np.linalg.norm(X[0] + X[1])
-    assert independent(X @ X.T, 1e-10).tolist() == [True, True, False, True]
+    assert independent_variables(X @ X.T, 1e-10).tolist() == [True, True, False, True]

@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from streamsel import MRMR, ForwardSelection, Lasso, ProjSe, load, save
-from streamsel.columns import Block
+from streamsel.data.columns import Block
 from streamsel.stream import ColumnStream
 
 
@@ -138,7 +138,7 @@ def test_folds_are_those_of_scikit_learn(tmp_path):
 @pytest.mark.filterwarnings("ignore")
 def test_an_estimator_that_always_fails():
     X = np.random.default_rng(0).normal(size=(60, 4))
-    model = ForwardSelection(k=1, estimator=KNeighborsClassifier(500), target="class")
+    model = ForwardSelection(k=1, estimator=KNeighborsClassifier(500), target_type="class")
     model.learn_target(np.arange(60) % 2)
     model.learn_columns(X)
     with pytest.raises(ValueError, match="always fails"):

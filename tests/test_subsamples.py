@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsel import MRMR, OSFS, SOSPCA, ForwardSelection, Lasso, ProjSe, SelectKBest
-from streamsel.columns import Block
+from streamsel.data.columns import Block
 from streamsel.evaluate import (
     Stability,
     SubsampleStability,
     selection_stability,
     subsample_stability,
 )
-from streamsel.evaluate._crowd import MAX_BYTES, Crowd
+from streamsel.evaluate.model_batch import MAX_BYTES, ModelBatch
 from streamsel.evaluate.subsamples import draw
 from streamsel.stream import iter_array, iter_columns
 
@@ -97,7 +97,7 @@ def test_frames_of_targets_and_covariates_are_picked_with_their_rows():
 
 def test_survival_is_of_those_who_are_in_a_subsample():
     y = np.column_stack([RNG.exponential(size=N), RNG.random(N) < 0.7]).astype(float)
-    learner = SelectKBest(k=3, target="survival")
+    learner = SelectKBest(k=3, target_type="survival")
     found = subsample_stability(learner, X, y, n_subsamples=M, seed=3)
     _, *selections = by_themselves(learner, X, y, None, seed=3)
     assert found.selections == selections
@@ -175,7 +175,7 @@ def test_a_block_that_one_model_refuses_is_learnt_by_none():
     bad[N // 2 :, 1] = np.linspace(1.0, 1e200, N // 2)
     halves = np.arange(N // 2), np.arange(N // 2, N)
     members = [(ProjSe(k=2), rows) for rows in halves]
-    crowd = Crowd(members, Y, n=N, finish=lambda *_: None, max_bytes=MAX_BYTES)
+    crowd = ModelBatch(members, Y, n=N, finish=lambda *_: None, max_bytes=MAX_BYTES)
     crowd.learn_block(Block(["a", "b"], X[:, :2]), [0, 1])
     with pytest.raises(ValueError, match="squares"):
         crowd.learn_block(Block(["c", "d"], bad), [0, 1])
@@ -206,7 +206,7 @@ def test_draws_hold_each_class_in_equal_shares(codes, share, seed):
 @pytest.mark.parametrize("kind", ["auto", "class"])
 def test_whole_numbers_are_classes_of_all_rows_or_of_none(kind):
     codes = np.unique(LABELS, return_inverse=True)[1].astype(float)
-    classes = subsample_stability(ProjSe(k=2, target=kind), X, codes, n_subsamples=M)
+    classes = subsample_stability(ProjSe(k=2, target_type=kind), X, codes, n_subsamples=M)
     named = subsample_stability(ProjSe(k=2), X, LABELS, n_subsamples=M)
     assert classes.selections == named.selections
 
@@ -223,19 +223,19 @@ def test_json_has_all_of_it():
 
 
 @pytest.mark.parametrize(
-    ("value", "verdict"),
+    ("value", "rating"),
     [(0.39, "poor"), (0.4, "intermediate"), (0.75, "intermediate"), (0.76, "excellent")],
 )
-def test_the_verdict_is_that_of_nogueira(value, verdict):
+def test_the_verdict_is_that_of_nogueira(value, rating):
     found = subsample_stability(SelectKBest(k=3), X, Y, n_subsamples=2)
     told = found.as_dict() | {"index": Stability(value, 0.0, 1.0)._asdict()}
-    assert SubsampleStability.from_dict(told).verdict == verdict
+    assert SubsampleStability.from_dict(told).rating == rating
 
 
 def test_nothing_selected_has_no_stability():
     noise = np.random.default_rng(3).normal(size=N)
     found = subsample_stability(Lasso(alphas=1e6), X, noise, n_subsamples=2)
-    assert (found.index, found.verdict, found.frequency) == (None, "undefined", {})
+    assert (found.index, found.rating, found.frequency) == (None, "undefined", {})
     everything = subsample_stability(SelectKBest(k=P), X, Y, n_subsamples=2)
     assert everything.index is None
 

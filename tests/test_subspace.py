@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.decomposition import IncrementalPCA
 
-from streamsel.columns import Block, chunks
-from streamsel.held.ritz import Product, Ritz
-from streamsel.held.subspace import Subspace
-from streamsel.target.target import NoTarget
+from streamsel.data.columns import Block, iter_chunks
+from streamsel.state.gram.subspace import GramProduct, Subspace, SubspaceIteration
+from streamsel.targets.target import NoTarget
 from tests.reference import subspace as reference
 
 N, RANK = 40, 6
@@ -31,7 +30,7 @@ def add(state, X, weights):
     """Add an (n, p) array or CSC matrix as one block."""
     X = X if scipy.sparse.issparse(X) else np.asfortranarray(X)
     done = 0
-    for chunk in chunks(Block(range(X.shape[1]), X), state.n):
+    for chunk in iter_chunks(Block(range(X.shape[1]), X), state.n):
         stats = chunk.scan(NoTarget(state.n), 1)
         b = stats.m2.size
         state.add(chunk, stats, weights[done : done + b, None])
@@ -220,7 +219,7 @@ def test_one_by_one_and_threads_have_the_same_bits(made):
 def test_threads_have_the_same_bits_over_many_pieces(rng):
     X, V = rng.normal(size=(9000, 60)), rng.normal(size=(9000, 3))
     assert same(learnt(X, np.ones(60)), learnt(X, np.ones(60), n_jobs=3))
-    found = (add(Product(V, n_jobs), X, np.ones(60)).found() for n_jobs in (1, 3))
+    found = (add(GramProduct(V, n_jobs), X, np.ones(60)).result() for n_jobs in (1, 3))
     np.testing.assert_array_equal(*found)
 
 
@@ -286,7 +285,7 @@ def test_any_state_can_be_gone_back_to(kind, steps):
         elif step == "take":
             marks.append((state, state.snapshot(), copy.deepcopy(state)))
         elif step == "as of now":
-            marks.append((None, state.as_of_now(), copy.deepcopy(state)))
+            marks.append((None, state.freeze(), copy.deepcopy(state)))
         elif marks:
             before, back, expected = marks[size % len(marks)]
             found = back()
@@ -312,7 +311,7 @@ def test_files_hold_all(made):
         ("axes", np.zeros((N, RANK + 1))),
         ("axes", np.full((N, 2), np.nan)),
         ("axes", np.zeros(N)),
-        ("waiting", np.zeros((WIDTH, N))),
+        ("buffered", np.zeros((WIDTH, N))),
         ("factors", np.zeros((1, 1))),
     ],
 )
@@ -329,18 +328,18 @@ def test_product_is_the_definition(made, rng):
     V = rng.normal(size=(N, 4))
     Z = reference.centred(dense(X), weights)
     for cuts in ([], [5, 300, 301, 900]):
-        product = Product(V)
+        product = GramProduct(V)
         for start, stop in pairwise([0, *cuts, P]):
             add(product, X[:, start:stop], weights[start:stop])
-        found, expected = product.found(), Z @ (Z.T @ V)
+        found, expected = product.result(), Z @ (Z.T @ V)
         np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12 * np.abs(expected).max())
-        np.testing.assert_array_equal(found, product.found())
+        np.testing.assert_array_equal(found, product.result())
 
 
 def read_until_settled(X, weights, start, rank, q):
-    ritz, readings = Ritz(start, rank, q), 0
-    while not ritz.settled:
-        ritz.take(add(Product(ritz.asked), X, weights).found())
+    ritz, readings = SubspaceIteration(start, rank, q), 0
+    while not ritz.is_converged:
+        ritz.update(add(GramProduct(ritz.block), X, weights).result())
         readings += 1
     return ritz, readings
 
@@ -348,9 +347,9 @@ def read_until_settled(X, weights, start, rank, q):
 def test_two_readings_are_the_krylov_space(made, rng):
     X, weights = made
     Z, start = reference.centred(dense(X), weights), rng.normal(size=(N, 5))
-    ritz = Ritz(start, 5, 5)
+    ritz = SubspaceIteration(start, 5, 5)
     for readings in (1, 2):
-        ritz.take(add(Product(ritz.asked), X, weights).found())
+        ritz.update(add(GramProduct(ritz.block), X, weights).result())
         d, E = reference.krylov(Z, start, readings)
         assert_equal((ritz.d, ritz.E), (d[:5], E[:, :5]), 1e-9)
 
@@ -382,11 +381,11 @@ def test_has_no_more_axes_than_there_are(rng):
 def test_a_start_need_not_be_independent(rng):
     X, start = falling(rng, N, 100), np.ones((N, 3))
     start[:, 1] = 0.0
-    ritz = Ritz(start, RANK, 2)
-    assert ritz.asked.shape == (N, 1)
-    assert Ritz(np.zeros((N, 0)), RANK, 2).settled
-    ritz.take(add(Product(ritz.asked), X, np.ones(100)).found())
-    assert np.isfinite(ritz.asked).all()
+    ritz = SubspaceIteration(start, RANK, 2)
+    assert ritz.block.shape == (N, 1)
+    assert SubspaceIteration(np.zeros((N, 0)), RANK, 2).is_converged
+    ritz.update(add(GramProduct(ritz.block), X, np.ones(100)).result())
+    assert np.isfinite(ritz.block).all()
 
 
 def test_nothing_settles_at_once(rng):
@@ -399,7 +398,7 @@ def test_nothing_settles_at_once(rng):
 
 def aimed(X, weights, V, cuts=()):
     state = Subspace(X.shape[0], RANK)
-    state.aim(V)
+    state.track_exactly(V)
     for start, stop in pairwise([0, *sorted(cuts), X.shape[1]]):
         if start < stop:
             add(state, X[:, start:stop], weights[start:stop])
@@ -429,8 +428,10 @@ def test_target_is_followed_through_cuts_merges_files_and_undo(made, V):
     one, other = aimed(X[:, :500], weights[:500], V), aimed(X[:, 500:], weights[500:], V)
     saved, restore = copy.deepcopy(one.to_state()), one.snapshot()
     one.merge(other)
-    scale = np.abs(whole.towards()[1]).max()
-    np.testing.assert_allclose(one.towards()[1], whole.towards()[1], atol=1e-11 * scale)
+    scale = np.abs(whole.exact_products()[1]).max()
+    np.testing.assert_allclose(
+        one.exact_products()[1], whole.exact_products()[1], atol=1e-11 * scale
+    )
     restore()
     again = Subspace(N, RANK)
     again.set_state(saved)
@@ -444,10 +445,10 @@ def test_what_one_of_two_follows_is_followed_no_more(made, V):
     X, weights = made
     one, other = aimed(X, weights, V), aimed(X, weights, V[:, ::-1])
     one.merge(other)
-    assert one.towards()[0].shape == (N, 0)
+    assert one.exact_products()[0].shape == (N, 0)
     one = aimed(X, weights, V)
     one.merge(aimed(X, weights, V[:, :1]))
-    np.testing.assert_array_equal(one.towards()[0], V[:, :1])
+    np.testing.assert_array_equal(one.exact_products()[0], V[:, :1])
 
 
 def test_settled_axes_go_on(made, V):
@@ -455,7 +456,7 @@ def test_settled_axes_go_on(made, V):
     state = aimed(X[:, :500], weights[:500], V)
     Z = reference.centred(dense(X), weights)
     d, E = reference.leading(Z[:, :500], RANK)
-    state.settle(E * np.sqrt(d), V, Z[:, :500] @ (Z[:, :500].T @ V))
+    state.replace_axes(E * np.sqrt(d), V, Z[:, :500] @ (Z[:, :500].T @ V))
     add(state, X[:, 500:], weights[500:])
     d, E = state.axes()
     np.testing.assert_allclose((E * d) @ (E.T @ V), Z @ (Z.T @ V), atol=1e-9 * d[0])

@@ -7,7 +7,7 @@ import pytest
 
 import streamsel
 from streamsel import MRMR, AlphaInvesting, ProjSe, SelectKBest
-from streamsel.target.survival import times_and_events
+from streamsel.targets.survival import times_and_events
 from tests.reference import survival as reference
 from tests.reference import target as space
 
@@ -31,7 +31,7 @@ def learnt(model, study, **given):
 
 
 def test_the_target_is_the_martingale_residuals(study):
-    model = learnt(SelectKBest(k=12, target="survival"), study)
+    model = learnt(SelectKBest(k=12, target_type="survival"), study)
     M = reference.residuals(*study[1:])
     assert abs(M.sum()) < 1e-12
     np.testing.assert_allclose(model._target.columns()[:, 0], M, atol=1e-12)
@@ -42,7 +42,7 @@ def test_the_target_is_the_martingale_residuals(study):
 
 def test_the_relevance_is_the_score_test_with_the_variance_of_permutations(study):
     X, time, event = study
-    model = learnt(SelectKBest(k=12, target="survival"), study)
+    model = learnt(SelectKBest(k=12, target_type="survival"), study)
     M = reference.residuals(time, event)
     for j, x in enumerate(X.T):
         score = reference.score_test(x, time, event)[0]
@@ -55,7 +55,7 @@ def test_without_an_effect_the_variance_is_that_of_the_score():
     rng = np.random.default_rng(3)
     life, left = rng.exponential(size=(2, 3000))
     time, event = np.minimum(life, left), (life <= left).astype(float)
-    model = ProjSe(k=1, target="survival")
+    model = ProjSe(k=1, target_type="survival")
     model.learn_target(np.column_stack([time, event]))
     M = model._target.columns()[:, 0]
     for x in rng.normal(size=(3, 3000)):
@@ -117,7 +117,7 @@ def test_forms_of_a_target_are_the_same(study):
     ],
 )
 def test_what_is_no_survival_is_refused(y, message):
-    model = ProjSe(k=1, target="survival")
+    model = ProjSe(k=1, target_type="survival")
     with pytest.raises((ValueError, TypeError), match=message):
         model.learn_target(y)
     assert model._target is None
@@ -126,7 +126,7 @@ def test_what_is_no_survival_is_refused(y, message):
 def test_given_covariates_the_residuals_are_projected(study):
     X, time, event = study
     given = X[:, 4] + 0.5 * X[:, 1]
-    model = learnt(SelectKBest(k=12, target="survival"), study, covariates=given)
+    model = learnt(SelectKBest(k=12, target_type="survival"), study, covariates=given)
     Z = np.column_stack([np.ones(len(X)), given])
     left = [v - Z @ np.linalg.lstsq(Z, v, rcond=None)[0] for v in X.T]
     M = reference.residuals(time, event)
@@ -138,7 +138,7 @@ def test_given_covariates_the_residuals_are_projected(study):
 def test_other_learners_take_it_as_a_number(study):
     M = reference.residuals(*study[1:])
     for model in (ProjSe(k=3), MRMR(k=3), AlphaInvesting(), streamsel.PLS(2)):
-        other = model.clone({"target": "survival"})
+        other = model.clone({"target_type": "survival"})
         learnt(other, study)
         model.learn_target(M)
         model.learn_columns(study[0])
@@ -149,9 +149,9 @@ def test_other_learners_take_it_as_a_number(study):
 
 
 def test_rows_are_refused(study):
-    fresh = ProjSe(k=2, target="survival")
-    by_columns = learnt(ProjSe(k=2, target="survival"), study)
-    by_window = AlphaInvesting(target="survival")
+    fresh = ProjSe(k=2, target_type="survival")
+    by_columns = learnt(ProjSe(k=2, target_type="survival"), study)
+    by_window = AlphaInvesting(target_type="survival")
     for model in (fresh, by_columns, by_window):
         for learn in (
             lambda model: model.learn_one({"a": 1.0}, 2.0),
@@ -163,18 +163,18 @@ def test_rows_are_refused(study):
 
 
 def test_files_keep_it(study, tmp_path):
-    model = learnt(ProjSe(k=3, target="survival"), study)
+    model = learnt(ProjSe(k=3, target_type="survival"), study)
     streamsel.save(model, tmp_path / "model")
     again = streamsel.load(tmp_path / "model")
     assert again.relevance == model.relevance
-    assert again.target == "survival"
+    assert again.target_type == "survival"
 
 
 def test_noise_passes_its_floor_as_seldom_as_it_says():
     rng = np.random.default_rng(2)
     n, p = 60, 4000
     time, event = rng.exponential(size=n), rng.random(n) < 0.5
-    model = SelectKBest(k=p, target="survival")
+    model = SelectKBest(k=p, target_type="survival")
     model.learn_target(pd.DataFrame({"time": time, "event": event}))
     model.learn_columns(rng.normal(size=(n, p)))
     M = space.centred(reference.residuals(time, event))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from streamsel import SOSPCA, Discriminant, ProjSe, SelectKBest, load, save
-from streamsel.columns import Block, chunks
-from streamsel.target.target import Target
+from streamsel.data.columns import Block, iter_chunks
+from streamsel.targets.target import Target
 from tests.reference import noise
 from tests.reference import target as space
 
@@ -57,7 +57,7 @@ def test_labels_become_indicators(X, labels):
     elif labels == "bool":
         y = codes.astype(bool)
     elif labels == "int":
-        y, options = codes, {"target": "class"}
+        y, options = codes, {"target_type": "class"}
     elif labels == "object":
         y = words.astype(object)
     elif labels == "categorical":
@@ -97,7 +97,7 @@ def test_few_whole_numbers_are_classes_whatever_their_type(X, form):
     classes, model = relevances(y, X)
     assert model.report().target == "5 classes, 8 rows each"
     np.testing.assert_array_equal(classes, relevances(codes.astype(str), X)[0])
-    numeric, model = relevances(y, X, target="numeric")
+    numeric, model = relevances(y, X, target_type="numeric")
     assert model.report().target == "numeric, 0 to 4"
     assert (classes >= numeric - 1e-12).all()
     assert (classes > numeric + 1e-3).any()
@@ -155,9 +155,9 @@ def test_two_classes_are_scanned_as_one_column(X, rng):
     for kind in ("numeric", "class"):
         target = Target(y, kind)
         for form, chunk in {
-            "dense": next(chunks(Block(range(15), np.asfortranarray(X)), 40)),
-            "sparse": next(chunks(Block(range(15), sparse.csc_array(X * (X > 0))), 40)),
-            "offset": next(chunks(Block(range(15), np.asfortranarray(X + 1e6)), 40)),
+            "dense": next(iter_chunks(Block(range(15), np.asfortranarray(X)), 40)),
+            "sparse": next(iter_chunks(Block(range(15), sparse.csc_array(X * (X > 0))), 40)),
+            "offset": next(iter_chunks(Block(range(15), np.asfortranarray(X + 1e6)), 40)),
         }.items():
             stats[kind, form] = chunk.scan(target, 1)
     for form in ("dense", "sparse", "offset"):
@@ -172,10 +172,10 @@ def test_two_values_are_a_quantity_where_no_classes_can_be_taken(X):
     y = np.arange(40) % 2
     signed = relevances_of(SOSPCA(1, signed=True), X, y)
     assert signed.report().target == "numeric, 0 to 1"
-    expected = relevances_of(SOSPCA(1, signed=True, target="numeric"), X, y)
+    expected = relevances_of(SOSPCA(1, signed=True, target_type="numeric"), X, y)
     assert signed.relevance == expected.relevance
     model = SOSPCA(1, signed=True)
-    with pytest.raises(ValueError, match=r"4 classes\.\nHint: target='numeric'"):
+    with pytest.raises(ValueError, match=r"4 classes\.\nHint: target_type='numeric'"):
         model.learn_target(np.arange(40) % 4)
     with pytest.raises(ValueError, match="2 classes"):
         model.learn_target(["a", "b"] * 20)
@@ -190,7 +190,7 @@ def relevances_of(model, X, y):
 
 def test_numeric_refuses_labels(X):
     with pytest.raises(TypeError, match="numeric"):
-        ProjSe(target="numeric").learn_target(np.array(["a", "b"] * 20))
+        ProjSe(target_type="numeric").learn_target(np.array(["a", "b"] * 20))
 
 
 @pytest.mark.parametrize("learner", [SOSPCA, ProjSe])
@@ -371,8 +371,8 @@ def test_labels_of_columns_that_are_text_are_not_whole_numbers(X):
     "make",
     [
         lambda: Discriminant(2),
-        lambda: ProjSe(2, target="class"),
-        lambda: SelectKBest(2, score="margin", target="class", window_size=30),
+        lambda: ProjSe(2, target_type="class"),
+        lambda: SelectKBest(2, score="margin", target_type="class", window_size=30),
     ],
 )
 @pytest.mark.parametrize("way", ["one", "many"])
@@ -386,7 +386,9 @@ def test_numbers_of_which_hardly_two_agree_are_no_classes_of_rows(make, way):
     assert len(told) == 1
     before = pickle.dumps(model)
     learn = functools.partial(one_by_one, model) if way == "one" else model.learn_many
-    with pytest.raises(ValueError, match=r"Got: \d+ classes in \d+ rows\.\nHint: target='numeric'"):
+    with pytest.raises(
+        ValueError, match=r"Got: \d+ classes in \d+ rows\.\nHint: target_type='numeric'"
+    ):
         learn(X[50:], y[50:])
     assert pickle.dumps(model) == before
     # Rows of the classes that are there can follow.
@@ -413,12 +415,12 @@ def test_classes_that_come_now_and_then_are_not_doubted():
 def test_a_class_for_every_row_of_columns(X, kind):
     y = np.arange(40.0) if kind == "class" else np.arange(40).astype(str)
     for needs in (
-        Discriminant(2, target=kind),
-        SelectKBest(2, score="margin", target=kind),
+        Discriminant(2, target_type=kind),
+        SelectKBest(2, score="margin", target_type=kind),
     ):
         with pytest.raises(ValueError, match="40 classes in 40 rows"):
             needs.learn_target(y)
         assert needs.n_rows == 0
     with pytest.warns(UserWarning, match="40 classes in 40 rows") as told:
-        after_columns(X, y, target=kind)
+        after_columns(X, y, target_type=kind)
     assert told[0].filename == __file__

@@ -16,7 +16,7 @@ from scipy.sparse import csc_array
 
 import streamsel
 from streamsel import PCA, SOSPCA, AlphaInvesting, ForwardSelection, KernelPCA, ProjSe, SelectKBest
-from streamsel.target.weights import Weights
+from streamsel.targets.weights import ObservationWeights
 from tests.reference import noise
 from tests.reference import survival as reference
 
@@ -52,8 +52,8 @@ def correlation(x, y, w):
 )
 def test_turned_columns_have_weighted_moments(w, offset, seed):
     X = np.random.default_rng(seed).integers(-40, 40, (3, 12)) + offset
-    turn = Weights.of(w, 12)
-    turned, mean, low = turn.turned(X)
+    turn = ObservationWeights.of(w, 12)
+    turned, mean, low = turn.transform(X)
     w = w / w.mean()
     centred = [x - x[w.argmax()] for x in X]
     centred = np.array([x - np.average(x, weights=w) for x in centred])
@@ -64,7 +64,7 @@ def test_turned_columns_have_weighted_moments(w, offset, seed):
         turned @ turned.T / size, (w * centred) @ centred.T / size, atol=1e-11
     )
     counts = w > 0.0
-    back = turn.back(turned.T).T
+    back = turn.inverse_transform(turned.T).T
     assert np.isnan(back[:, ~counts]).all()
     size = 1e-12 * (1.0 + np.abs(turned).max() / np.sqrt(w[counts].min()))
     np.testing.assert_allclose(back[:, counts], centred[:, counts], atol=size)
@@ -127,7 +127,7 @@ def test_offsets_cost_nothing(table, offset):
     X = np.round(8.0 * X)
     for make in (lambda: SelectKBest(k=12), lambda: SOSPCA(2), lambda: PCA(2, scale=False)):
         near, far = make(), make()
-        target = y if near.supervised else None
+        target = y if near._is_supervised else None
         learnt(near, X, target, w)
         learnt(far, X + offset, None if target is None else target, w)
         one, other = near.relevance, far.relevance
@@ -192,12 +192,12 @@ def test_what_are_no_weights_is_refused(table, w, message):
         streamsel.RandomProjection(2),
         streamsel.RobustPCA(2),
         streamsel.ProbabilisticPCA(2),
-        streamsel.Lasso(k=2, family="logistic", target="class"),
+        streamsel.Lasso(k=2, family="logistic", target_type="class"),
     ],
     ids=repr,
 )
 def test_who_looks_at_observations_one_by_one_refuses(model, table):
-    y = np.repeat([0, 1], 25) if model.supervised else None
+    y = np.repeat([0, 1], 25) if model._is_supervised else None
     with pytest.raises(ValueError, match="Expected no weights"):
         model.learn_target(y, weights=table[2])
     assert model._target is None
@@ -206,7 +206,7 @@ def test_who_looks_at_observations_one_by_one_refuses(model, table):
 def test_copies_files_and_undo(table, tmp_path):
     X, y, w = table
     for model in (SOSPCA(3), PCA(2)):
-        target = y if model.supervised else None
+        target = y if model._is_supervised else None
         model.learn_target(target, weights=w)
         model.learn_columns(X[:, :6])
         streamsel.save(model, tmp_path / "model")
@@ -347,7 +347,7 @@ def test_survival_is_of_the_weighted_null_model(table):
     X, _, w = table
     rng = np.random.default_rng(6)
     time, event = np.ceil(rng.exponential(5.0, size=50)), rng.random(50) < 0.6
-    model = SelectKBest(k=12, target="survival")
+    model = SelectKBest(k=12, target_type="survival")
     learnt(model, X, np.column_stack([time, event]), w)
     M = reference.residuals(time, event, w)
     assert abs(w @ M) < 1e-10
@@ -368,7 +368,7 @@ def test_a_class_that_does_not_count_is_as_though_left_out(learner):
     found.learn_columns(X)
     expected.learn_target(y[counts])
     expected.learn_columns(X[counts])
-    rows = zip(found.report().found, expected.report().found, strict=True)
+    rows = zip(found.report().results, expected.report().results, strict=True)
     for one, other in rows:
         assert one["name"] == other["name"]
         assert one["relevance"] == pytest.approx(other["relevance"])

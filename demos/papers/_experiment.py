@@ -30,7 +30,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from threadpoolctl import threadpool_limits
 
 import streamsel
-from streamsel.plot._style import ACCENT, CHOSEN, INK, ROLES
+from streamsel.plot.style import ACCENT, INK, ROLES, SELECTED
 
 mpl.use("svg")
 from matplotlib import pyplot as plt  # the backend comes first
@@ -47,7 +47,7 @@ LETTERS = 14.5
 # Of a table so many rows are shown.
 IN_SIGHT = 12
 # One colour a method, the same in every figure: Okabe's and Ito's, as the package draws, and grey.
-COLOURS = (ACCENT, CHOSEN, ROLES["sixth"], ROLES["fourth"], ROLES["third"], "#8a93a0", INK)
+COLOURS = (ACCENT, SELECTED, ROLES["sixth"], ROLES["fourth"], ROLES["third"], "#8a93a0", INK)
 plt.rcParams |= {
     "svg.fonttype": "none",
     "svg.hashsalt": "streamsel",

@@ -69,11 +69,11 @@ def ours(model: Any, A: np.ndarray, y: np.ndarray, B: np.ndarray, *, readings: i
 def ridge(A: np.ndarray, y: np.ndarray, B: np.ndarray, q: int, **parameters: Any) -> Pair:
     """Return ridge components of the Gram matrix, with the loadings of all columns."""
     everything = {"max_loadings": max(A.shape[1], q + 1)}
-    return ours(RidgeComponents(q, target=kind_of(y), **everything | parameters), A, y, B)
+    return ours(RidgeComponents(q, target_type=kind_of(y), **everything | parameters), A, y, B)
 
 
 def sospca(A: np.ndarray, y: np.ndarray, B: np.ndarray, q: int) -> Pair:
-    return ours(SOSPCA(q, target=kind_of(y)), A, y, B)
+    return ours(SOSPCA(q, target_type=kind_of(y)), A, y, B)
 
 
 def axes(A: np.ndarray, B: np.ndarray) -> Pair:
@@ -212,7 +212,7 @@ def representations(
         return
     most = max(qs)
     if group == "selected":
-        model = ForwardSelection(min(most, A.shape[1]), target=kind_of(y))
+        model = ForwardSelection(min(most, A.shape[1]), target_type=kind_of(y))
         model.learn_target(y)
         model.learn_columns(A)
         selected = list(model.selected)
@@ -229,7 +229,7 @@ def representations(
         return
     pairs = {name: ridge(A, y, B, most, **parameters) for name, parameters in WAYS.items()}
     for name, readings in {TWICE: 2, ONCE: 1}.items():
-        model = RidgeComponents(most, target=kind_of(y))
+        model = RidgeComponents(most, target_type=kind_of(y))
         pairs[name] = ours(model, A, y, B, readings=readings)
     for name, (Z, Zt) in pairs.items():
         for q in qs:

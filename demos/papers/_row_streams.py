@@ -32,7 +32,7 @@ ALL, EVERY, PROJECTION = "all features", "ProjSe, every row", "random projection
 BAYES, SMOOTHED, TREE = "naive Bayes", "naive Bayes, smoothed", "Hoeffding tree"
 MODELS = (BAYES, SMOOTHED, TREE, "neighbours", "logistic")
 # What transforms did before there was calm.
-AS_BEFORE: dict[str, float] = {"renewal": 1.0, "slack": 1.0, "warm_up": 0}
+AS_BEFORE: dict[str, float] = {"refresh_factor": 1.0, "hysteresis": 1.0, "warm_up": 0}
 Stream = list[tuple[dict[Hashable, float], Any]]
 _NO_PDF, _LEAST_PDF = math.log(1e-9), 1e-9
 
@@ -155,7 +155,7 @@ class SmoothedNB(GaussianNB):
 class AsTheyCome(SOSPCA):
     """SOSPCA whose components are not turned onto those that stood."""
 
-    def _turn(self, new: Any, standing: Any) -> np.ndarray:  # noqa: ARG002
+    def _alignment(self, new: Any, standing: Any) -> np.ndarray:  # noqa: ARG002
         return np.eye(self.n_components)
 
 
@@ -169,10 +169,10 @@ def front(name: str, k: int, q: int, seed: int, p: int, **rules: float) -> list[
         return [preprocessing.GaussianRandomProjector(n_components=k, seed=seed)]
     if name in ("SOSPCA", "as they come"):
         kind = SOSPCA if name == "SOSPCA" else AsTheyCome
-        return [kind(q, target="class", **rules)]
+        return [kind(q, target_type="class", **rules)]
     if name == EVERY:
-        return [ProjSe(k, target="class", **AS_BEFORE)]
-    return [{"ProjSe": ProjSe, "SelectKBest": SelectKBest}[name](k, target="class", **rules)]
+        return [ProjSe(k, target_type="class", **AS_BEFORE)]
+    return [{"ProjSe": ProjSe, "SelectKBest": SelectKBest}[name](k, target_type="class", **rules)]
 
 
 def behind(name: str, *, words: bool, built: bool, by_river: bool = False) -> list[Any]:

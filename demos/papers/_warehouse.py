@@ -27,7 +27,7 @@ ROWS_ALONE = "the same, on rows alone"
 TREE, NEIGHBOURS, LOGISTIC, FOREST = "Hoeffding tree", "neighbours", "logistic", "forest"
 RULES: dict[str, dict[str, Any]] = {
     RIDGE: {},
-    RENEWED: {"renewal": 1.25},
+    RENEWED: {"refresh_factor": 1.25},
     POOL: {"max_support": 500},
     ROWS_ALONE: {},
 }
@@ -72,9 +72,9 @@ def front(name: str, history: Stream, k: int, q: int, **rules: Any) -> list[base
         return [preprocessing.StandardScaler()] if name == SCALED else []
     learner: ProjSe | RidgeComponents
     if name == SELECTED:
-        learner = ProjSe(k, target="class", **rules)
+        learner = ProjSe(k, target_type="class", **rules)
     else:
-        learner = RidgeComponents(q, target="class", **(RULES[name] | rules))
+        learner = RidgeComponents(q, target_type="class", **(RULES[name] | rules))
     if name != ROWS_ALONE:
         learner.learn_target([y for _, y in history])
         learner.learn_columns(columns(history), list(history[0][0]))
@@ -222,4 +222,4 @@ class Renews(Answers):
 
     def __call__(self, row: tuple[dict[Hashable, float], Any]) -> None:
         self.model.learn_one(*row)
-        self.model.renew()
+        self.model.refresh()

@@ -113,7 +113,7 @@ def models(*, is_class: bool) -> dict[str, Any]:
 
 def learner(name: str, size: int, warm_up: int, *, is_class: bool) -> Any:
     free = name in ("PCA", *BY_WINDOW)
-    target = {} if free else {"target": "class" if is_class else "numeric"}
+    target = {} if free else {"target_type": "class" if is_class else "numeric"}
     parameters = {"scale": True} if name == "PCA" else {}
     return getattr(streamsel, name)(size, warm_up=warm_up, **target, **parameters)
 
@@ -145,7 +145,7 @@ class Pipeline:
         if not self.is_class:
             self.of_mean.append(abs(y - self.mean.get()))
             self.mean.update(y)
-        if self.front.supervised:
+        if self.front._is_supervised:
             self.front.learn_one(x, y)
         else:
             self.front.learn_one(x)
@@ -156,7 +156,7 @@ class Pipeline:
     def given(self, x: dict[Hashable, float]) -> dict[str, dict[Hashable, float]]:
         """Return the rows that the models receive."""
         z = self.front.transform_one(x)
-        if self.front.standing:
+        if self.front.in_use:
             return {FILLED: z, EMPTY: z}
         names = getattr(self.front, "components", ())
         return {FILLED: z or dict.fromkeys(names, 0.0), EMPTY: {}}

@@ -38,7 +38,7 @@ TESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "OnlineFDR, saffron": ("OnlineFDR", {"rule": "saffron"}),
     "OnlineFDR, addis": ("OnlineFDR", {"rule": "addis"}),
     "AlphaInvesting": ("AlphaInvesting", {}),
-    "AlphaInvesting, 0.05": ("AlphaInvesting", {"wealth": 0.05, "payout": 0.05}),
+    "AlphaInvesting, 0.05": ("AlphaInvesting", {"initial_wealth": 0.05, "payout": 0.05}),
 }
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "ProjSe": ("ProjSe", {}),

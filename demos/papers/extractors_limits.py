@@ -121,7 +121,7 @@ def in_vain(split: Split | None, first: int, last: int) -> Iterator[Row]:
             A, y = rng.standard_normal((100, 2_000)), rng.standard_normal(100)
         else:
             A, y = split.A, rng.permutation(split.y)
-        model = RidgeComponents(2, target=kind_of(y), max_support=200)
+        model = RidgeComponents(2, target_type=kind_of(y), max_support=200)
         model.learn_target(y)
         model.learn_columns(A)
         yield {"method": pool(200), "split": seed, "value": model.n_above_noise}

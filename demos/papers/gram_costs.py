@@ -59,7 +59,7 @@ def ours(way: str, X: np.ndarray) -> tuple[np.ndarray, float]:
     n, p = X.shape
     most = n if way == "Gram matrix" else 2
     # Of a pool of all columns all would be known without any axes.
-    model = streamsel.PCA(Q, max_rows_gram=most, max_loadings=min(500, p // 4))
+    model = streamsel.PCA(Q, max_gram_rows=most, max_loadings=min(500, p // 4))
     model.learn_columns(X)
     if way == "settled":
         model.learn_loadings(X)

@@ -41,7 +41,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "RidgeComponents, Gram": ("RidgeComponents", {"max_loadings": FEW}),
     "SupervisedPCA": ("SupervisedPCA", {"max_candidates": FEW}),
     "PCA": ("PCA", {"max_loadings": FEW}),
-    "PCA, leading axes": ("PCA", {"max_loadings": FEW, "max_rows_gram": 20}),
+    "PCA, leading axes": ("PCA", {"max_loadings": FEW, "max_gram_rows": 20}),
     "PLS": ("PLS", {"max_loadings": FEW}),
     "KernelPCA": ("KernelPCA", {"max_variables": FEW}),
     "RandomProjection": ("RandomProjection", {}),
@@ -71,9 +71,9 @@ def _columns(X: Any) -> Any:
 def fresh(method: str, y: np.ndarray) -> Any:
     kind, parameters = METHODS[method]
     learner = getattr(streamsel, kind)
-    target = {"target": "class"} if learner.supervised else {}
+    target = {"target_type": "class"} if learner._is_supervised else {}
     model = learner(Q, **parameters, **target)
-    if learner.supervised:
+    if learner._is_supervised:
         model.learn_target(y)
     return model
 

@@ -81,7 +81,7 @@ def columns_and_target(experiment: Experiment, case: str) -> tuple[np.ndarray, n
 
 
 def learnt(X: np.ndarray, y: np.ndarray, **parameters: Any) -> SelectKBest:
-    model = SelectKBest(target="numeric" if y.dtype.kind == "f" else "auto", **parameters)
+    model = SelectKBest(target_type="numeric" if y.dtype.kind == "f" else "auto", **parameters)
     model.learn_target(y)
     model.learn_columns(X)
     return model
@@ -95,7 +95,7 @@ def work_of(experiment: Experiment, runs: int) -> Callable[..., list[Row]]:
             permuted = np.random.default_rng((1, run)).permutation(y)
             plain = learnt(X, permuted, k=1)
             report = plain.report()
-            best = report.found[0]["relevance"]
+            best = report.results[0]["relevance"]
             by_permutation = learnt(
                 X, permuted, k=1, permutations=PERMUTATIONS, permutation_seed=run
             )
@@ -111,7 +111,7 @@ def work_of(experiment: Experiment, runs: int) -> Callable[..., list[Row]]:
                     "n": X.shape[0],
                     "p": X.shape[1],
                     "gaussian": best > plain.noise_floor(method="gaussian"),
-                    "reported": report.found[0]["above_noise"],
+                    "reported": report.results[0]["above_noise"],
                     "permutations": best > by_permutation.noise_floor(),
                     "fdr": bool(fdr.selected),
                     "fdr, permutations": bool(permuted_fdr.selected),

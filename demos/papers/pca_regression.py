@@ -78,7 +78,7 @@ def pipeline(method: str, behind: str, q: int, A: np.ndarray, y: np.ndarray) -> 
     name, parameters = METHODS[method]
     model, last = getattr(streamsel, name)(q, **parameters), regression(behind)
     if method not in (FROM_NOTHING, AT_ONCE):
-        if model.supervised:
+        if model._is_supervised:
             model.learn_target(y)
         model.learn_columns(A)
         for z, target in zip(model.transform_many(A).tolist(), y.tolist(), strict=True):

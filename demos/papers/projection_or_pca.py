@@ -117,7 +117,9 @@ def reduced(
         return pca.transform(A), pca.transform(B)
     # All variables are held, so that there is nothing to approximate: as a pool where they are
     # fewer than rows, else beside their Gram matrix.
-    ridge = RidgeComponents(most, target="class", max_support=p if p < n else None, max_loadings=p)
+    ridge = RidgeComponents(
+        most, target_type="class", max_support=p if p < n else None, max_loadings=p
+    )
     ridge.learn_target(y)
     ridge.learn_columns(A)
     return ridge.transform_many(A), ridge.transform_many(B)

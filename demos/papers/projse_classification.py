@@ -56,7 +56,7 @@ variables, random ones with the 95 % interval of their mean, and all.]"""
 
 
 def projse(X: np.ndarray, y: np.ndarray, k: int, _seed: int, kernel: str) -> np.ndarray:
-    model = ProjSe(k, kernel=kernel, target="class")
+    model = ProjSe(k, kernel=kernel, target_type="class")
     model.learn_target(y)
     model.learn_columns(X)
     return np.array(model.selected)

@@ -31,7 +31,7 @@ import pandas as pd
 from _experiment import COLOURS, Experiment, machine, plt, table
 
 from streamsel import ProjSe
-from streamsel.memory import resident_bytes
+from streamsel._utils.system import resident_bytes
 
 P = 100
 BLOCK = 10_000
@@ -202,14 +202,14 @@ def figure(middle: pd.DataFrame) -> plt.Figure:
         for what, (label, colour, style) in LINES.items():
             axis.loglog(linear[size], linear[what], style, color=colour, label=label)
         if along == "rows":
-            beside = middle[(middle.axis == "columns") & (middle.outputs == outputs)]
+            alongside = middle[(middle.axis == "columns") & (middle.outputs == outputs)]
             label, colour = "columns in memory", COLOURS[1]
             axis.set(title=f"{outputs} outputs, {P} variables", xlabel="rows")
         else:
-            beside = one[one.kind == "pool"]
+            alongside = one[one.kind == "pool"]
             label, colour = "pool of 100", COLOURS[2]
             axis.set(title=f"{outputs} outputs, {FEW_ROWS:,} rows", xlabel="variables")
-        axis.plot(beside[size], beside.learn, "o-", ms=4, color=colour, label=label)
+        axis.plot(alongside[size], alongside.learn, "o-", ms=4, color=colour, label=label)
     axes[0].plot(10**7, PAPER_SECONDS, "v", color=COLOURS[6], label="paper: under 4 s")
     axes[0].set_ylabel("seconds")
     for axis in axes[::2]:

@@ -95,9 +95,9 @@ def important(X: np.ndarray, y: np.ndarray, learner: str, seed: int) -> dict[int
         return dict.fromkeys(rng.permutation(np.flatnonzero(np.ptp(X, axis=0))).tolist(), 1.0)
     kind = "class" if y.ndim == 1 else "numeric"
     if learner in KERNELS:
-        model = ProjSe(k=p, kernel=learner, target=kind)
+        model = ProjSe(k=p, kernel=learner, target_type=kind)
     else:
-        model = SOSPCA(n_components=N_COMPONENTS, target=kind)
+        model = SOSPCA(n_components=N_COMPONENTS, target_type=kind)
     order = rng.permutation(p) if learner == SOSPCA_SHUFFLED else np.arange(p)
     model.learn_target(y)
     model.learn_columns(np.asfortranarray(X[:, order]), names=order.tolist())

@@ -129,7 +129,7 @@ def correlations(
 
 
 def learn(X: View, target: View, k: int, kernel: str) -> ProjSe:
-    model = ProjSe(k=k, kernel=kernel, target="numeric")
+    model = ProjSe(k=k, kernel=kernel, target_type="numeric")
     model.learn_target(dense(target))
     model.learn_columns(X)
     return model

@@ -37,7 +37,7 @@ import pandas as pd
 from _experiment import BUNDLED, Experiment, Row, machine, read, table
 
 import streamsel
-from streamsel.columns import Block
+from streamsel.data.columns import Block
 from streamsel.stream import ColumnStream
 
 KS = (10, 25, 50)
@@ -134,7 +134,7 @@ def work(folder: Path, name: str, n: int, p: int, method: str, k: int) -> list[R
     if method == "Lasso" and is_class:
         y, is_class = (y >= (y.max() + 1) / 2).astype(float), False
     kind, parameters = METHODS[method]
-    target = {"target": "class" if is_class else "numeric"}
+    target = {"target_type": "class" if is_class else "numeric"}
     once, exact = (
         getattr(streamsel, kind)(k, max_candidates=4 * k, exact=again, **parameters, **target)
         for again in (False, True)

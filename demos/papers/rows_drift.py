@@ -1,9 +1,9 @@
 """Other variables matter from the middle on: how many rows later is a pipeline on rows back?
 
-Transforms use a *standing* selection, renewed when the rows have multiplied by `renewal` (where
-they fade, when so many of equal weight are new), and a variable that stands stays while it is
-among the best `slack` k, but at most among k and an eighth of the others. That is calm while
-nothing changes; here something does.
+Transforms use a *standing* selection, renewed when the rows have multiplied by `refresh_factor`
+(where they fade, when so many of equal weight are new), and a variable that stands stays while it
+is among the best `hysteresis` k, but at most among k and an eighth of the others. That is calm
+while nothing changes; here something does.
 
 Two streams. *planted*: 60 Gaussian variables, of which five say the class, and from row 1,500 on
 five others. *spambase*: 57 features of mails, shuffled, which exchange their names at random from
@@ -14,14 +14,14 @@ the same without a selection.
 With a fading factor of 0 or 0.01, and with others than the default renewal of 2 and slack of 3;
 "every row" is what transforms did before there was calm (renewal 1, slack 1, no warm-up). Alarm:
 River's ADWIN, as it is by default, watches the errors of the pipeline, and at an alarm calls
-`renew()`, which lets the best k of that moment stand, whatever stood; or begins with a new
+`refresh()`, which lets the best k of that moment stand, whatever stood; or begins with a new
 selector, which has learnt nothing.
 
 Accuracy is counted in blocks of 50 rows, and the curves are means over ten streams (seeds 0 to 9).
 "Before" is that of the 500 rows before the change. It is "back" at the first block from which on
 200 rows are within three points of before. The two with a renewal of 1.25 were added when the
-others had been seen; and when these had, slack was narrowed and `renew()` made to disregard it. So
-these streams are no test of either.
+others had been seen; and when these had, slack was narrowed and `refresh()` made to disregard it.
+So these streams are no test of either.
 """
 
 import functools
@@ -42,15 +42,15 @@ STREAMS = ("planted", "spambase")
 UNFADED = ("renewal 2", "every row", "renew() at an alarm", "a new one at an alarm")
 # Name -> parameters, what an alarm does.
 FOLLOWERS: dict[str, tuple[dict[str, float], str]] = {
-    "renewal 1": ({"renewal": 1.0}, ""),
-    "renewal 1.25": ({"renewal": 1.25}, ""),
+    "renewal 1": ({"refresh_factor": 1.0}, ""),
+    "renewal 1.25": ({"refresh_factor": 1.25}, ""),
     "renewal 2": ({}, ""),
-    "renewal 4": ({"renewal": 4.0}, ""),
-    "slack 1": ({"slack": 1.0}, ""),
-    "slack 1, renewal 1.25": ({"slack": 1.0, "renewal": 1.25}, ""),
+    "renewal 4": ({"refresh_factor": 4.0}, ""),
+    "slack 1": ({"hysteresis": 1.0}, ""),
+    "slack 1, renewal 1.25": ({"hysteresis": 1.0, "refresh_factor": 1.25}, ""),
     "every row": (AS_BEFORE, ""),
     "renew() at an alarm": ({}, "renew"),
-    "slack 1, renew() at an alarm": ({"slack": 1.0}, "renew"),
+    "slack 1, renew() at an alarm": ({"hysteresis": 1.0}, "renew"),
     "a new one at an alarm": ({}, "new"),
 }
 FADING = (0.0, 0.01)
@@ -78,7 +78,7 @@ def work(folder: Path, name: str, follower: str, fading: float, seed: int) -> li
         right = hits(pipeline(model), rows)
     else:
         rules, at_alarm = FOLLOWERS[follower]
-        selector = ProjSe(K, target="class", fading_factor=fading, **rules)
+        selector = ProjSe(K, target_type="class", fading_factor=fading, **rules)
         right, alarms = watched(selector, model, rows, at_alarm)
     counts = right[: len(right) // BLOCK * BLOCK].reshape(-1, BLOCK).sum(axis=1)
     shape = {"dataset": name, "rule": follower, "fading": fading, "seed": seed, "n": len(rows)}
@@ -102,7 +102,7 @@ def watched(
                 selector = selector.clone()
                 both = pipeline([selector, *model])
             else:
-                selector.renew()
+                selector.refresh()
     return np.array(right), alarms
 
 

@@ -44,7 +44,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sospca_errors import p_value, prepared
 
-from streamsel import catalogue, evaluate
+from streamsel import evaluate, registry
 
 DATASETS = [
     *("basehock", "breast_cancer", "colon_alon", "crop", "digits", "glioma"),
@@ -110,7 +110,7 @@ def halves(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[Split, Split, np.nd
 
 def learnt(learner: str, parameters: dict[str, Any], X: np.ndarray, target: np.ndarray) -> Any:
     kind = "class" if target.dtype.kind == "i" else "numeric"
-    model = catalogue.fetch(learner)(max(KS), target=kind, **parameters)
+    model = registry.fetch(learner)(max(KS), target_type=kind, **parameters)
     model.learn_target(target)
     model.learn_columns(X)
     return model

@@ -159,11 +159,11 @@ def representations(
             yield name, q, (A[:, :q], B[:, :q])
         projection = GaussianRandomProjection(min(q, p), random_state=seed).fit(train)
         yield "random projection", q, (projection.transform(train), projection.transform(test))
-        yield "SOSPCA", q, sospca(train, y, test, SOSPCA(q, target="class"))
-        shuffled = SOSPCA(q, target="class")
+        yield "SOSPCA", q, sospca(train, y, test, SOSPCA(q, target_type="class"))
+        shuffled = SOSPCA(q, target_type="class")
         yield "SOSPCA, shuffled", q, sospca(train[:, order], y, test[:, order], shuffled)
         if targets.shape[1] == 2:
-            paper = SOSPCA(q, rotation="paper", signed=True, target="numeric")
+            paper = SOSPCA(q, rotation="paper", signed=True, target_type="numeric")
             yield "SOSPCA, paper", q, sospca(train, targets[:, 1], test, paper)
 
 

@@ -32,7 +32,7 @@ import scipy.stats
 from _experiment import COLOURS, Experiment, machine, plt, table
 
 from streamsel import SOSPCA
-from streamsel.memory import resident_bytes
+from streamsel._utils.system import resident_bytes
 
 N = 50
 BLOCK = 10_000

@@ -48,7 +48,7 @@ from sospca_errors import (
 )
 
 from streamsel import SOSPCA
-from streamsel.learner.noise import noise_floor
+from streamsel.base.null import noise_floor
 
 QS = (1, 2, 5, 10)
 CLASSIFIERS = ["LDA", "1-NN", SHOWN]
@@ -210,7 +210,7 @@ def all_loadings(
     pls, n_pls = fitted_pls(X, targets, min(max(qs), p, n - 1))
     rotations = pls.x_rotations_[:, :n_pls]
     for q in qs:
-        model = SOSPCA(q, target="class")
+        model = SOSPCA(q, target_type="class")
         model.learn_target(y)
         model.learn_columns(X)
         yield "SOSPCA", q, model.to_matrix(range(p)).toarray()

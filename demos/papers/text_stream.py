@@ -63,21 +63,23 @@ Front = Callable[[], base.Transformer | None]
 
 ALL = "all words"
 SIZES = (50, 200, 500, 1000, 2000)
-BOUNDED = {"max_features": 1000, "target": "class"}
+BOUNDED = {"max_features": 1000, "target_type": "class"}
 FRONTS: dict[str, Front] = {
     ALL: lambda: None,
-    **{f"ProjSe({k})": functools.partial(ProjSe, k, target="class") for k in SIZES},
+    **{f"ProjSe({k})": functools.partial(ProjSe, k, target_type="class") for k in SIZES},
     "ProjSe(200), of 1,000": functools.partial(ProjSe, 200, **BOUNDED),
     "ProjSe(500), of 1,000": functools.partial(ProjSe, 500, **BOUNDED),
-    "SelectKBest(fdr=0.05)": lambda: SelectKBest(None, fdr=0.05, target="class"),
-    "SelectKBest(fdr=0.3)": lambda: SelectKBest(None, fdr=0.3, target="class"),
-    "ProjSe(2000), renewal 1.25": functools.partial(ProjSe, 2000, target="class", renewal=1.25),
+    "SelectKBest(fdr=0.05)": lambda: SelectKBest(None, fdr=0.05, target_type="class"),
+    "SelectKBest(fdr=0.3)": lambda: SelectKBest(None, fdr=0.3, target_type="class"),
+    "ProjSe(2000), renewal 1.25": functools.partial(
+        ProjSe, 2000, target_type="class", refresh_factor=1.25
+    ),
     "SelectKBest(fdr=0.3), warm-up 500": lambda: SelectKBest(
-        None, fdr=0.3, target="class", warm_up=500
+        None, fdr=0.3, target_type="class", warm_up=500
     ),
     "SelectKBest(fdr=0.3), of 1,000": functools.partial(SelectKBest, None, fdr=0.3, **BOUNDED),
     "ForwardSelection(200), of 1,000": functools.partial(ForwardSelection, 200, **BOUNDED),
-    "SOSPCA(10)": lambda: SOSPCA(10, target="class"),
+    "SOSPCA(10)": lambda: SOSPCA(10, target_type="class"),
     "hashed to 500": lambda: preprocessing.FeatureHasher(500, seed=0),
     "hashed to 1,000": lambda: preprocessing.FeatureHasher(1000, seed=0),
     "hashed to 4,000": lambda: preprocessing.FeatureHasher(4000, seed=0),
@@ -85,13 +87,13 @@ FRONTS: dict[str, Front] = {
 STORED: dict[str, Front] = {
     "ProjSe(200)": FRONTS["ProjSe(200)"],
     "ProjSe(500)": FRONTS["ProjSe(500)"],
-    "ForwardSelection(200)": lambda: ForwardSelection(200, target="class"),
-    "ForwardSelection(500)": lambda: ForwardSelection(500, target="class"),
+    "ForwardSelection(200)": lambda: ForwardSelection(200, target_type="class"),
+    "ForwardSelection(500)": lambda: ForwardSelection(500, target_type="class"),
 }
 PHISHING: dict[str, Front] = {
     "all features": lambda: None,
-    "ProjSe(4)": lambda: ProjSe(4, target="class"),
-    "SOSPCA(4)": lambda: SOSPCA(4, target="class"),
+    "ProjSe(4)": lambda: ProjSe(4, target_type="class"),
+    "SOSPCA(4)": lambda: SOSPCA(4, target_type="class"),
     "SelectKBest(4), River's": lambda: feature_selection.SelectKBest(stats.PearsonCorr(), k=4),
 }
 MODELS: dict[str, Callable[[], base.Classifier]] = {
@@ -197,7 +199,7 @@ def of_front(rows: Stream, name: str, rate: float) -> Row:
     first, _ = answers(pipe, rows[:half])
     second, seconds = answers(pipe, rows[half:])
     made = {"front": name, "rate": rate, "said": np.concatenate([first, second])}
-    stands = len(front.standing) if isinstance(front, ProjSe | SelectKBest) else None
+    stands = len(front.in_use) if isinstance(front, ProjSe | SelectKBest) else None
     made |= {"stands": stands, "weights": len(model.weights), "us": 1e6 * seconds}
     return made | {"bytes": len(pickle.dumps(pipe))}
 

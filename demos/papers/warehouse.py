@@ -162,7 +162,7 @@ def renewed_at_alarms(model: Any, rows: Stream) -> np.ndarray:
         model.learn_one(x, y)
         watch.update(not right[-1])
         if watch.drift_detected:
-            model["RidgeComponents"].renew()
+            model["RidgeComponents"].refresh()
     return np.array(right)
 
 
@@ -344,7 +344,7 @@ quantiles; in time of the processor, all in turn in one process. River's models 
 {speed_table(found["speed"], "behind")}
 
 The transformers alone; to renew is to learn a row and to solve for what stands from there on,
-which falls due when the rows have doubled, or as `renewal` says.
+which falls due when the rows have doubled, or as `refresh_factor` says.
 
 {speed_table(found["parts"], "does")}
 

@@ -42,7 +42,7 @@ def main(args: Sequence[str] | None = None) -> None:
                     'Hint: pip install "streamsel[cli]".\n'
                 )
                 sys.exit(1)
-        from streamsel.cli._app import app
+        from streamsel.cli.app import app
     except KeyboardInterrupt:
         # The signal handlers of a run are not installed yet.
         sys.stderr.write("streamsel: interrupted\n")

@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsel.demo._docstrings import LIBRARY, Document, read_docstrings, split
-from streamsel.demo._judge import judge
-from streamsel.demo._plan import Plan, plans
-from streamsel.demo._report import DemoReport, Phrase, Score, Task
-from streamsel.demo._variables import variables_of
-from streamsel.memory import peak_bytes, resident_bytes
+from streamsel._utils.system import peak_bytes, resident_bytes
+from streamsel.demo.classify import evaluate_selections
+from streamsel.demo.data import LIBRARY, Document, iter_phrases, read_docstrings, split
+from streamsel.demo.questions import Question, make_questions
+from streamsel.demo.results import DemoReport, Phrase, Score, Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,27 +78,27 @@ def run(*, quick: bool = False, progress: Progress | None = None) -> DemoReport:
     watch.lap("reading the source files")
 
     longest = LONGEST - quick
-    stream = variables_of([document.text for document in train], longest)
+    stream = iter_phrases([document.text for document in train], longest)
     n_columns = stream.n_columns or 0
     watch.lap("counting words and sorting n-grams")
 
-    questions = plans(quick=quick)
-    models = [model for plan in questions for model in plan.models]
+    all_questions = make_questions(quick=quick)
+    models = [model for question in all_questions for model in question.models]
     _compile(*(model.clone() for model in models))
     watch.lap("loading or compiling kernels")
 
     start_bytes = max_bytes = resident_bytes() or 0
-    for plan in questions:
-        for model in plan.models:
-            model.learn_target(plan.labels(train))
+    for question in all_questions:
+        for model in question.models:
+            model.learn_target(question.labels(train))
     for n_read, block in _counted(stream):
         for model in models:
             model.learn_columns(block.values, names=block.names)
         max_bytes = max(max_bytes, resident_bytes() or 0)
         report_progress("streaming n-grams", n_read, n_columns)
-    selected = [_selected(plan, stream, train) for plan in questions]
+    selected = [_selected(question, stream, train) for question in all_questions]
     watch.lap("streaming n-grams through the models")
-    extractor = questions[-1].extractor
+    extractor = all_questions[-1].extractor
     n_loadings = None if extractor is None else len(extractor.loadings)
     max_bytes = max(max_bytes, resident_bytes() or 0)
     if extractor is not None:
@@ -107,9 +106,9 @@ def run(*, quick: bool = False, progress: Progress | None = None) -> DemoReport:
 
     report_progress("evaluating on held-out documents", 0, 1)
     tasks = []
-    for plan, phrases in zip(questions, selected, strict=True):
-        scores, recall = judge(train, test, stream, plan)
-        tasks.append(Task(plan.question, _sizes(plan, train), phrases, scores, recall))
+    for question, phrases in zip(all_questions, selected, strict=True):
+        scores, recall = evaluate_selections(train, test, stream, question)
+        tasks.append(Task(question.question, _sizes(question, train), phrases, scores, recall))
     watch.lap("training and testing the classifiers")
     peak = peak_bytes()
     return DemoReport(
@@ -141,14 +140,14 @@ def render(report: DemoReport, console: Console) -> None:
     console
         A console of rich (`pip install "streamsel[cli]"`).
     """
-    from streamsel.demo._render import render_report  # rich is an extra
+    from streamsel.demo.text_report import print_report  # rich is an extra
 
-    render_report(report, console)
+    print_report(report, console)
 
 
 def _compile(*models: Any) -> None:
     """Fit throw-away models to a little data, so that compiling kernels is not timed later."""
-    stream = variables_of(["one two three four", "two three", "three one", "four four four"], 2)
+    stream = iter_phrases(["one two three four", "two three", "three one", "four four four"], 2)
     for model in models:
         model.learn_target(["a", "b", "a", "b"])
         for block in stream.blocks():
@@ -164,18 +163,18 @@ def _counted(stream: ColumnStream) -> Any:
         yield n_read, block
 
 
-def _sizes(plan: Plan, documents: list[Document]) -> dict[str, int]:
+def _sizes(question: Question, documents: list[Document]) -> dict[str, int]:
     """Return the number of documents of each class."""
-    labels = plan.labels(documents)
-    return {name: labels.count(name) for name in plan.classes}
+    labels = question.labels(documents)
+    return {name: labels.count(name) for name in question.classes}
 
 
-def _selected(plan: Plan, stream: ColumnStream, train: list[Document]) -> list[Phrase]:
+def _selected(question: Question, stream: ColumnStream, train: list[Document]) -> list[Phrase]:
     """Return the phrases that `ForwardSelection` selected, with their counts by class."""
-    classes = plan.classes
-    codes = np.array([*map(classes.index, plan.labels(train))])
+    classes = question.classes
+    codes = np.array([*map(classes.index, question.labels(train))])
     sizes = np.bincount(codes, minlength=len(classes))
-    selected = plan.selector.selected
+    selected = question.selector.selected
     columns = stream.take(selected)
     phrases = []
     for name in selected:

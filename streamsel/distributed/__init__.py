@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamsel.distributed._errors import PartError
-from streamsel.distributed._learn import learn
-from streamsel.distributed._summary import Summary
+from streamsel.distributed._tasks import LearnSummary
+from streamsel.distributed.learning import learn
 
-__all__ = ["PartError", "Summary", "learn"]
+__all__ = ["LearnSummary", "PartError", "learn"]

@@ -14,17 +14,17 @@ class PartError(ValueError):
 
 
 @contextmanager
-def naming(part: Any) -> Iterator[None]:
+def name_part(part: Any) -> Iterator[None]:
     """Turn an error into a PartError that names the part."""
     try:
         yield
     except Exception as error:
         plain = isinstance(error, OSError | TypeError | ValueError) and str(error)
-        what = str(error) if plain else f"{type(error).__name__}: {error}"
-        raise PartError(f"{part}: {what}") from error
+        reason = str(error) if plain else f"{type(error).__name__}: {error}"
+        raise PartError(f"{part}: {reason}") from error
 
 
-def explained(error: Exception, parts: Mapping[Any, Any], address: str) -> Exception:
+def explain_error(error: Exception, parts: Mapping[Any, Any], address: str) -> Exception:
     """Return the error to raise for one that Dask raised.
 
     Parameters
@@ -40,31 +40,31 @@ def explained(error: Exception, parts: Mapping[Any, Any], address: str) -> Excep
 
     if isinstance(error, KilledWorker):
         part = parts.get(error.task)
-        doing = "merged results" if part is None else f"read {part}"
+        activity = "merged results" if part is None else f"read {part}"
         return PartError(
             f"Expected workers to finish their tasks. Got: {error.allowed_failures + 1} that "
-            f"died while they {doing}.\n"
+            f"died while they {activity}.\n"
             "Hint: a file is damaged, or a part is too large for a worker's memory; parts=N makes "
             "more and smaller parts."
         )
     if isinstance(error, CancelledError | asyncio.CancelledError | OSError):
-        return gone(address, error)
+        return scheduler_lost_error(address, error)
     return error
 
 
-def gone(address: str, error: BaseException) -> ConnectionError:
+def scheduler_lost_error(address: str, error: BaseException) -> ConnectionError:
     """Return the error for a scheduler that no longer answers."""
     reason = " ".join(str(error).split()) or type(error).__name__
     return ConnectionError(
-        f"Expected the scheduler at {address} to keep its tasks. Got: none of them any more "
+        f"Expected the scheduler at {address} to keep its tasks. Got: lost tasks "
         f"({reason[:200]}).\n"
-        "Hint: parts merged before are in the model; go on with those after them."
+        "Hint: parts merged before are in the model; continue with the parts after them."
     )
 
 
-def unreachable(address: str, error: BaseException) -> ConnectionError:
+def scheduler_unreachable_error(address: str, error: BaseException) -> ConnectionError:
     """Return the error for a scheduler that does not answer."""
-    reason = " ".join(str(error).split()) or "no answer of a scheduler"
+    reason = " ".join(str(error).split()) or "no answer"
     return ConnectionError(
         f"Expected a Dask scheduler at {address}. Got: {reason[:200]}.\n"
         "Hint: `dask scheduler` starts one and prints its address."

@@ -11,12 +11,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from streamsel.evaluate.alignment import kernel_alignment, linear_alignment
-    from streamsel.evaluate.canonical import canonical_correlations
-    from streamsel.evaluate.chance import before_dummies
+    from streamsel.evaluate._baselines import selected_before_probes
     from streamsel.evaluate.nested import nested_scores
     from streamsel.evaluate.nested_result import NestedScores
     from streamsel.evaluate.predictive import clustering_nmi, cross_validated_accuracy
+    from streamsel.evaluate.similarity import (
+        canonical_correlations,
+        kernel_alignment,
+        linear_alignment,
+    )
     from streamsel.evaluate.stability import Stability, importance_stability, selection_stability
     from streamsel.evaluate.subsamples import SubsampleStability, subsample_stability
 
@@ -24,7 +27,6 @@ __all__ = [
     "NestedScores",
     "Stability",
     "SubsampleStability",
-    "before_dummies",
     "canonical_correlations",
     "clustering_nmi",
     "cross_validated_accuracy",
@@ -32,6 +34,7 @@ __all__ = [
     "kernel_alignment",
     "linear_alignment",
     "nested_scores",
+    "selected_before_probes",
     "selection_stability",
     "subsample_stability",
 ]
@@ -41,13 +44,13 @@ _MODULES = {
     "NestedScores": "nested_result",
     "Stability": "stability",
     "SubsampleStability": "subsamples",
-    "before_dummies": "chance",
-    "canonical_correlations": "canonical",
+    "selected_before_probes": "_baselines",
+    "canonical_correlations": "similarity",
     "clustering_nmi": "predictive",
     "cross_validated_accuracy": "predictive",
     "importance_stability": "stability",
-    "kernel_alignment": "alignment",
-    "linear_alignment": "alignment",
+    "kernel_alignment": "similarity",
+    "linear_alignment": "similarity",
     "nested_scores": "nested",
     "selection_stability": "stability",
     "subsample_stability": "subsamples",

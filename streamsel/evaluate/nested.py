@@ -8,19 +8,71 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsel import params
-from streamsel.columns import Block
-from streamsel.evaluate._contest import SCORES, model_of, scores_of
-from streamsel.evaluate._crowd import MAX_BYTES, Crowd, check_learner, prepared
-from streamsel.evaluate._features import Features, built, names_of
-from streamsel.evaluate._matrices import Floats
-from streamsel.evaluate._subsets import Rows
-from streamsel.evaluate._wholly import Lots, Wholly
-from streamsel.evaluate.nested_result import ALL, NOTHING, RANDOM, SELECTED, Fold, NestedScores
-from streamsel.extras import sklearn
-from streamsel.learner.report import Report
+from streamsel._utils.optional import import_sklearn
+from streamsel.base.report import Report
+from streamsel.data.columns import Block
+from streamsel.evaluate._baselines import AllColumns, RandomColumns
+from streamsel.evaluate._models import SCORE_NAMES, make_predictor, score_predictor
+from streamsel.evaluate.model_batch import (
+    MAX_BYTES,
+    ModelBatch,
+    Rows,
+    check_learner,
+    prepared_learner,
+    row_subset,
+)
+from streamsel.evaluate.nested_result import ALL, NONE, RANDOM, SELECTED, NestedFold, NestedScores
+from streamsel.evaluate.similarity import Floats, as_numbers
 from streamsel.stream import ColumnStream, as_stream
-from streamsel.target.covariates import encode_covariates
-from streamsel.target.encode import encode
+from streamsel.targets.encoding import encode_covariates, encode_target
+
+
+class SelectedFeatures:
+    """Selected columns as features.
+
+    Parameters
+    ----------
+    stream
+        All columns.
+    names
+        The columns to read, once.
+    """
+
+    def __init__(self, stream: ColumnStream, names: list[Hashable]) -> None:
+        self._stream = stream
+        self._columns = stream.take(names) if names else {}
+
+    def columns(self, names: list[Hashable]) -> Floats:
+        """Return columns that were read, as a matrix."""
+        if not names:
+            return np.empty((self._stream.n_rows or 0, 0))
+        return np.column_stack([_dense(self._columns[name]) for name in names])
+
+
+def output_names(model: Any) -> list[Hashable]:
+    """Return the names of the variables or components of a model."""
+    return list(model.selected if hasattr(model, "selected") else model.components)
+
+
+def extract_features(
+    model: Any, stream: ColumnStream, train: Rows, test: Rows
+) -> tuple[Floats, Floats]:
+    """Return the components of the training rows and of the test rows."""
+    train_stream = row_subset(stream, train)
+    if model._wants_second_pass:
+        model.learn_loadings(train_stream)
+    test_stream = row_subset(stream, test)
+    return _numbers(model.transform_many(train_stream)), _numbers(model.transform_many(test_stream))
+
+
+def _numbers(values: Any) -> Floats:
+    return as_numbers(values, "features")
+
+
+def _dense(values: Any) -> Floats:
+    dense = values.toarray().ravel() if hasattr(values, "toarray") else values
+    return np.asarray(dense, dtype=np.float64)
+
 
 _WHAT_FOR = "Nested folds"
 # Maximum number of random variables per fold; otherwise as many as were selected.
@@ -35,7 +87,7 @@ def nested_scores(
     covariates: Any = None,
     sizes: Iterable[int] | None = None,
     model: Any = None,
-    target: str | None = None,
+    target_type: str | None = None,
     n_folds: int = 5,
     n_repeats: int = 1,
     n_inner: int = 3,
@@ -67,7 +119,7 @@ def nested_scores(
         "logistic" (the default for classes), "ridge" (for numbers) or "knn", after a
         StandardScaler, the penalty of the first two selected by cross-validation of the training
         rows; or a model of scikit-learn, which is used as it is.
-    target
+    target_type
         Whether y holds classes, as the learner's parameter of this name; None for the learner's.
     n_folds, n_repeats
         Number of outer folds, and of random partitions into them.
@@ -126,19 +178,19 @@ def nested_scores(
     (True, True)
     """
     stream = as_stream(X)
-    if not stream.rereadable:
+    if not stream.reiterable:
         raise ValueError(
             "Expected X: a source that can be read more than once, because selected columns are "
             "read at the end. Got: a source that can be read only once."
         )
-    nested = Nested(
+    nested = NestedCrossValidation(
         learner,
         stream,
         y,
         covariates=covariates,
         sizes=sizes,
         model=model,
-        target=target,
+        target_type=target_type,
         n_folds=n_folds,
         n_repeats=n_repeats,
         n_inner=n_inner,
@@ -146,7 +198,7 @@ def nested_scores(
         level=level,
         max_bytes=max_bytes,
     )
-    nested.crowd.learn(stream, nested.see)
+    nested.crowd.learn(stream, nested.record)
     return nested.result()
 
 
@@ -160,12 +212,12 @@ class _Task(NamedTuple):
     test: Rows
 
 
-class Nested:
+class NestedCrossValidation:
     """Folds, and the models that learn them, before and during the passes over the columns.
 
     Parameters
     ----------
-    learner, y, covariates, sizes, model, target, n_folds, n_repeats, n_inner, seed, level
+    learner, y, covariates, sizes, model, target_type, n_folds, n_repeats, n_inner, seed, level
         As in `nested_scores`.
     stream
         All columns, to be read after the passes in which they are learnt.
@@ -176,11 +228,11 @@ class Nested:
     ----------
     crowd
         The models, which learn columns together.
-    first
+    first_report
         The report of the first model, once it has learnt all columns.
     """
 
-    first: Report
+    first_report: Report
 
     def __init__(
         self,
@@ -191,7 +243,7 @@ class Nested:
         covariates: Any,
         sizes: Iterable[int] | None,
         model: Any,
-        target: str | None,
+        target_type: str | None,
         n_folds: int,
         n_repeats: int,
         n_inner: int,
@@ -207,31 +259,31 @@ class Nested:
         self.sizes = None if sizes is None else sorted(set(sizes))
         if self.sizes == []:
             raise ValueError("Expected sizes: at least one size, or None. Got: no size.")
-        self.is_class, self._y = _one_target(y, target or learner.target)
-        self._model = model_of(model, is_class=self.is_class)
+        self.is_class, self._y = _one_target(y, target_type or learner.target_type)
+        self._model = make_predictor(model, is_class=self.is_class)
         self._rotate = model is None or isinstance(model, str)
         self._covariates: Floats = np.empty((len(self._y), 0))
         if covariates is not None:
             self._covariates = encode_covariates(covariates, learner.covariates).columns
         self._tasks = list(self._all_tasks())
-        if learner.supervised:
+        if learner._is_supervised:
             # All rows decide whether numbers are classes, instead of each fold by itself.
-            own = learner.clone({"target": target or learner.target})
-            learner, _ = prepared(own, y, covariates, None)
+            own = learner.clone({"target_type": target_type or learner.target_type})
+            learner, _ = prepared_learner(own, y, covariates, None)
         models = [(learner.clone(self._sized(task.size)), task.train) for task in self._tasks]
         # Names of each model's variables, and for extractors training and test features.
         self._outputs: dict[int, tuple[list[Hashable], tuple[Floats, Floats] | None]] = {}
-        self.crowd = Crowd(
+        self.crowd = ModelBatch(
             models,
-            y if learner.supervised else None,
+            y if learner._is_supervised else None,
             covariates,
             n=len(self._y),
             finish=self._finish,
             max_bytes=max_bytes,
         )
         n_outer = n_folds * n_repeats
-        self._random_names = [Lots(_MAX_RANDOM, (seed, outer)) for outer in range(n_outer)]
-        self._wholly = Wholly(max_bytes)
+        self._random_names = [RandomColumns(_MAX_RANDOM, (seed, outer)) for outer in range(n_outer)]
+        self._wholly = AllColumns(max_bytes)
 
     def _sized(self, size: int | None) -> dict[str, int]:
         if size is None:
@@ -261,7 +313,7 @@ class Nested:
 
     def _split(self, rows: Rows, n: int, seed: int) -> Iterable[tuple[Rows, Rows]]:
         """Split rows into folds, stratified by class."""
-        model_selection, y = sklearn("model_selection", _WHAT_FOR), self._y[rows]
+        model_selection, y = import_sklearn("model_selection", _WHAT_FOR), self._y[rows]
         least = int(np.unique(y, return_counts=True)[1].min()) if self.is_class else len(rows) // 2
         if least < n:
             what = "rows of every class" if self.is_class else "pairs of rows"
@@ -273,20 +325,20 @@ class Nested:
         for train, test in kind(n, shuffle=True, random_state=seed).split(np.empty(len(y)), y):
             yield rows[train], rows[test]
 
-    def see(self, block: Block) -> None:
+    def record(self, block: Block) -> None:
         """Record a block that was learnt."""
-        self._wholly.see(block)
+        self._wholly.record(block)
         for sample in self._random_names:
-            sample.see(block)
+            sample.record(block)
 
     def _finish(self, number: int, model: Any) -> None:
         """Store the output of a model that has learnt all columns."""
         task, features = self._tasks[number], None
         if not hasattr(model, "selected"):
-            features = built(model, self._source(), task.train, task.test)
-        self._outputs[number] = (names_of(model), features)
+            features = extract_features(model, self._source(), task.train, task.test)
+        self._outputs[number] = (output_names(model), features)
         if number == 0:
-            self.first = model.report()
+            self.first_report = model.report()
 
     def _source(self) -> ColumnStream:
         """Return all columns: the stored ones, or the stream."""
@@ -294,7 +346,7 @@ class Nested:
 
     def result(self) -> NestedScores:
         """Return the scores, after the last column; selected columns are read."""
-        features = Features(self._source(), self._names_needed())
+        features = SelectedFeatures(self._source(), self._names_needed())
         by_task = {}
         for number, task in enumerate(self._tasks):
             names, features_of = self._outputs[number]
@@ -310,7 +362,7 @@ class Nested:
             size = self._best(outer, by_task)
             mine, names = by_task[outer, size, None]
             scores = {SELECTED: mine}
-            random_columns = features.columns(self._random_names[outer].drawn(len(names)))
+            random_columns = features.columns(self._random_names[outer].sample(len(names)))
             scores[RANDOM] = self._predicted(
                 (random_columns[task.train], random_columns[task.test]), task
             )
@@ -321,8 +373,8 @@ class Nested:
                     (all_columns[task.train], all_columns[task.test]), task
                 )
             none = np.empty((len(self._y), 0))
-            scores[NOTHING] = self._predicted((none[task.train], none[task.test]), task)
-            folds.append(Fold(size, names, len(task.train), len(task.test), scores))
+            scores[NONE] = self._predicted((none[task.train], none[task.test]), task)
+            folds.append(NestedFold(size, names, len(task.train), len(task.test), scores))
         return NestedScores(
             learner=type(self._learner).__name__,
             parameters=dict(self._learner._get_params()),
@@ -331,7 +383,7 @@ class Nested:
             is_class=self.is_class,
             sizes=self.sizes,
             folds=folds,
-            why_not_all=None if all_columns is not None else self._why_not_all(),
+            all_excluded_reason=None if all_columns is not None else self._why_not_all(),
             **self._asked,
         )
 
@@ -343,7 +395,7 @@ class Nested:
             if made is None:
                 needed.update(dict.fromkeys(names))
             if task.inner is None:
-                needed.update(dict.fromkeys(self._random_names[task.outer].drawn(len(names))))
+                needed.update(dict.fromkeys(self._random_names[task.outer].sample(len(names))))
         return list(needed)
 
     def _predicted(self, pair: tuple[Floats, Floats], task: _Task) -> dict[str, float]:
@@ -354,7 +406,7 @@ class Nested:
             )
             pair = train, test
         train, test = pair
-        return scores_of(
+        return score_predictor(
             self._model,
             train,
             test,
@@ -368,7 +420,7 @@ class Nested:
         """Return the size with the best inner score, the smallest of equal ones."""
         if self.sizes is None or len(self.sizes) == 1:
             return None if self.sizes is None else self.sizes[0]
-        score, inner = SCORES[self.is_class][0], range(self._asked["n_inner"])
+        score, inner = SCORE_NAMES[self.is_class][0], range(self._asked["n_inner"])
         means = [
             float(np.mean([by_task[outer, size, i][0][score] for i in inner]))
             for size in self.sizes
@@ -387,11 +439,11 @@ def _checked(**asked: Any) -> dict[str, Any]:
     params.check(
         "nested_scores",
         {
-            "n_folds": params.Whole(2),
-            "n_repeats": params.Whole(1),
-            "n_inner": params.Whole(2),
-            "seed": params.Whole(0),
-            "level": params.Real(0.0, open=True, below=1.0),
+            "n_folds": params.IntRule(2),
+            "n_repeats": params.IntRule(1),
+            "n_inner": params.IntRule(2),
+            "seed": params.IntRule(0),
+            "level": params.FloatRule(0.0, open=True, below=1.0),
         },
         asked,
     )
@@ -403,9 +455,9 @@ def _one_target(y: Any, kind: str) -> tuple[bool, Any]:
     if kind == "survival":
         raise ValueError(
             "Expected classes or numbers, as targets of scikit-learn models. Got: "
-            "target='survival'.\nHint: subsample_stability takes it."
+            "target_type='survival'.\nHint: subsample_stability takes it."
         )
-    encoded = encode(y, kind, by_values=True)
+    encoded = encode_target(y, kind, by_values=True)
     if encoded.is_class:
         return True, encoded.columns.argmax(axis=1)
     if encoded.columns.shape[1] != 1 or encoded.kinds:

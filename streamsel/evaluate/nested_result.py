@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsel.evaluate._contest import LIMITS, SCORES, Interval, interval_of
+from streamsel.evaluate._models import SCORE_NAMES, SCORE_RANGES, Interval, fold_interval
 
-SELECTED, RANDOM, ALL, NOTHING = "selected", "random", "all", "nothing"
+SELECTED, RANDOM, ALL, NONE = "selected", "random", "all", "nothing"
 """Sets of variables: the learner's, as many at random, all of them, and none."""
 
 
-class Fold(NamedTuple):
+class NestedFold(NamedTuple):
     """Results of one fold.
 
     Attributes
@@ -44,7 +44,9 @@ class NestedScores:
     ----------
     learner, parameters
         Its class, and its parameters by name.
-    rows, n_columns Their numbers. is_class
+    rows, n_columns
+        Their numbers.
+    is_class
         Whether classes were predicted, or numbers.
     sizes
         The sizes compared by inner folds; one, or None for the learner's own.
@@ -52,12 +54,12 @@ class NestedScores:
         As requested.
     folds
         Results of each outer fold.
-    why_not_all
+    all_excluded_reason
         The reason, as text, why all variables together were not evaluated; None if they were.
 
     Attributes
     ----------
-    contestants
+    variable_sets
         The sets of variables compared: "selected", "random" (as many variables at random), "all"
         (if they are few enough) and "nothing" (the most frequent class, or the mean; with
         covariates these alone).
@@ -71,7 +73,7 @@ class NestedScores:
     >>> from streamsel.evaluate import nested_scores
     >>> X = np.random.default_rng(0).standard_normal((60, 200))
     >>> found = nested_scores(SelectKBest(k=1), X, X[:, 3], n_folds=3)
-    >>> found.contestants, found.scores
+    >>> found.variable_sets, found.scores
     (['selected', 'random', 'all', 'nothing'], ('r2',))
     >>> found.score() > found.score("random")
     True
@@ -88,28 +90,28 @@ class NestedScores:
     n_inner: int
     seed: int
     level: float
-    folds: list[Fold]
-    why_not_all: str | None
+    folds: list[NestedFold]
+    all_excluded_reason: str | None
 
     @property
-    def contestants(self) -> list[str]:
+    def variable_sets(self) -> list[str]:
         """The sets of variables compared."""
         return list(self.folds[0].scores)
 
     @property
     def scores(self) -> tuple[str, ...]:
         """Names of the scores; the first one selects the size."""
-        return SCORES[self.is_class]
+        return SCORE_NAMES[self.is_class]
 
     def score(self, contestant: str = SELECTED, score: str | None = None) -> Interval:
         """Return the mean of a score over the folds, and its interval."""
-        limits = LIMITS.get(score or self.scores[0], (0.0, 1.0))
+        limits = SCORE_RANGES.get(score or self.scores[0], (0.0, 1.0))
         return self._interval(self._values(contestant, score), limits)
 
     def difference(self, other: str, score: str | None = None) -> Interval:
         """Return the mean difference of the selected variables to another set, fold by fold."""
         mine, others = self._values(SELECTED, score), self._values(other, score)
-        least, most = LIMITS.get(score or self.scores[0], (0.0, 1.0))
+        least, most = SCORE_RANGES.get(score or self.scores[0], (0.0, 1.0))
         differences = [a - b for a, b in zip(mine, others, strict=True)]
         return self._interval(differences, (least - most, most - least))
 
@@ -128,7 +130,7 @@ class NestedScores:
             "n_inner": self.n_inner,
             "seed": self.seed,
             "level": self.level,
-            "why_not_all": self.why_not_all,
+            "why_not_all": self.all_excluded_reason,
             "scores": [
                 {
                     "variables": contestant,
@@ -138,7 +140,7 @@ class NestedScores:
                     if contestant == SELECTED
                     else self.difference(contestant, score)._asdict(),
                 }
-                for contestant in self.contestants
+                for contestant in self.variable_sets
                 for score in self.scores
             ],
             "folds": [fold._asdict() for fold in self.folds],
@@ -150,4 +152,4 @@ class NestedScores:
 
     def _interval(self, values: Sequence[float], limits: tuple[float, float]) -> Interval:
         share = float(np.mean([fold.n_test / fold.n_train for fold in self.folds]))
-        return interval_of(values, share, self.level, limits)
+        return fold_interval(values, share, self.level, limits)

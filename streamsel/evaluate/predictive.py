@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel import params
-from streamsel.evaluate._matrices import Floats, as_matrix, as_numbers
-from streamsel.extras import sklearn
-from streamsel.sparse import expect_whole
-from streamsel.target.encode import encode
+from streamsel._utils.optional import import_sklearn
+from streamsel._utils.sparse import expect_consistent_sparse
+from streamsel.evaluate.similarity import Floats, as_matrix, as_numbers
+from streamsel.targets.encoding import encode_target
 
 _WHAT_FOR = "Clustering and classifying"
 
@@ -61,10 +61,10 @@ def clustering_nmi(X: Any, labels: Any, *, n_restarts: int = 20, seed: int = 0) 
     >>> clustering_nmi([0.0, 0.1, 5.0, 5.1], ["a", "a", "b", "b"], n_restarts=3)
     array([1., 1., 1.])
     """
-    cluster, metrics = sklearn("cluster", _WHAT_FOR), sklearn("metrics", _WHAT_FOR)
-    params.check("clustering_nmi", {"n_restarts": params.Whole(1)}, {"n_restarts": n_restarts})
+    cluster, metrics = import_sklearn("cluster", _WHAT_FOR), import_sklearn("metrics", _WHAT_FOR)
+    params.check("clustering_nmi", {"n_restarts": params.IntRule(1)}, {"n_restarts": n_restarts})
     X = as_matrix(X, "X")
-    classes = encode(labels, "class")
+    classes = encode_target(labels, "class")
     if len(classes.columns) != len(X) or not 2 <= len(classes.names) < len(X):
         raise ValueError(
             f"Expected a label for each of {len(X)} rows, of at least 2 classes and fewer than "
@@ -91,7 +91,7 @@ def cross_validated_accuracy(
     ----------
     learner
         `ProjSe`, `SOSPCA`, or any object with `clone`, `learn_target`, `learn_columns` and
-        `transform_many`; it is not changed. Integer classes require ``target="class"``.
+        `transform_many`; it is not changed. Integer classes require ``target_type="class"``.
     classifier
         A classifier or pipeline of scikit-learn; it is not changed.
     X
@@ -143,10 +143,10 @@ def cross_validated_accuracy(
     if isinstance(learner, type) or not hasattr(learner, "learn_columns"):
         raise TypeError(
             "Expected learner: an object with learn_columns and clone, such as ProjSe(k=10). Got: "
-            f"{params.shown(learner)}."
+            f"{params.parameter_repr(learner)}."
         )
-    clone = sklearn("base", _WHAT_FOR).clone
-    model_selection = sklearn("model_selection", _WHAT_FOR)
+    clone = import_sklearn("base", _WHAT_FOR).clone
+    model_selection = import_sklearn("model_selection", _WHAT_FOR)
     n, pick = _rows(X)
     y = np.asarray(y)
     if y.shape != (n,):
@@ -176,13 +176,13 @@ def cross_validated_accuracy(
 def _rows(X: Any) -> tuple[int, Callable[[NDArray[np.intp]], Any]]:
     """Return the number of rows of X, and a function that selects some of them."""
     if hasattr(X, "tocsr"):
-        expect_whole(X)
+        expect_consistent_sparse(X)
         rows = X.tocsr()
         return rows.shape[0], lambda indices: rows[indices].tocsc()
     if isinstance(X, np.ndarray) and X.ndim == 2:
         return len(X), lambda indices: X[indices]
     # Imported late: this module imports the compiled kernels, which arrays do not need.
-    from streamsel.rows import as_frame
+    from streamsel.base.row_input import as_frame
 
     frame = as_frame(X)
     if frame is None:

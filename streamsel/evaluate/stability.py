@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsel import params
-from streamsel.evaluate._matrices import ROUNDINGS, Floats, as_matrix, centred_columns
-from streamsel.plain import is_many
+from streamsel.evaluate.similarity import ROUNDINGS, Floats, as_matrix, centred_columns
+from streamsel.serialization.json_values import is_iterable_collection
 
 
 class Stability(NamedTuple):
@@ -110,7 +110,7 @@ def selection_stability(
     """
     params.check(
         "selection_stability",
-        {"n_variables": params.Whole(1), "level": params.Real(0.0, open=True, below=1.0)},
+        {"n_variables": params.IntRule(1), "level": params.FloatRule(0.0, open=True, below=1.0)},
         {"n_variables": n_variables, "level": level},
     )
     distinct = [_distinct(selection, i) for i, selection in enumerate(selections)]
@@ -227,7 +227,7 @@ def importance_stability(importances: Any, n_variables: int | None) -> float:
     0.636364
     """
     if not isinstance(importances, np.ndarray) and not hasattr(importances, "columns"):
-        if not is_many(importances):
+        if not is_iterable_collection(importances):
             got = type(importances).__name__
             raise TypeError(
                 f"Expected an iterable of importances, one item per resample. Got: {got}."
@@ -240,7 +240,7 @@ def importance_stability(importances: Any, n_variables: int | None) -> float:
         if any(isinstance(each, Mapping) for each in importances):
             return _of_mappings(importances, n_variables)
     matrix = as_matrix(importances, "importances")
-    rule = {"n_variables": params.Whole(1, optional=True)}
+    rule = {"n_variables": params.IntRule(1, optional=True)}
     params.check("importance_stability", rule, {"n_variables": n_variables})
     if n_variables not in (None, matrix.shape[1]):
         raise ValueError(
@@ -255,7 +255,7 @@ def importance_stability(importances: Any, n_variables: int | None) -> float:
 
 
 def _of_mappings(importances: list[Any], d: Any) -> float:
-    params.check("importance_stability", {"n_variables": params.Whole(1)}, {"n_variables": d})
+    params.check("importance_stability", {"n_variables": params.IntRule(1)}, {"n_variables": d})
     if not all(isinstance(each, Mapping) for each in importances):
         raise TypeError(
             "Expected mappings from name to importance, or an array. Got: both in one list."

@@ -10,10 +10,16 @@ from typing import Any, Self
 import numpy as np
 
 from streamsel import params
-from streamsel.evaluate._crowd import MAX_BYTES, Crowd, check_learner, count_rows, prepared
-from streamsel.evaluate._subsets import Rows
+from streamsel.base.columns import OnBlock
+from streamsel.evaluate.model_batch import (
+    MAX_BYTES,
+    ModelBatch,
+    Rows,
+    check_learner,
+    count_rows,
+    prepared_learner,
+)
 from streamsel.evaluate.stability import Stability, selection_stability
-from streamsel.learner.watched import OnBlock
 from streamsel.stream import as_stream
 
 # Thresholds of poor and of excellent agreement in Nogueira et al. (2018), after Fleiss.
@@ -31,7 +37,7 @@ class SubsampleStability:
     rows, rows_drawn
         Number of rows, and number of rows of a subsample.
     n_variables
-        Variables that vary: those that could be selected.
+        Number of variables that vary, and so could be selected.
     share, seed, level
         As requested.
     selected
@@ -44,10 +50,12 @@ class SubsampleStability:
 
     Attributes
     ----------
-    n_subsamples Number of subsamples. frequency
+    n_subsamples
+        Number of subsamples.
+    frequency
         Share of the subsamples in which a variable was selected, for all variables selected at
         least once: name -> share, in descending order.
-    verdict
+    rating
         Verbal rating of the index: "poor" below 0.4, "excellent" above 0.75, "intermediate"
         between, "undefined" without one.
 
@@ -58,7 +66,7 @@ class SubsampleStability:
     >>> from streamsel.evaluate import subsample_stability
     >>> X = np.random.default_rng(0).standard_normal((60, 100))
     >>> found = subsample_stability(SelectKBest(k=2), X, X[:, 3] + X[:, 8], n_subsamples=20)
-    >>> found.frequency[3], found.verdict
+    >>> found.frequency[3], found.rating
     (1.0, 'excellent')
     """
 
@@ -86,7 +94,7 @@ class SubsampleStability:
         return {name: count / self.n_subsamples for name, count in counts.items()}
 
     @property
-    def verdict(self) -> str:
+    def rating(self) -> str:
         """Verbal rating of the index."""
         if self.index is None:
             return "undefined"
@@ -95,7 +103,7 @@ class SubsampleStability:
         return "excellent" if self.index.value > EXCELLENT else "intermediate"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return a JSON-compatible dict, up to names that are not text, which are unchanged."""
+        """Return a JSON-compatible dict, except for names that are not strings."""
         ranks = self._ranks()
         return {
             "kind": "stability",
@@ -109,7 +117,7 @@ class SubsampleStability:
             "seed": self.seed,
             "level": self.level,
             "index": None if self.index is None else self.index._asdict(),
-            "verdict": self.verdict,
+            "rating": self.rating,
             "selected": self.selected,
             "selections": self.selections,
             "frequency": [
@@ -124,7 +132,7 @@ class SubsampleStability:
         }
 
     @classmethod
-    def from_dict(cls, known: Mapping[str, Any]) -> Self:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the object that `as_dict` described; JSON may have changed the types of names.
 
         Raises
@@ -134,13 +142,13 @@ class SubsampleStability:
         """
         fields = ("parameters", "rows", "rows_drawn", "n_variables", "share", "seed", "level")
         try:
-            index = known["index"]
+            index = data["index"]
             return cls(
-                learner=known["class"],
-                selected=list(known["selected"]),
-                selections=[list(names) for names in known["selections"]],
+                learner=data["class"],
+                selected=list(data["selected"]),
+                selections=[list(names) for names in data["selections"]],
                 index=None if index is None else Stability(**index),
-                **{name: known[name] for name in fields},
+                **{name: data[name] for name in fields},
             )
         except (KeyError, TypeError) as error:
             raise ValueError(
@@ -217,7 +225,7 @@ def subsample_stability(
     once suffices if all models fit. The models of a selector with ``exact=True`` and a bounded pool
     read the source individually, one after the other.
 
-    All rows decide whether integers are classes.
+    Whether integers are classes is inferred from all rows, not per subsample.
 
     Examples
     --------
@@ -230,7 +238,7 @@ def subsample_stability(
     (5, 1.0)
     """
     stream = as_stream(X)
-    drawn = Subsampling(
+    subsampling = Subsampling(
         learner,
         y,
         covariates,
@@ -242,12 +250,14 @@ def subsample_stability(
         level=level,
         max_bytes=max_bytes,
     )
-    drawn.crowd.learn(stream, lambda _: None if on_block is None else on_block(drawn.whole))
-    return drawn.result()
+    subsampling.crowd.learn(
+        stream, lambda _: None if on_block is None else on_block(subsampling.full_model)
+    )
+    return subsampling.result()
 
 
 class Subsampling:
-    """A selector and subsamples of rows, before and during the passes over the columns.
+    """Models of a selector on subsamples of the rows, trained in shared passes over the columns.
 
     Parameters
     ----------
@@ -260,7 +270,7 @@ class Subsampling:
     ----------
     crowd
         The models, which learn columns together.
-    whole
+    full_model
         The model of all rows among them.
     """
 
@@ -281,11 +291,11 @@ class Subsampling:
         params.check(
             "subsample_stability",
             {
-                "n_subsamples": params.Whole(2),
-                "share": params.Real(0.0, open=True, below=1.0),
-                "seed": params.Whole(0),
-                "level": params.Real(0.0, open=True, below=1.0),
-                "max_bytes": params.Whole(1),
+                "n_subsamples": params.IntRule(2),
+                "share": params.FloatRule(0.0, open=True, below=1.0),
+                "seed": params.IntRule(0),
+                "level": params.FloatRule(0.0, open=True, below=1.0),
+                "max_bytes": params.IntRule(1),
             },
             {
                 "n_subsamples": n_subsamples,
@@ -301,41 +311,41 @@ class Subsampling:
                 "Expected learner: a selector, such as ProjSe(k=10). Got: "
                 f"{type(learner).__name__}, which extracts components."
             )
-        model, codes = prepared(learner, y, covariates, weights)
-        self._drawn = draw(n, codes, n_subsamples, share, seed)
-        self._asked = {"share": float(share), "seed": int(seed), "level": float(level)}
+        model, codes = prepared_learner(learner, y, covariates, weights)
+        self._subsamples = draw(n, codes, n_subsamples, share, seed)
+        self._settings = {"share": float(share), "seed": int(seed), "level": float(level)}
         self._parameters = dict(learner._get_params())
-        every = np.arange(n)
-        members = [(model.clone(), rows) for rows in (every, *self._drawn)]
+        all_rows = np.arange(n)
+        members = [(model.clone(), rows) for rows in (all_rows, *self._subsamples)]
         self._selections: dict[int, list[Hashable]] = {}
-        self.crowd = Crowd(
+        self.crowd = ModelBatch(
             members, y, covariates, weights, n=n, finish=self._finish, max_bytes=max_bytes
         )
-        self.whole = members[0][0]
+        self.full_model = members[0][0]
 
     def _finish(self, number: int, model: Any) -> None:
         self._selections[number] = list(model.selected)
 
     def result(self) -> SubsampleStability:
         """Return the selections and their stability, after the last column."""
-        whole = self.whole
-        selections = [self._selections[i] for i in range(1, len(self._drawn) + 1)]
-        n_variables = whole.n_columns - whole.n_constant
+        model = self.full_model
+        selections = [self._selections[i] for i in range(1, len(self._subsamples) + 1)]
+        n_variables = model.n_columns - model.n_constant
         sizes = sum(map(len, selections))
         index = None
         if 0 < sizes < len(selections) * n_variables:
-            level = self._asked["level"]
+            level = self._settings["level"]
             index = selection_stability(selections, n_variables, level=level)
         return SubsampleStability(
-            learner=type(whole).__name__,
+            learner=type(model).__name__,
             parameters=self._parameters,
-            rows=whole.n_rows,
-            rows_drawn=len(self._drawn[0]),
+            rows=model.n_rows,
+            rows_drawn=len(self._subsamples[0]),
             n_variables=n_variables,
-            selected=list(whole.selected),
+            selected=list(model.selected),
             selections=selections,
             index=index,
-            **self._asked,  # type: ignore[arg-type]
+            **self._settings,  # type: ignore[arg-type]
         )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsel._jit.factorisation import find_outliers, lasso_codes
-from streamsel.held.fit import Axes, Coded, Fit, solve
-from streamsel.held.part import Floats
+from streamsel._kernels.lasso import find_outliers, lasso_codes
+from streamsel.state.base import Floats
+from streamsel.state.factorization.model import Codes, FactorAxes, FactorModel, solve_components
 
 # Least noise variance, as a share of the mean square of a value.
 _MIN_NOISE_SHARE = 1e-6
@@ -28,7 +28,7 @@ _UNUSED_TOL = 1e-12
 _PCA_ITERATIONS = 30
 
 
-class GaussianCode:
+class GaussianCoder:
     """Posterior of normal codes, of variance 1, with normal noise, given the observed values.
 
     Parameters
@@ -37,25 +37,25 @@ class GaussianCode:
         Whether columns may have missing values; rows may.
     """
 
-    carries = 1
+    scale_power = 1
 
     def __init__(self, *, takes_missing: bool) -> None:
         self.takes_missing = takes_missing
 
-    def start(self, fit: Fit, X: Floats) -> Fit:  # noqa: ARG002
+    def initialise(self, fit: FactorModel, X: Floats) -> FactorModel:  # noqa: ARG002
         """Return the fit to start from: the random one."""
         return fit
 
-    def encode(self, fit: Fit, X: Floats) -> Coded:
+    def encode(self, fit: FactorModel, X: Floats) -> Codes:
         """Return the codes of columns, (b, n)."""
         return _encode(fit.D, noise_of(fit), X, None)
 
-    def renew(self, fit: Fit) -> Fit:
+    def update(self, fit: FactorModel) -> FactorModel:
         """Return the fit with the components, and the noise, of largest likelihood."""
         # Centring takes one degree of freedom of a column.
         return _most_likely(fit, len(fit.D) - 1.0)
 
-    def axes(self, fit: Fit) -> Axes:
+    def axes(self, fit: FactorModel) -> FactorAxes:
         """Return the principal axes of the columns as reconstructed from the codes."""
         n, q = fit.D.shape
         weight = max(fit.weight, 1.0)
@@ -69,13 +69,13 @@ class GaussianCode:
         E = np.hstack([E, np.zeros((n, q - E.shape[1]))])
         spread = np.append(spread, np.zeros(q - spread.size))
         root = np.sqrt(n)
-        return Axes(E * root, (E.T @ fit.D).T / root, E * spread / np.sqrt(weight))
+        return FactorAxes(E * root, (E.T @ fit.D).T / root, E * spread / np.sqrt(weight))
 
-    def encode_rows(self, fit: Fit, X: Floats, spread: Floats, weights: Floats) -> Coded:  # noqa: ARG002
+    def encode_rows(self, fit: FactorModel, X: Floats, spread: Floats, weights: Floats) -> Codes:  # noqa: ARG002
         """Return the codes of rows, (b, m), by the loadings of their variables."""
         return _encode(fit.D, noise_of(fit), X, weights)
 
-    def renew_rows(self, fit: Fit) -> Fit:
+    def update_rows(self, fit: FactorModel) -> FactorModel:
         """Return the fit with the loadings, and the noise, of largest likelihood."""
         return _along_axes(_most_likely(fit, float(len(fit.D))))
 
@@ -85,10 +85,10 @@ class GaussianCode:
         least = _ZERO_TOL**2 * inner.diagonal().max(initial=0.0)
         if least == 0.0:
             return np.zeros_like(W)
-        return solve(inner + max(noise, least) * np.eye(len(inner)), W.T).T
+        return solve_components(inner + max(noise, least) * np.eye(len(inner)), W.T).T
 
 
-class RobustCode(GaussianCode):
+class RobustCoder(GaussianCoder):
     """Gaussian codes of columns whose outliers are subtracted.
 
     An outlier is the part of a residual beyond a threshold, as with an l1 penalty.
@@ -104,17 +104,17 @@ class RobustCode(GaussianCode):
         super().__init__(takes_missing=False)
         self.threshold = threshold
 
-    def encode(self, fit: Fit, X: Floats) -> Coded:
+    def encode(self, fit: FactorModel, X: Floats) -> Codes:
         """Return the codes of columns, (b, n)."""
         D, noise = fit.D, noise_of(fit)
         inner = D.T @ D + noise * np.eye(D.shape[1])
         off = np.zeros_like(X)
-        solved = solve(inner, D.T)
+        solved = solve_components(inner, D.T)
         thresholds = self.threshold * _PER_MEDIAN, np.sqrt(noise) / _PER_MEDIAN
         find_outliers(X, D.T.copy(), solved, *thresholds, _ALTERNATIONS, off)
-        return _encode_whole(D, noise, _centred(X - off), None)._replace(off=off)
+        return _encode_whole(D, noise, _centred(X - off), None)._replace(outliers=off)
 
-    def encode_rows(self, fit: Fit, X: Floats, spread: Floats, weights: Floats) -> Coded:
+    def encode_rows(self, fit: FactorModel, X: Floats, spread: Floats, weights: Floats) -> Codes:
         """Return the codes of rows, (b, m), by the loadings of their variables."""
         D, noise = fit.D, noise_of(fit)
         inner = D.T @ D + noise * np.eye(D.shape[1])
@@ -123,7 +123,7 @@ class RobustCode(GaussianCode):
         typical = np.maximum(_PER_MEAN * spread, np.sqrt(noise))
         for _ in range(_ALTERNATIONS):
             off = self._outliers(X - _codes(D, inner, X - off) @ D.T, typical)
-        return _encode_whole(D, noise, X - off, weights)._replace(off=off)
+        return _encode_whole(D, noise, X - off, weights)._replace(outliers=off)
 
     def _outliers(self, residual: Floats, typical: Floats) -> Floats:
         outliers: Floats = residual - np.clip(
@@ -132,7 +132,7 @@ class RobustCode(GaussianCode):
         return outliers
 
 
-class SparseCode(GaussianCode):
+class LassoCoder(GaussianCoder):
     """Sparse codes, by the lasso.
 
     Parameters
@@ -141,29 +141,29 @@ class SparseCode(GaussianCode):
         The penalty, relative to the root mean square of a value.
     """
 
-    carries = 0
+    scale_power = 0
 
     def __init__(self, alpha: float) -> None:
         super().__init__(takes_missing=False)
         self.alpha = alpha
 
-    def start(self, fit: Fit, X: Floats) -> Fit:
+    def initialise(self, fit: FactorModel, X: Floats) -> FactorModel:
         """Return the fit to start from: principal components."""
         start = fit._replace(weight=float(len(X)), squares=float(np.square(X).sum()))
         for _ in range(_PCA_ITERATIONS):
             coded = super().encode(start, X)
-            start = super().renew(start._replace(A=coded.A, B=coded.B))
+            start = super().update(start._replace(A=coded.A, B=coded.B))
         axes = super().axes(start)
         return fit._replace(D=np.where(axes.scores.any(axis=0), axes.scores, fit.D))
 
-    def encode(self, fit: Fit, X: Floats) -> Coded:
+    def encode(self, fit: FactorModel, X: Floats) -> Codes:
         """Return the codes of columns, (b, n)."""
         D, n = fit.D, len(fit.D)
         codes = np.zeros((len(X), D.shape[1]))
-        lasso_codes(D.T @ D / n, X @ D / n, self.alpha * np.sqrt(fit.typical), codes)
-        return Coded(codes, codes.T @ codes, X.T @ codes, np.square(X).sum(axis=0), X)
+        lasso_codes(D.T @ D / n, X @ D / n, self.alpha * np.sqrt(fit.mean_square), codes)
+        return Codes(codes, codes.T @ codes, X.T @ codes, np.square(X).sum(axis=0), X)
 
-    def renew(self, fit: Fit) -> Fit:
+    def update(self, fit: FactorModel) -> FactorModel:
         """Return the fit after one block coordinate step; components have mean square at most 1."""
         D, A, B = fit.D.copy(), fit.A, fit.B
         used = _UNUSED_TOL * A.diagonal().max()
@@ -175,7 +175,7 @@ class SparseCode(GaussianCode):
         fit = fit._replace(D=D, noise=float(residual) / (fit.weight * (len(D) - 1.0)))
         return fit._replace(noise=noise_of(fit))
 
-    def axes(self, fit: Fit) -> Axes:
+    def axes(self, fit: FactorModel) -> FactorAxes:
         """Return the components, scaled, by decreasing contribution to the columns."""
         lengths, used = np.square(fit.D).mean(axis=0), fit.A.diagonal()
         sizes = lengths * used
@@ -186,16 +186,16 @@ class SparseCode(GaussianCode):
         turn = np.zeros(fit.A.shape)
         turn[order, np.arange(order.size)] = np.where(nonzero, roots, 0.0)
         scale = np.sqrt(np.where(nonzero, used[order], 0.0) / max(fit.weight, 1.0))
-        return Axes(np.where(nonzero, D / roots, 0.0), turn, D * scale)
+        return FactorAxes(np.where(nonzero, D / roots, 0.0), turn, D * scale)
 
-    def renew_rows(self, fit: Fit) -> Fit:
+    def update_rows(self, fit: FactorModel) -> FactorModel:
         """Return the fit with loadings by the lasso, on components of mean square 1."""
         roots = np.sqrt(fit.A.diagonal() / fit.weight)
         nonzero = roots > _UNUSED_TOL * roots.max()
         scale = np.where(nonzero, 1.0 / np.where(nonzero, roots, 1.0), 0.0)
         A, B = fit.A * scale * scale[:, None], fit.B * scale
         W = np.zeros_like(B)
-        lasso_codes(A / fit.weight, B / fit.weight, self.alpha * np.sqrt(fit.typical), W)
+        lasso_codes(A / fit.weight, B / fit.weight, self.alpha * np.sqrt(fit.mean_square), W)
         residual = fit.squares - 2.0 * np.vdot(W, B) + np.vdot(W @ A, W)
         noise = max(0.0, float(residual)) / (fit.weight * len(W))
         fit = fit._replace(D=W, A=A, B=B, noise=noise)
@@ -207,28 +207,28 @@ class SparseCode(GaussianCode):
         return W / np.where(lengths > 0.0, lengths, 1.0)
 
 
-def noise_of(fit: Fit) -> float:
+def noise_of(fit: FactorModel) -> float:
     """Return the residual variance, at least a small share of the mean square of a value."""
-    return max(fit.noise, _MIN_NOISE_SHARE * fit.typical)
+    return max(fit.noise, _MIN_NOISE_SHARE * fit.mean_square)
 
 
-def _most_likely(fit: Fit, values: float) -> Fit:
+def _most_likely(fit: FactorModel, values: float) -> FactorModel:
     """Return the fit with D = B (A + τ I)⁻¹, and the noise, for `values` degrees of freedom.
 
     The prior grows with the share of columns with missing values. Without it, an observation with a
     few outlying values would get its own component, which nothing constrains in columns where this
     observation is missing.
     """
-    prior = _PRIOR_DIVISOR * noise_of(fit) / fit.typical * (fit.lacking / fit.weight)
+    prior = _PRIOR_DIVISOR * noise_of(fit) / fit.mean_square * (fit.n_incomplete / fit.weight)
     # Codes that are tiny compared with the largest are rounding.
     rounding = _ROUNDING * fit.A.diagonal().max()
-    D = solve(fit.A + (prior + rounding) * np.eye(len(fit.A)), fit.B.T).T
+    D = solve_components(fit.A + (prior + rounding) * np.eye(len(fit.A)), fit.B.T).T
     residual = fit.squares - float(np.vdot(D, fit.B)) - prior * float(np.vdot(D, D))
     fit = fit._replace(D=D, noise=residual / (fit.weight * values))
     return fit._replace(noise=noise_of(fit))
 
 
-def _along_axes(fit: Fit) -> Fit:
+def _along_axes(fit: FactorModel) -> FactorModel:
     """Return the fit with loadings along their principal axes, negligible axes set to 0.
 
     The directions of the codes without loadings are then exactly zero. Otherwise those with
@@ -252,10 +252,10 @@ def _centred(X: Floats) -> Floats:
 
 
 def _codes(D: Floats, inner: Floats, X: Floats) -> Floats:
-    return solve(inner, D.T @ X.T).T
+    return solve_components(inner, D.T @ X.T).T
 
 
-def _encode(D: Floats, noise: float, X: Floats, weights: Floats | None) -> Coded:
+def _encode(D: Floats, noise: float, X: Floats, weights: Floats | None) -> Codes:
     missing = np.isnan(X)
     some = missing.any(axis=1)
     if not some.any():
@@ -268,20 +268,20 @@ def _encode(D: Floats, noise: float, X: Floats, weights: Floats | None) -> Coded
     values[~some], values[some] = whole.values, part.values
     A, B = whole.A + part.A, whole.B + part.B
     squares = whole.squares + part.squares
-    return Coded(codes, A, B, squares, values, lacking=part.lacking)
+    return Codes(codes, A, B, squares, values, n_incomplete=part.n_incomplete)
 
 
-def _encode_whole(D: Floats, noise: float, X: Floats, weights: Floats | None) -> Coded:
+def _encode_whole(D: Floats, noise: float, X: Floats, weights: Floats | None) -> Codes:
     inner = D.T @ D + noise * np.eye(D.shape[1])
     codes = _codes(D, inner, X)
     weighted = codes if weights is None else codes * weights[:, None]
     total = len(X) if weights is None else weights.sum()
     squares = np.einsum("ij,ij->j", X, X if weights is None else X * weights[:, None])
     A = weighted.T @ codes + total * noise * np.linalg.inv(inner)
-    return Coded(codes, A, X.T @ weighted, squares, X)
+    return Codes(codes, A, X.T @ weighted, squares, X)
 
 
-def _encode_observed(D: Floats, noise: float, X: Floats, weights: Floats | None) -> Coded:
+def _encode_observed(D: Floats, noise: float, X: Floats, weights: Floats | None) -> Codes:
     """Return the codes of columns with missing values, and the expectation of the latter."""
     missing = np.isnan(X)
     b, q = len(X), D.shape[1]
@@ -290,7 +290,7 @@ def _encode_observed(D: Floats, noise: float, X: Floats, weights: Floats | None)
     inner = ((~missing).astype(float) @ pairs).reshape(b, q, q) + noise * np.eye(q)
     spread = noise * np.linalg.inv(inner)
     X = np.where(missing, 0.0, X)
-    codes = solve(inner, (X @ D)[:, :, None])[:, :, 0]
+    codes = solve_components(inner, (X @ D)[:, :, None])[:, :, 0]
     filled = np.where(missing, codes @ D.T, X)
     # The variance of a missing value is the noise plus that of its prediction from the codes.
     gaps = missing * w[:, None]
@@ -298,4 +298,4 @@ def _encode_observed(D: Floats, noise: float, X: Floats, weights: Floats | None)
     squares = w @ np.square(filled) + noise * gaps.sum(axis=0) + np.einsum("ik,ik->i", extra, D)
     weighted = codes * w[:, None]
     A = weighted.T @ codes + np.einsum("i,ikl->kl", w, spread)
-    return Coded(codes, A, filled.T @ weighted + extra, squares, filled, lacking=b)
+    return Codes(codes, A, filled.T @ weighted + extra, squares, filled, n_incomplete=b)

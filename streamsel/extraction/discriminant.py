@@ -8,13 +8,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from streamsel import params
-from streamsel.extraction._canonical_ridge import RIDGES, Axes, restricted_likelihood
-from streamsel.extraction._gram_family import GramExtractor
-from streamsel.held.inner import Inner
-from streamsel.held.part import Floats
-from streamsel.learner.river import Supervised
+from streamsel.base.river import Supervised
+from streamsel.extraction._canonical_ridge import RIDGES, PrincipalAxes, restricted_likelihood
+from streamsel.extraction._gram import GramExtractor
 from streamsel.params import param
-from streamsel.target.target import KINDS, Target
+from streamsel.state.base import Floats
+from streamsel.state.gram.view import GramView
+from streamsel.targets.target import KINDS, Target
 
 # A direction with less than this share of its variance within the classes has none.
 _WITHIN_TOL = 1e-10
@@ -39,7 +39,7 @@ class Discriminant(GramExtractor, Supervised):
     shrinkage
         Weight of the shrinkage target in the covariance within the classes, from 0, none, to 1,
         uncorrelated columns of equal variance; or `"auto"`, by restricted maximum likelihood.
-    target
+    target_type
         `"class"` takes numbers as class labels; `"numeric"` refuses labels; `"auto"` takes labels
         as classes and numbers as quantities.
 
@@ -76,17 +76,17 @@ class Discriminant(GramExtractor, Supervised):
     [RidgeComponents](ridge_components.md) do: the span is that of canonical ridge with $\lambda = n
     \gamma \, \mathrm{tr}(W) / (p (1 - \gamma))$, for $M$ as well as for the total covariance. If
     there is a direction without variance within the classes, as with more columns than rows, the
-    discriminants are undefined without shrinkage; 0 is then replaced by 1e-6, which `shrinkage_`
-    shows. Shrinkage depends on units: `scale=True` first standardises the columns. On the seven
-    real sets used to choose the rule, the mean error of LDA on the discriminants is 22.5 % by
-    `"auto"`, 23.2 by generalised cross-validation, 24.4 by Ledoit and Wolf's rule, 25.4 by that of
-    Chen et al.; on seven others 12.5, 12.3, 18.7 and 18.2, and 17.4 with the best of five fixed
-    values.
+    discriminants are undefined without shrinkage; 0 is then replaced by 1e-6, which
+    `fitted_shrinkage` shows. Shrinkage depends on units: `scale=True` first standardises the
+    columns. On the seven real sets used to choose the rule, the mean error of LDA on the
+    discriminants is 22.5 % by `"auto"`, 23.2 by generalised cross-validation, 24.4 by Ledoit and
+    Wolf's rule, 25.4 by that of Chen et al.; on seven others 12.5, 12.3, 18.7 and 18.2, and 17.4
+    with the best of five fixed values.
 
     **Overfitting.** If columns outnumber rows, the classes are separated on the rows learnt even if
     they are random: evaluate the components on other rows.
 
-    **Many rows.** With more rows than `max_rows_gram`, the leading axes replace the Gram matrix, as
+    **Many rows.** With more rows than `max_gram_rows`, the leading axes replace the Gram matrix, as
     in [PCA](pca.md); its product with the target is summed exactly. Classes that differ along
     directions of little variance are then separated less well on the rows learnt.
 
@@ -148,14 +148,16 @@ class Discriminant(GramExtractor, Supervised):
     ['discriminant0', 'discriminant1']
     """
 
-    _by_relevance: ClassVar[bool] = True
-    _aims: ClassVar[bool] = True
+    _ranks_by_relevance: ClassVar[bool] = True
+    _needs_target_products: ClassVar[bool] = True
 
     shrinkage: str | float = param(
-        params.NamedOr(params.Choice(("auto",)), (params.Real(0.0, below=1.0, closed=True),)),
+        params.ChoiceOrNumber(
+            params.ChoiceRule(("auto",)), (params.FloatRule(0.0, below=1.0, closed=True),)
+        ),
         default="auto",
     )
-    target: str = param(params.Choice(KINDS), default="class")
+    target_type: str = param(params.ChoiceRule(KINDS), default="class")
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -173,15 +175,15 @@ class Discriminant(GramExtractor, Supervised):
     def _needs_classes(self) -> bool:
         return True
 
-    def _duals(self, inner: Inner, q: int) -> Floats:
-        duals, self._found["shrinkage_"] = discriminants(inner, q, self.shrinkage)
+    def _dual_weights(self, inner: GramView, q: int) -> Floats:
+        duals, self._cache["shrinkage"] = discriminants(inner, q, self.shrinkage)
         return duals
 
     @property
-    def _why_no_more(self) -> str:
+    def _stop_reason(self) -> str:
         target, space, found = self._target, self._space, self._solution()
         if not isinstance(target, Target) or space is None or found is None:
-            return super()._why_no_more
+            return super()._stop_reason
         if not found.duals.size:
             return "the target explains none of the variance of the columns, or all"
         if found.duals.shape[1] < space.rank:
@@ -191,14 +193,14 @@ class Discriminant(GramExtractor, Supervised):
         return "there are as many components as the target has dimensions"
 
     @property
-    def shrinkage_(self) -> float:
+    def fitted_shrinkage(self) -> float:
         """The shrinkage that was used, in [0, 1]; NaN before there are components."""
         self._solution()
-        used: float = self._found.get("shrinkage_", np.nan)
+        used: float = self._cache.get("shrinkage", np.nan)
         return used
 
 
-def discriminants(inner: Inner, q: int, asked: str | float) -> tuple[Floats, float]:
+def discriminants(inner: GramView, q: int, shrinkage: str | float) -> tuple[Floats, float]:
     """Return the duals of at most q discriminants, and the shrinkage used.
 
     In the principal axes the total covariance is diag(d), the covariance between the classes hhᵀ, h
@@ -208,24 +210,24 @@ def discriminants(inner: Inner, q: int, asked: str | float) -> tuple[Floats, flo
 
     Parameters
     ----------
-    asked
+    shrinkage
         The shrinkage, or "auto".
     """
     d, E = inner.axes()
     d = d / inner.trace if d.size else d
-    axes = Axes(d, E, np.sqrt(d)[:, None] * (E.T @ inner.U), 0.0, inner.n)
+    axes = PrincipalAxes(d, E, np.sqrt(d)[:, None] * (E.T @ inner.U), 0.0, inner.n)
     between = float(np.square(axes.h).sum())
     within = (1.0 - between) / max(1, inner.p)
     if not between or within * inner.p <= _ZERO_TOL * between:
         # There is no variance within the classes.
         return np.zeros((inner.size, 0)), np.nan
-    used = _likeliest(axes, inner.p, within) if isinstance(asked, str) else float(asked)
+    used = _likeliest(axes, inner.p, within) if isinstance(shrinkage, str) else float(shrinkage)
     found = _directions(axes, within, used)
-    if used < _MIN_SHRINKAGE and found.left[0] < _WITHIN_TOL:
+    if used < _MIN_SHRINKAGE and found.within_share[0] < _WITHIN_TOL:
         used = _MIN_SHRINKAGE
         found = _directions(axes, within, used)
     count = min(q, int(np.count_nonzero(found.squares > _ZERO_TOL * found.squares[0])))
-    lengths = np.sqrt(found.squares * np.maximum(found.left, _MIN_WITHIN))[:count]
+    lengths = np.sqrt(found.squares * np.maximum(found.within_share, _MIN_WITHIN))[:count]
     # Covariances are divided by n, as in scikit-learn.
     F = found.F[:, :count] * np.sqrt(inner.rows) / lengths
     duals: Floats = E @ (F / np.sqrt(d)[:, None]) / inner.trace
@@ -239,16 +241,16 @@ class _Directions(NamedTuple):
     ----------
     F
         (s, r) the directions, by decreasing separation.
-    squares, left
+    squares, within_share
         (r,) s, and 1 - (1 - γ)s.
     """
 
     F: Floats
     squares: Floats
-    left: Floats
+    within_share: Floats
 
 
-def _directions(axes: Axes, within: float, used: float) -> _Directions:
+def _directions(axes: PrincipalAxes, within: float, used: float) -> _Directions:
     d, h = axes.d, axes.h
     shrunk = (1.0 - used) * d + used * within
     if used > 0.5:
@@ -265,7 +267,7 @@ def _directions(axes: Axes, within: float, used: float) -> _Directions:
     return _Directions((h / shrunk[:, None]) @ Q, squares, left)
 
 
-def _likeliest(axes: Axes, p: int, within: float) -> float:
+def _likeliest(axes: PrincipalAxes, p: int, within: float) -> float:
     """Return the shrinkage of largest likelihood of the target.
 
     The directions are those of ridge regression on the columns with λ = γ tr(W)/p / (1 - γ).

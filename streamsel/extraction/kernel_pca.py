@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.extraction._spectra import largest
-from streamsel.held.landmarks import Likeness
-from streamsel.held.part import Floats, Places
-from streamsel.learner.embedder import Embedder
+from streamsel.base.embedder import Embedder
+from streamsel.extraction._eigen import leading_eigenpairs
 from streamsel.params import param
+from streamsel.state.base import Floats, Indices
+from streamsel.state.gram.landmarks import Similarity
 
 # Singular values of the landmarks' kernel below this part of the largest are treated as zero.
 _ZERO_TOL = 1e-6
@@ -59,7 +59,7 @@ class KernelPCA(Embedder):
     does not affect it.
 
     **New rows.** The components of a new row are $\sum_i w_{ic} k(x, x_i) + b_c$, with $w = e /
-    \sqrt{\lambda}$ over all observations (Nyström). `transform_beside` makes a pass over all
+    \sqrt{\lambda}$ over all observations (Nyström). `transform_columns` makes a pass over all
     columns, of the rows learnt and of the new ones, and is exact. `transform_one` and
     `transform_many` use landmarks: `n_landmarks` of the rows, represented by the `max_variables`
     variables of largest variance. They are exact if the landmarks are all rows and the pool holds
@@ -111,17 +111,17 @@ class KernelPCA(Embedder):
     New rows, transformed exactly with all columns, or with the landmarks:
 
     >>> new = np.array([[0.0, 1.1], [-3.9, 0.0]])
-    >>> exact = model.transform_beside(X, new)
+    >>> exact = model.transform_columns(X, new)
     >>> bool(np.allclose(model.transform_many(new), exact))
     True
     >>> list(model.transform_one({0: 0.0, 1: 1.1}))
     ['kernelpca0', 'kernelpca1', 'kernelpca2']
     """
 
-    kernel: str = param(params.Choice(("rbf", "poly")), default="rbf")
-    gamma: float | None = param(params.Real(0.0, open=True, optional=True), default=None)
-    degree: int = param(params.Whole(1, below=params.MANY), default=3)
-    coef0: float = param(params.Real(0.0), default=1.0)
+    kernel: str = param(params.ChoiceRule(("rbf", "poly")), default="rbf")
+    gamma: float | None = param(params.FloatRule(0.0, open=True, optional=True), default=None)
+    degree: int = param(params.IntRule(1, below=params.MAX_COUNT), default=3)
+    coef0: float = param(params.FloatRule(0.0), default=1.0)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -136,7 +136,7 @@ class KernelPCA(Embedder):
             "max_features": 4,
         }
 
-    def _kernel(self, rows: Likeness) -> Floats:
+    def _kernel(self, rows: Similarity) -> Floats:
         """Return the kernel between rows, (b, m)."""
         gamma = 1.0 if self.gamma is None else self.gamma * rows.variance
         if self.kernel == "rbf":
@@ -149,7 +149,7 @@ class KernelPCA(Embedder):
             found += self.coef0
             return np.power(found, self.degree, out=found)
 
-    def _embed(self, rows: Likeness) -> Floats:
+    def _embed(self, rows: Similarity) -> Floats:
         G = self._kernel(rows)
         if not np.isfinite(G).all():
             raise ValueError(
@@ -162,16 +162,18 @@ class KernelPCA(Embedder):
         G -= means
         G -= means[:, None]
         G += means.mean()
-        d, E = largest(G, self.n_components, rounding)
+        d, E = leading_eigenpairs(G, self.n_components, rounding)
         return E * np.sqrt(d)
 
-    def _alike(self, rows: Likeness) -> Floats:
+    def _similarity(self, rows: Similarity) -> Floats:
         return self._kernel(rows)
 
-    def _weigh(self, rows: Likeness, places: Places, Z: Floats) -> tuple[Floats, Floats]:
+    def _extension_weights(
+        self, rows: Similarity, indices: Indices, Z: Floats
+    ) -> tuple[Floats, Floats]:
         G = self._kernel(rows)
         means = G.mean(axis=0)
-        if len(places) == len(Z):
+        if len(indices) == len(Z):
             weights = Z / np.square(Z).sum(axis=0)
         else:
             G -= means

@@ -10,15 +10,14 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from streamsel import params
-from streamsel.extraction._spectra import lowest, nearest
-from streamsel.held.landmarks import Likeness
-from streamsel.held.neighbours import Graph
-from streamsel.held.part import Floats, Places
-from streamsel.learner.cached import until_learnt
-from streamsel.learner.embedder import Embedder
-from streamsel.learner.window import Window
+from streamsel.base.axis import cached_until_update
+from streamsel.base.embedder import Embedder
+from streamsel.base.windows import Window
+from streamsel.extraction._eigen import lowest_laplacian_eigenpairs, nearest_mask
 from streamsel.params import param
-from streamsel.target.target import NoTarget
+from streamsel.state.base import Floats, Indices
+from streamsel.state.gram.landmarks import NeighborGraph, Similarity
+from streamsel.targets.target import NoTarget
 
 
 class LaplacianEigenmaps(Embedder):
@@ -26,7 +25,7 @@ class LaplacianEigenmaps(Embedder):
 
     The graph is computed from the distances between observations over all columns, which the Gram
     matrix contains after one pass. Or a graph is passed to `learn_graph`, and no columns are
-    needed: an embedding for data that are not numbers.
+    needed: this embeds non-numeric data.
 
     Parameters
     ----------
@@ -57,7 +56,7 @@ class LaplacianEigenmaps(Embedder):
     equal eigenvalues is chosen so that rounding does not affect it.
 
     **New rows.** A new row is mapped to the mean of its `n_neighbors` nearest, which adds least to
-    $f^\top L f$. `transform_beside` searches them among all rows learnt, in another pass over all
+    $f^\top L f$. `transform_columns` searches them among all rows learnt, in another pass over all
     columns. `transform_one` and `transform_many` search them among the landmarks: `n_landmarks` of
     the rows, represented by the `max_variables` variables of largest variance; distances are then
     estimated, up to a factor that does not matter, and the number of neighbours is reduced in
@@ -117,7 +116,7 @@ class LaplacianEigenmaps(Embedder):
     [[-0.29, -0.41], [-0.29, -0.41], [-0.29, 0.0], [-0.29, 0.82], [0.58, 0.0], [0.58, 0.0]]
     """
 
-    n_neighbors: int = param(params.Whole(1), default=10)
+    n_neighbors: int = param(params.IntRule(1), default=10)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -133,7 +132,7 @@ class LaplacianEigenmaps(Embedder):
 
     def _begin_columns(self) -> None:
         super()._begin_columns()
-        self._graph: Graph | None = None
+        self._given_graph: NeighborGraph | None = None
 
     def learn_graph(self, adjacency: Any) -> None:
         """Learn the graph of neighbours, instead of computing it from columns.
@@ -152,70 +151,74 @@ class LaplacianEigenmaps(Embedder):
             The model is unchanged.
         """
         self._refuse_after_rows()
-        graph = Graph.of(adjacency)
+        graph = NeighborGraph.from_adjacency(adjacency)
         if self._target is not None and self._target.n != graph.n:
             raise ValueError(
                 f"Expected a graph of the {self._target.n} observations learnt. Got: one of "
                 f"{graph.n}.\nHint: each row and column of adjacency is one observation."
             )
-        self._whole(self._take_graph, graph)
+        self._learn_atomically(self._set_graph, graph)
 
-    def _take_graph(self, graph: Graph) -> None:
-        self._graph = graph
+    def _set_graph(self, graph: NeighborGraph) -> None:
+        self._given_graph = graph
         self._target = NoTarget(graph.n) if self._target is None else self._target
-        self._outdate()
+        self._invalidate()
 
     # Components
 
-    @until_learnt
-    def _placed(self) -> Floats | None:
-        if self._graph is None:
-            return super()._placed()
-        return lowest(self._graph.A, self.n_components)[1]
+    @cached_until_update
+    def _observation_embedding(self) -> Floats | None:
+        if self._given_graph is None:
+            return super()._observation_embedding()
+        return lowest_laplacian_eigenpairs(self._given_graph.A, self.n_components)[1]
 
-    def _embed(self, rows: Likeness) -> Floats:
+    def _embed(self, rows: Similarity) -> Floats:
         squares = rows.distances()
         np.fill_diagonal(squares, np.inf)
-        near = csr_array(nearest(squares, self.n_neighbors), dtype=np.float64)
-        return lowest(near.maximum(near.T), self.n_components)[1]
+        neighbors = csr_array(nearest_mask(squares, self.n_neighbors), dtype=np.float64)
+        return lowest_laplacian_eigenpairs(neighbors.maximum(neighbors.T), self.n_components)[1]
 
-    def _alike(self, rows: Likeness) -> Floats:
+    def _similarity(self, rows: Similarity) -> Floats:
         # The number of neighbours, in proportion to the share of rows that are landmarks.
         k = math.ceil(self.n_neighbors * rows.density)
-        near = nearest(rows.distances(), k).astype(np.float64)
-        near /= np.maximum(near.sum(axis=1, keepdims=True), 1.0)
-        return near
+        neighbors = nearest_mask(rows.distances(), k).astype(np.float64)
+        neighbors /= np.maximum(neighbors.sum(axis=1, keepdims=True), 1.0)
+        return neighbors
 
-    def _weigh(self, rows: Likeness, places: Places, Z: Floats) -> tuple[Floats, Floats]:
-        del rows  # the weights of the landmarks are in `_alike`; a component is their mean
-        return Z[places], np.zeros(Z.shape[1])
+    def _extension_weights(
+        self, rows: Similarity, indices: Indices, Z: Floats
+    ) -> tuple[Floats, Floats]:
+        del rows  # the weights of the landmarks are in `_similarity`; a component is their mean
+        return Z[indices], np.zeros(Z.shape[1])
 
     # A given graph
 
-    def _sweep(self, window: Window) -> None:
-        super()._sweep(window)
-        self._graph = None
+    def _learn_window(self, window: Window) -> None:
+        super()._learn_window(window)
+        self._given_graph = None
 
     def _merge_along_columns(self, other: Self) -> None:
-        mine, theirs = self._graph, other._graph
+        mine, theirs = self._given_graph, other._given_graph
         if mine is not None and theirs is not None and not mine.same_as(theirs):
             raise ValueError(
                 "Expected two models of the same graph. Got: different graphs.\n"
                 "Hint: models of different columns of the same rows can be merged."
             )
         super()._merge_along_columns(other)
-        self._graph = mine or theirs
+        self._given_graph = mine or theirs
 
     def _get_state(self) -> dict[str, Any]:
         state = super()._get_state()
-        return state if self._graph is None else state | {"graph": self._graph.to_state()}
+        return (
+            state if self._given_graph is None else state | {"graph": self._given_graph.to_state()}
+        )
 
     def _set_state(self, state: dict[str, Any]) -> None:
         super()._set_state(state)
         if "graph" in state:
-            graph = Graph(csr_array((0, 0)))
+            graph = NeighborGraph(csr_array((0, 0)))
             graph.set_state(state["graph"])
             if graph.n != state["n_rows"]:
                 raise ValueError(f"Expected a graph of {state['n_rows']} rows. Got: {graph.n}.")
-            self._graph = graph
-            self._outdate()
+            self._given_graph = graph
+            self._invalidate()

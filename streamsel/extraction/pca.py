@@ -1,4 +1,4 @@
-"""PCA of any number of columns in one pass, and of rows."""
+"""PCA of any number of columns in one pass, and of rows; rules for the number of components."""
 
 from __future__ import annotations
 
@@ -10,21 +10,89 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.columns import Block, Chunk, chunks, why_bad
-from streamsel.extraction._gram_family import GramExtractor
-from streamsel.extraction._how_many import CHOICES, by_share
-from streamsel.extraction._of_inner import Solution
-from streamsel.held.beyond import AlongAxes, Beyond
-from streamsel.held.inner import Inner
-from streamsel.held.part import Floats, Places
-from streamsel.learner.report import Report
-from streamsel.learner.river import Unsupervised
+from streamsel.base.report import Report
+from streamsel.base.river import Unsupervised
+from streamsel.data.columns import Block, Chunk, bad_column_error, iter_chunks
+from streamsel.extraction._gram import GramExtractor, GramSolution
 from streamsel.params import param
+from streamsel.state.base import Floats, Indices
+from streamsel.state.gram.view import GramView
+from streamsel.state.moments.low_rank import LowRankCrossMoments, LowRankView
 from streamsel.stream import ColumnStream, as_stream
-from streamsel.target.weights import Weights
+from streamsel.targets.weights import ObservationWeights
+
+# Number of draws of noise, and the quantile of these that an eigenvalue must exceed.
+_DRAWS, _LEVEL = 20, 0.95
+
+
+def n_for_share(inner: GramView, share: float) -> int:
+    """Return the least number of components that have this share of the variance."""
+    cumulated = np.cumsum(inner.values()) / inner.trace
+    return int(np.searchsorted(cumulated, share * (1.0 - 1e-12))) + 1
+
+
+def n_by_elbow(inner: GramView) -> int:
+    """Return the number of eigenvalues before the bend of the scree plot.
+
+    The bend is where the curve is farthest below the straight line between its ends.
+    """
+    d = inner.values()
+    if d.size < 3:
+        return int(d.size)
+    chord = np.linspace(d[0], d[-1], d.size)
+    return max(1, int((chord - d).argmax()))
+
+
+def n_by_profile_likelihood(inner: GramView) -> int:
+    """Return the number of eigenvalues before the split of largest profile likelihood.
+
+    The two groups are normal with a common variance (Zhu and Ghodsi 2006).
+    """
+    d = inner.values()
+    if d.size < 3:
+        return int(d.size)
+    d = d / d[0]
+    sums, squares = np.cumsum(d), np.cumsum(np.square(d))
+    first = np.arange(1, d.size)
+    second = d.size - first
+    within = squares[-1] - np.square(sums[:-1]) / first - np.square(sums[-1] - sums[:-1]) / second
+    return int(within.argmin()) + 1
+
+
+def n_by_parallel_analysis(inner: GramView) -> int:
+    """Return the number of eigenvalues larger than those of noise (Horn 1965).
+
+    Each is compared with the eigenvalue of its rank for uncorrelated columns, whose number and
+    total variance are those of columns that vary as evenly.
+    """
+    d = inner.values()
+    rng = np.random.default_rng(0)
+    noise = np.array([_of_noise(inner, rng) for _ in range(_DRAWS)])
+    size = min(d.size, noise.shape[1])
+    below = np.flatnonzero(d[:size] <= np.quantile(noise[:, :size], _LEVEL, axis=0))
+    return int(below[0]) if below.size else size
+
+
+def _of_noise(inner: GramView, rng: np.random.Generator) -> Floats:
+    """Return the eigenvalues of a Wishart matrix, descending, by its Bartlett decomposition."""
+    rows, columns = max(1, round(inner.n) - 1), max(1, round(inner.n_effective_columns))
+    size, degrees = min(rows, columns), max(rows, columns)
+    A = np.tril(rng.normal(size=(size, size)), -1)
+    A[np.diag_indices(size)] = np.sqrt(rng.chisquare(degrees - np.arange(size)))
+    d = np.square(np.linalg.svd(A, compute_uv=False))
+    found: Floats = d * (inner.trace / (rows * columns))
+    return found
+
+
+N_COMPONENTS_RULES = {
+    "elbow": n_by_elbow,
+    "profile": n_by_profile_likelihood,
+    "parallel": n_by_parallel_analysis,
+}
+
 
 # With more variables than this on rows, only the leading axes of their covariance are tracked.
-_MOST = 1000
+_MAX_JOINT_VARIABLES = 1000
 # Bytes of columns that are reconstructed at a time.
 _BATCH_BYTES = 4 << 20
 
@@ -71,10 +139,10 @@ class PCA(GramExtractor, Unsupervised):
     columns of largest loadings are kept and the residual is regressed on them. `learn_loadings` can
     write the loadings of all columns to a file.
 
-    **Many rows.** With more rows than `max_rows_gram`, the $2q + 10$ leading axes of the columns so
+    **Many rows.** With more rows than `max_gram_rows`, the $2q + 10$ leading axes of the columns so
     far are kept, by incremental SVD[^4]. The residual is dropped as columns arrive, so variances
     are too small: the sum over ten components by .002 of its value on Isolet and mnist, .01 on
-    Basehock, .17 on noise. If the source can be read again, `learn_loadings` makes components exact
+    Basehock, .17 on noise. If the source is re-readable, `learn_loadings` makes components exact
     in a block Krylov space[^5]: after 5 or 6 passes on these sets and 12 on madelon; on noise,
     whose components are arbitrary, 12 do not suffice. If the pool holds all columns, components are
     exact at once.
@@ -144,9 +212,9 @@ class PCA(GramExtractor, Unsupervised):
 
     >>> model = PCA(n_components="parallel")
     >>> model.learn_columns(X)
-    >>> model.n_components_
+    >>> model.n_components_found
     3
-    >>> model.explained_variance_ratio_.round(2)
+    >>> model.explained_variance_ratio.round(2)
     array([0.29, 0.25, 0.22])
 
     The scores are exact. The loadings of all columns take a second pass:
@@ -162,12 +230,15 @@ class PCA(GramExtractor, Unsupervised):
     ['pca0', 'pca1']
     """
 
-    rows = Beyond
+    _row_state_type = LowRankCrossMoments
 
     n_components: int | float | str = param(  # type: ignore[assignment]
-        params.NamedOr(
-            params.Choice(tuple(CHOICES)),
-            (params.Whole(1, below=params.MANY), params.Real(0.0, open=True, below=1.0)),
+        params.ChoiceOrNumber(
+            params.ChoiceRule(tuple(N_COMPONENTS_RULES)),
+            (
+                params.IntRule(1, below=params.MAX_COUNT),
+                params.FloatRule(0.0, open=True, below=1.0),
+            ),
         ),
         default=10,
         kw_only=False,
@@ -185,68 +256,74 @@ class PCA(GramExtractor, Unsupervised):
         }
 
     @property
-    def _n_asked(self) -> int | None:
+    def _fixed_n_components(self) -> int | None:
         asked = self.n_components
         return int(asked) if isinstance(asked, numbers.Integral) else None
 
     @property
-    def _width(self) -> int:
-        if self._n_asked is not None:
-            return self._n_asked
-        return int(self._used().weights.shape[1]) if self._on_rows else max(1, self.n_components_)
+    def _n_outputs(self) -> int:
+        if self._fixed_n_components is not None:
+            return self._fixed_n_components
+        return (
+            int(self._map_in_use().weights.shape[1])
+            if self._on_rows
+            else max(1, self.n_components_found)
+        )
 
     @property
-    def _needs_matrix(self) -> str:
-        if self._n_asked is None:
+    def _full_matrix_hint(self) -> str:
+        if self._fixed_n_components is None:
             return "n_components as a number of components needs the leading axes only."
         return ""
 
     # Rows
 
-    def _new_beside(self) -> Beyond:
+    def _new_row_extension(self) -> LowRankCrossMoments:
         # Joint moments are affordable for a bounded number of variables; `scale`, which changes
         # with every row, and rules that need all eigenvalues require them.
-        is_few = self.max_features is not None or self.scale or bool(self._needs_matrix)
-        return Beyond(self.fading_factor, None if is_few else _MOST, self._rank)
+        is_few = self.max_features is not None or self.scale or bool(self._full_matrix_hint)
+        return LowRankCrossMoments(
+            self.fading_factor, None if is_few else _MAX_JOINT_VARIABLES, self._n_axes
+        )
 
-    def _solved(self, held: Any, places: Places) -> Solution:
-        if not isinstance(held, AlongAxes):
-            return super()._solved(held, places)
-        V, lengths, _ = np.linalg.svd(held.axes[places], full_matrices=False)
+    def _solve(self, held: Any, indices: Indices) -> GramSolution:
+        if not isinstance(held, LowRankView):
+            return super()._solve(held, indices)
+        V, lengths, _ = np.linalg.svd(held.axes[indices], full_matrices=False)
         none = np.zeros((lengths.size, 0))
-        about = self._about(held, self._weight_of(held))
-        trace = float(held.stats(places).m2.sum())
-        inner = Inner(np.square(lengths), none, none, about, trace)
-        return self._components_of(inner, V * lengths, places, np.ones(places.size))
+        about = self._gram_scale(held, self._unit_sum_of_squares(held))
+        trace = float(held.stats(indices).m2.sum())
+        inner = GramView(np.square(lengths), none, none, about, trace)
+        return self._solution_of(inner, V * lengths, indices, np.ones(indices.size))
 
     # Components
 
-    def _duals(self, inner: Inner, q: int) -> Floats:
+    def _dual_weights(self, inner: GramView, q: int) -> Floats:
         asked = self.n_components
         if isinstance(asked, str):
-            q = CHOICES[asked](inner)
-        elif self._n_asked is None:
-            q = min(q, by_share(inner, asked))
+            q = N_COMPONENTS_RULES[asked](inner)
+        elif self._fixed_n_components is None:
+            q = min(q, n_for_share(inner, asked))
         d, E = inner.axes(q)
         return E / np.sqrt(d)
 
     @property
-    def _why_no_more(self) -> str:
-        if self._n_asked is None:
+    def _stop_reason(self) -> str:
+        if self._fixed_n_components is None:
             return f"n_components={self.n_components!r} keeps none"
-        return super()._why_no_more
+        return super()._stop_reason
 
     # Results
 
     @property
-    def n_components_(self) -> int:
+    def n_components_found(self) -> int:
         """Number of components; those requested beyond it are 0."""
         found = self._solution()
         return 0 if found is None else found.scores.shape[1]
 
     @property
-    def explained_variance_(self) -> Floats:
-        """Variance of each component, (n_components_,), with n - 1 degrees of freedom (ddof=1)."""
+    def explained_variance(self) -> Floats:
+        """Variance of each component, (n_components_found,), with ddof=1."""
         found = self._solution()
         if found is None:
             return np.zeros(0)
@@ -254,8 +331,8 @@ class PCA(GramExtractor, Unsupervised):
         return variance
 
     @property
-    def explained_variance_ratio_(self) -> Floats:
-        """Share of each component in the variance of all variables, (n_components_,)."""
+    def explained_variance_ratio(self) -> Floats:
+        """Share of each component in the variance of all variables, (n_components_found,)."""
         found = self._solution()
         if found is None:
             return np.zeros(0)
@@ -263,12 +340,12 @@ class PCA(GramExtractor, Unsupervised):
         return ratio
 
     @property
-    def reconstruction_error_(self) -> float:
+    def reconstruction_error(self) -> float:
         """Variance outside the components, Σ λ_k over k > q; NaN before there is a component."""
         found = self._solution()
         if found is None:
             return float("nan")
-        return max(0.0, found.trace / found.weight - float(self.explained_variance_.sum()))
+        return max(0.0, found.trace / found.weight - float(self.explained_variance.sum()))
 
     def reconstruct(self, X: Any, names: Sequence[Any] | None = None) -> ColumnStream:
         """Return the projection of columns on the components, their best approximation of rank q.
@@ -305,14 +382,14 @@ class PCA(GramExtractor, Unsupervised):
 
         def blocks() -> Iterator[Block]:
             for block in source.blocks():
-                for chunk in chunks(block, len(Z)):
+                for chunk in iter_chunks(block, len(Z)):
                     yield from _reconstructed(chunk, basis, weights)
 
         return ColumnStream(
             blocks,
             n_rows=len(Z),
             n_columns=source.n_columns,
-            rereadable=source.rereadable,
+            reiterable=source.reiterable,
             names=source.names,
         )
 
@@ -324,14 +401,16 @@ class PCA(GramExtractor, Unsupervised):
         One row per component: its share of the variance, and its loadings, the largest first.
         """
         report = super().report()
-        ratio = self.explained_variance_ratio_
+        ratio = self.explained_variance_ratio
         shares = dict(zip(self._names_of(ratio.size), ratio.tolist(), strict=True))
-        found = [row | {"share": shares[row["name"]]} for row in report.found]
+        found = [row | {"share": shares[row["name"]]} for row in report.results]
         share = {"share_of_variance": float(sum(shares.values()))} if found else {}
-        return replace(report, found=found, facts=report.facts | share)
+        return replace(report, results=found, details=report.details | share)
 
 
-def _reconstructed(chunk: Chunk, basis: Floats, weights: Weights | None) -> Iterator[Block]:
+def _reconstructed(
+    chunk: Chunk, basis: Floats, weights: ObservationWeights | None
+) -> Iterator[Block]:
     """Yield columns projected on an orthonormal basis (n, q), about their means, in batches.
 
     With weights, the basis is that of columns multiplied by the roots of the weights.
@@ -342,11 +421,11 @@ def _reconstructed(chunk: Chunk, basis: Floats, weights: Weights | None) -> Iter
         X = chunk.columns(indices)
         bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
         if bad.size:
-            raise why_bad(chunk.names[start + bad[0]], X[bad[0]])
+            raise bad_column_error(chunk.names[start + bad[0]], X[bad[0]])
         if weights is None:
             mean = X.mean(axis=1, keepdims=True)
             projected = ((X @ basis) @ basis.T + mean).T
         else:
-            X, mean, low = weights.turned(X)
-            projected = weights.back(basis @ (X @ basis).T) + (mean + low)
+            X, mean, low = weights.transform(X)
+            projected = weights.inverse_transform(basis @ (X @ basis).T) + (mean + low)
         yield Block(chunk.names[start : start + step], projected)

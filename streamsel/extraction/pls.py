@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamsel import params
-from streamsel.extraction._gram_family import GramExtractor
-from streamsel.held.inner import Inner
-from streamsel.held.part import Floats
-from streamsel.learner.river import Supervised
+from streamsel.base.river import Supervised
+from streamsel.extraction._gram import GramExtractor
 from streamsel.params import param
+from streamsel.state.base import Floats
+from streamsel.state.gram.view import GramView
 
 # The residual of the columns is rounding below this share of their variance.
 _ZERO_TOL = 1e-12
@@ -61,7 +61,7 @@ class PLS(GramExtractor, Supervised):
     direction whose standard deviation is $10^{-6}$ times the largest cannot be distinguished from
     rounding.
 
-    **Many rows.** With more rows than `max_rows_gram`, the leading axes replace the Gram matrix, as
+    **Many rows.** With more rows than `max_gram_rows`, the leading axes replace the Gram matrix, as
     in [PCA](pca.md), and $KU$ is summed exactly, $U$ a basis of the target. The first component is
     then exact after one pass, and $q$ components after $q - 1$ additional passes, made by
     `learn_loadings`: each pass gives the next power of $K$. After one pass, the first five
@@ -91,7 +91,7 @@ class PLS(GramExtractor, Supervised):
 
     Examples
     --------
-    Spectra of 500 wavelengths with two overlapping substances, one of which is the target:
+    Spectra of 500 wavelengths with two overlapping substances; one is the target:
 
     >>> import numpy as np
     >>> from streamsel import PLS
@@ -124,10 +124,10 @@ class PLS(GramExtractor, Supervised):
     ['pls0', 'pls1']
     """
 
-    _by_relevance: ClassVar[bool] = True
-    _aims: ClassVar[bool] = True
+    _ranks_by_relevance: ClassVar[bool] = True
+    _needs_target_products: ClassVar[bool] = True
 
-    scale: bool = param(params.Flag(), default=True)
+    scale: bool = param(params.FlagRule(), default=True)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -141,16 +141,16 @@ class PLS(GramExtractor, Supervised):
             "max_loadings": 20,
         }
 
-    def _duals(self, inner: Inner, q: int) -> Floats:
-        Y = _of_length_one(inner, standardised=self.scale)
+    def _dual_weights(self, inner: GramView, q: int) -> Floats:
+        Y = _scaled_target(inner, standardised=self.scale)
         return partial_least_squares(inner, Y, q)
 
     @property
-    def _why_no_more(self) -> str:
+    def _stop_reason(self) -> str:
         return "the columns are uncorrelated with what the components leave of the target"
 
 
-def _of_length_one(inner: Inner, *, standardised: bool) -> Floats:
+def _scaled_target(inner: GramView, *, standardised: bool) -> Floats:
     """Return the varying columns of the target, scaled to length 1 each, or by the largest."""
     squares = inner.cyy.diagonal()
     varies = np.flatnonzero(squares > 0.0)
@@ -159,7 +159,7 @@ def _of_length_one(inner: Inner, *, standardised: bool) -> Floats:
     return Y
 
 
-def partial_least_squares(inner: Inner, Y: Floats, q: int) -> Floats:
+def partial_least_squares(inner: GramView, Y: Floats, q: int) -> Floats:
     """Return the duals of at most q components for a target Y (s, c), (s, number of them).
 
     With T the scores so far, of length 1, TTᵀ is the projection on them. T = K · duals holds
@@ -170,7 +170,7 @@ def partial_least_squares(inner: Inner, Y: Floats, q: int) -> Floats:
     lengths: list[float] = []
     for _ in range(q if Y.size else 0):
         residual = Y - scores @ (scores.T @ Y)
-        image = inner.times(residual / inner.trace)
+        image = inner.matmul(residual / inner.trace)
         squares, turns = np.linalg.eigh(residual.T @ image)
         # The weights are XᵀY v.
         square, dual = float(squares[-1]), residual @ turns[:, -1]

@@ -1,25 +1,163 @@
-"""PrivateFeatures: components with a sensitive attribute projected out."""
+"""PrivateFeatures: components with a sensitive attribute projected out, and their leakage."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsel import params
-from streamsel.extraction._canonical_ridge import without
-from streamsel.extraction._gram_family import GramExtractor
-from streamsel.extraction._leakage import Leakage, Property, audit
-from streamsel.extraction._of_inner import Solution
-from streamsel.held.gram_columns import GramColumns
-from streamsel.held.inner import About, Inner
-from streamsel.held.part import Floats, Places
-from streamsel.learner.river import Supervised
-from streamsel.target.target import Target
+from streamsel.base.river import Supervised
+from streamsel.extraction._canonical_ridge import project_out
+from streamsel.extraction._gram import GramExtractor, GramSolution
+from streamsel.state.base import Floats, Indices
+from streamsel.state.gram.pooled import SharedGram
+from streamsel.state.gram.view import GramScale, GramView
+from streamsel.targets.target import Target
+
+# Numbers of nearest neighbours of the attackers.
+_NEIGHBOURS = (1, 5)
+# A target column with less than this part of the largest singular value is rounding.
+_ZERO_TOL = 1e-10
+
+
+class Leakage(NamedTuple):
+    """Accuracy of attackers that predict a sensitive attribute, on rows not used for the features.
+
+    Parameters
+    ----------
+    measure
+        `"accuracy"`, the share of rows whose class is predicted; or `"r2"`, the share of variance
+        explained for numbers, which is negative for an attacker worse than the mean.
+    chance
+        The measure without the features: of predicting the most frequent class; or the mean, 0.
+    trained
+        Attacker, `"linear"`, `"1-NN"` or `"5-NN"` -> its measure, when trained on the rows that the
+        features were fitted on. There, the features have no linear information.
+    fresh
+        The same, when trained on other rows.
+    """
+
+    measure: str
+    chance: float
+    trained: dict[str, float]
+    fresh: dict[str, float]
+
+
+class SensitiveAttribute:
+    """A sensitive attribute, as target of the attackers.
+
+    Parameters
+    ----------
+    columns
+        (n, c) numbers, or indicators of classes.
+    is_class
+        Whether the columns are indicators.
+    """
+
+    def __init__(self, columns: Floats, *, is_class: bool) -> None:
+        self.is_class = is_class
+        spread = columns.std(axis=0)
+        varying = columns[:, spread > 0.0]
+        # All numbers have the same weight.
+        self.columns: Floats = columns if is_class else varying / spread[spread > 0.0]
+
+    def folds(self, count: int, seed: int) -> NDArray[np.intp]:
+        """Return the fold of each row, (n,), stratified by class."""
+        order = np.random.default_rng(seed).permutation(len(self.columns))
+        if self.is_class:
+            order = order[np.argsort(self.columns[order].argmax(axis=1), kind="stable")]
+        folds = np.empty(len(order), dtype=np.intp)
+        folds[order] = np.arange(len(order)) % count
+        return folds
+
+    def loss(self, predicted: Floats, rows: Indices) -> float:
+        """Return the number of misclassified rows, or the sum of squared errors."""
+        truth = self.columns[rows]
+        if self.is_class:
+            return float(np.count_nonzero(predicted.argmax(axis=1) != truth.argmax(axis=1)))
+        return float(np.square(predicted - truth).sum())
+
+
+def measure_leakage(
+    inner: GramView,
+    attribute: SensitiveAttribute,
+    duals: Callable[[GramView, int], Floats],
+    q: int,
+    folds: int,
+    seed: int,
+) -> Leakage:
+    """Return how well attackers predict an attribute from at most q features, by cross-validation.
+
+    Parameters
+    ----------
+    inner
+        Inner products of all rows.
+    duals
+        Returns the duals of features, from inner products and their maximum number.
+    """
+    fold_of = attribute.folds(folds, seed)
+    by_chance = 0.0
+    losses_of: dict[tuple[str, str], float] = {}
+    for fold in range(folds):
+        test, fresh = fold_of == fold, fold_of == (fold + 1) % folds
+        fitted, other, tested = (np.flatnonzero(rows) for rows in (~test & ~fresh, fresh, test))
+        alpha = duals(_subset_gram(inner, fitted, attribute), q)
+        features = {
+            rows: _centred_cross_gram(inner, some, fitted) @ alpha
+            for rows, some in (("trained", fitted), ("fresh", other), ("tested", tested))
+        }
+        mean = attribute.columns[fitted].mean(axis=0)
+        by_chance += attribute.loss(np.tile(mean, (tested.size, 1)), tested)
+        for learnt, rows in (("trained", fitted), ("fresh", other)):
+            guesses = _attacks(features[learnt], attribute.columns[rows], features["tested"])
+            for attacker, guess in guesses:
+                key = learnt, attacker
+                losses_of[key] = losses_of.get(key, 0.0) + attribute.loss(guess, tested)
+    n = len(attribute.columns)
+    measure, chance = ("accuracy", 1.0 - by_chance / n) if attribute.is_class else ("r2", 0.0)
+    whole = float(n) if attribute.is_class else by_chance
+    scores: dict[str, dict[str, float]] = {"trained": {}, "fresh": {}}
+    for (learnt, attacker), losses in losses_of.items():
+        scores[learnt][attacker] = 1.0 - losses / whole
+    return Leakage(measure, chance, **scores)
+
+
+def _subset_gram(inner: GramView, rows: Indices, attribute: SensitiveAttribute) -> GramView:
+    """Return the inner products of some rows, about their own means, with their attribute."""
+    K = _centred_cross_gram(inner, rows, rows)
+    Y = attribute.columns[rows] - attribute.columns[rows].mean(axis=0)
+    U, lengths, _ = np.linalg.svd(Y, full_matrices=False)
+    U = U[:, lengths > _ZERO_TOL * lengths.max(initial=0.0)]
+    n = float(rows.size)
+    return GramView(K, U, Y, GramScale(n, n, n - 1.0, inner.p, inner.n_effective_columns, Y.T @ Y))
+
+
+def _centred_cross_gram(inner: GramView, rows: Indices, fitted: Indices) -> Floats:
+    """Return the inner products of rows with those used for fitting, about the means of these."""
+    cross, own = inner.K[np.ix_(rows, fitted)], inner.K[np.ix_(fitted, fitted)]
+    about: Floats = cross - cross.mean(axis=1, keepdims=True) - own.mean(axis=0) + own.mean()
+    return about
+
+
+def _attacks(learnt: Floats, Y: Floats, new: Floats) -> Iterator[tuple[str, Floats]]:
+    """Yield the predictions for new features, by attackers trained on features and attribute."""
+    spread = learnt.std(axis=0)
+    scaled = np.where(spread > 0.0, spread, 1.0)
+    train, test = (np.column_stack([np.ones(len(X)), X / scaled]) for X in (learnt, new))
+    yield "linear", test @ np.linalg.lstsq(train, Y, rcond=None)[0]
+    distances = (
+        np.square(new).sum(axis=1)[:, None] - 2.0 * new @ learnt.T + np.square(learnt).sum(axis=1)
+    )
+    nearest = distances.argsort(axis=1, kind="stable")
+    for count in _NEIGHBOURS:
+        yield f"{count}-NN", Y[nearest[:, :count]].mean(axis=1)
+
 
 # Eigenvalues below this part of the variance of all columns are rounding.
-_ZERO_TOL = 1e-12
+_RANK_TOL = 1e-12
 # The sensitive attribute is unrelated to the columns if their covariance is below this part.
 _UNRELATED_TOL = 1e-15
 
@@ -85,15 +223,15 @@ class PrivateFeatures(GramExtractor, Supervised):
     regressed on some of the columns, those of the pool or, after `learn_loadings`, the largest; the
     attribute is projected out of the result again, so the guarantee holds for every transform.
 
-    **Many rows.** With more rows than `max_rows_gram`, the leading principal axes represent the
+    **Many rows.** With more rows than `max_gram_rows`, the leading principal axes represent the
     columns, unless the pool holds all of them: features are combinations of these axes. The
     covariances of the columns with the sensitive attribute are still summed exactly, and the
     guarantee holds. `leakage` needs the Gram matrix.
 
     **Rows.** The joint moments of the variables give the same features as their columns. A row is
     learnt with its sensitive attribute. The guarantee holds for `loadings` over all rows so far;
-    for transforms, which use `standing`, over the rows up to the last refresh, and with `renewal=1`
-    there is a refresh at every row.
+    for transforms, which use `in_use`, over the rows up to the last refresh, and with
+    `refresh_factor=1` there is a refresh at every row.
 
     **Vocabulary.** When `max_features` leaves no room for a new variable, the variables of smallest
     variance are evicted, not the least relevant.
@@ -137,7 +275,7 @@ class PrivateFeatures(GramExtractor, Supervised):
     ('accuracy', True)
     """
 
-    _aims: ClassVar[bool] = True
+    _needs_target_products: ClassVar[bool] = True
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -150,24 +288,24 @@ class PrivateFeatures(GramExtractor, Supervised):
             "grace_period": 20,
         }
 
-    def _duals(self, inner: Inner, q: int) -> Floats:
-        return uncorrelated(inner, q)
+    def _dual_weights(self, inner: GramView, q: int) -> Floats:
+        return private_duals(inner, q)
 
     @property
-    def _why_no_more(self) -> str:
+    def _stop_reason(self) -> str:
         return "apart from the sensitive attribute the columns vary in no more directions"
 
-    def _hidden(self, held: GramColumns) -> Floats:
+    def _excluded_directions(self, held: SharedGram) -> Floats:
         return held.basis.T
 
-    def _components_of(
-        self, inner: Inner, weighted: Floats, places: Places, scale: Floats, probes: int = 0
-    ) -> Solution:
-        found = super()._components_of(inner, weighted, places, scale, probes)
+    def _solution_of(
+        self, inner: GramView, weighted: Floats, indices: Indices, scale: Floats, probes: int = 0
+    ) -> GramSolution:
+        found = super()._solution_of(inner, weighted, indices, scale, probes)
         # Inner products have rounding errors relative to the largest variance. A feature of far
         # smaller variance would show them, so the attribute is projected out of the scores as well.
-        scores = without(found.scores, inner.U)
-        loadings = without(found.loadings, weighted @ inner.U)
+        scores = project_out(found.scores, inner.U)
+        loadings = project_out(found.loadings, weighted @ inner.U)
         along, length = (np.linalg.norm(part, axis=0) for part in (inner.U.T @ scores, scores))
         return found._replace(
             scores=scores, loadings=loadings, relevance=along / np.where(length > 0.0, length, 1.0)
@@ -192,7 +330,7 @@ class PrivateFeatures(GramExtractor, Supervised):
         ------
         ValueError
             For fewer than 3 folds or more than half as many as rows, before columns were learnt,
-            after rows, which are not stored, and for more rows than `max_rows_gram`.
+            after rows, which are not stored, and for more rows than `max_gram_rows`.
 
         Notes
         -----
@@ -200,11 +338,11 @@ class PrivateFeatures(GramExtractor, Supervised):
         `folds` times the computation of the components. With `scale=True` the columns' variances
         are those of all rows.
         """
-        rule = params.Whole(3)
+        rule = params.IntRule(3)
         params.check("leakage", {"folds": rule}, {"folds": folds})
         held, target = self._columns, self._target
         self._refuse_after_rows()
-        if not isinstance(held, GramColumns) or not isinstance(target, Target) or not held.varying:
+        if not isinstance(held, SharedGram) or not isinstance(target, Target) or not held.n_varying:
             raise ValueError(
                 "Expected a model that has learnt columns that vary. Got: none.\n"
                 "Hint: learn_columns(X) first."
@@ -212,9 +350,9 @@ class PrivateFeatures(GramExtractor, Supervised):
         inner = held.inner()
         if inner.K.ndim == 1:
             raise ValueError(
-                f"Expected a Gram matrix, of at most {self.max_rows_gram} rows. Got: the leading "
+                f"Expected a Gram matrix, of at most {self.max_gram_rows} rows. Got: the leading "
                 f"axes of {target.n} rows.\n"
-                "Hint: a larger max_rows_gram, or a part of the rows."
+                "Hint: a larger max_gram_rows, or a part of the rows."
             )
         if target.weights is not None:
             raise ValueError(
@@ -225,25 +363,27 @@ class PrivateFeatures(GramExtractor, Supervised):
             raise ValueError(
                 f"Expected at most {target.n // 2} folds of {target.n} rows. Got: folds={folds}."
             )
-        attribute = Property(target.columns(), is_class=target.is_class)
-        return audit(inner, attribute, uncorrelated, self.n_components, folds, seed)
+        attribute = SensitiveAttribute(target.columns(), is_class=target.is_class)
+        return measure_leakage(inner, attribute, private_duals, self.n_components, folds, seed)
 
 
-def uncorrelated(inner: Inner, q: int) -> Floats:
+def private_duals(inner: GramView, q: int) -> Floats:
     """Return the duals of at most q features that are uncorrelated with the target.
 
     With B = U(UᵀKU)^-½ and R = KB, RRᵀ is the part of K that covaries with the target. The features
     are the leading eigenvectors e of K - RRᵀ; their duals are e / √λ, orthogonalised to B.
     """
-    seen = inner.times(inner.U)
+    seen = inner.matmul(inner.U)
     squares, turns = np.linalg.eigh(inner.U.T @ seen)
     some = squares > _UNRELATED_TOL * inner.trace
     roots = np.sqrt(squares[some])
     B, R = inner.U @ turns[:, some] / roots, seen @ turns[:, some] / roots
     K = np.diag(inner.K) if inner.K.ndim == 1 else inner.K
-    about = About(inner.n, inner.rows, inner.weight, inner.p, inner.even, inner.cyy)
-    d, E = Inner(K - R @ R.T, inner.U, inner.Y, about).axes(q)
-    count = np.count_nonzero(d > _ZERO_TOL * inner.trace)
+    about = GramScale(
+        inner.n, inner.rows, inner.weight, inner.p, inner.n_effective_columns, inner.cyy
+    )
+    d, E = GramView(K - R @ R.T, inner.U, inner.Y, about).axes(q)
+    count = np.count_nonzero(d > _RANK_TOL * inner.trace)
     duals: Floats = E[:, :count] / np.sqrt(d[:count])
     # Twice, for full precision.
     for _ in range(2):

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from streamsel.columns import Block
-from streamsel.extraction._codes import GaussianCode
-from streamsel.extraction._factorisation import Factorisation
-from streamsel.held.fit import Code
-from streamsel.learner.river import Unsupervised
+from streamsel.base.river import Unsupervised
+from streamsel.data.columns import Block
+from streamsel.extraction._codes import GaussianCoder
+from streamsel.extraction._factorization import Factorisation
+from streamsel.state.factorization.model import Coder
 from streamsel.stream import ColumnStream, as_stream
 
 
@@ -29,7 +29,7 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
 
     Attributes
     ----------
-    noise_variance_
+    noise_variance
         The residual variance of a value, $\sigma^2$; NaN before any column varied.
     n_rows, n_columns, n_constant
         Number of rows seen, as observations of the columns or one by one; of variables seen, where
@@ -119,7 +119,7 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
 
     >>> model = ProbabilisticPCA(n_components=2)
     >>> model.learn_columns(X)
-    >>> round(model.noise_variance_, 1)
+    >>> round(model.noise_variance, 1)
     1.0
 
     The error of the imputed values is the standard deviation of the noise:
@@ -135,11 +135,11 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
     ['probabilisticpca0', 'probabilisticpca1']
     """
 
-    takes_missing = True
+    _takes_missing = True
 
     @property
-    def _code(self) -> Code:
-        return GaussianCode(takes_missing=True)
+    def _coder(self) -> Coder:
+        return GaussianCoder(takes_missing=True)
 
     def impute(self, X: Any, names: Sequence[Hashable] | None = None) -> Any:
         """Return columns with missing values replaced by their expectation given the others.
@@ -159,7 +159,7 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
             As `learn_columns`; also before columns, and after rows.
         """
         self._refuse_after_rows()
-        if self._found_on_columns() is None:
+        if self._solution_on_columns() is None:
             raise ValueError(
                 "Expected a model that has learnt columns that vary. Got: none yet.\n"
                 "Hint: learn_columns(X) first."
@@ -169,7 +169,7 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
             lambda: self._fill(stream),
             n_rows=stream.n_rows,
             n_columns=stream.n_columns,
-            rereadable=stream.rereadable,
+            reiterable=stream.reiterable,
         )
         if not isinstance(X, np.ndarray):
             return filled
@@ -177,13 +177,13 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
         return np.hstack(found) if found else np.array(X, dtype=np.float64)
 
     def _fill(self, stream: ColumnStream) -> Iterator[Block]:
-        held, found = self._on_columns, self._found_on_columns()
+        held, found = self._column_state, self._solution_on_columns()
         assert held is not None  # noqa: S101
         assert found is not None  # noqa: S101
         for chunk, stats in self._scanned(stream):
             indices = np.arange(len(chunk.names))
             length = np.sqrt(stats.m2)[:, None]
-            expected = self._loadings_of(held.units_of(chunk, stats, indices) * length)
+            expected = self._encode_loadings(held.unit_rows_of(chunk, stats, indices) * length)
             expected = expected[:, : found.scores.shape[1]] @ found.scores.T + stats.mean[:, None]
             X = chunk.columns(indices)
             # With heavy tails, an expectation under the normal model can lie far out of range.

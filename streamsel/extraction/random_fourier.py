@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel._jit.entries import fill_uniform
-from streamsel.hashing import NameHash
-from streamsel.held.part import Floats
-from streamsel.held.sketch import Entries
-from streamsel.learner.by_name import ByName
+from streamsel._kernels.random_entries import fill_uniform
+from streamsel.base.hashed_extractor import HashedExtractor
+from streamsel.data.names import NameHash
 from streamsel.params import param
+from streamsel.state.base import Floats
+from streamsel.state.sketch import RandomEntries
 
 
-class RandomFourier(ByName):
+class RandomFourier(HashedExtractor):
     r"""Random Fourier features: an approximate feature map of the RBF kernel.
 
     Component $c$ is $z_c = \sqrt{2/k} \cos(\sum_j w_{jc} x_j + b_c)$, with normal frequencies
@@ -39,8 +39,8 @@ class RandomFourier(ByName):
     ----------
     n_rows, n_columns, n_constant
         Number of rows seen, as observations of the columns or one by one; of variables seen as
-        columns; and of constant ones among them. On rows variables are not counted, which would
-        require their names.
+        columns; and of constant ones among them. On rows, variables are not counted, because
+        no names are kept.
 
     Raises
     ------
@@ -53,18 +53,18 @@ class RandomFourier(ByName):
     each stored value. Transforming a row costs $O(k)$ per non-zero feature; learning a row only
     counts it.
 
-    **Memory.** As `RandomProjection`: $n k$ numbers on columns, and on rows only their number.
+    **Memory.** As `RandomProjection`: $n k$ numbers on columns; on rows, only a counter.
 
     **Reproducibility.** Frequencies and phases are the same in every process and on every machine;
-    sums agree up to rounding, and the cosine is the machine's, correct to one unit in the last
-    place. The order of the features in a row changes nothing: its sum is accumulated in twice the
-    precision.
+    sums agree up to rounding, and cosines to one unit in the last place, as mathematical libraries
+    differ. The order of the features in a row does not affect the result, because sums are
+    accumulated in twice the precision.
 
     **No centring.** Variables are not centred, and the kernel does not depend on it. It depends on
     their scales: standardise first.
 
     **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent, NaN or None counts as 0. A new one has its frequencies at once.
+    is absent, NaN or None counts as 0. The frequencies of a new variable follow from its name.
 
     References
     ----------
@@ -85,10 +85,10 @@ class RandomFourier(ByName):
     """
 
     # The cosine of a large sum amplifies its rounding errors.
-    _magnifies = True
+    _amplifies_rounding = True
 
-    n_components: int = param(params.Whole(1, below=params.MANY), default=100, kw_only=False)
-    gamma: float = param(params.Real(0.0, open=True), default=1.0)
+    n_components: int = param(params.IntRule(1, below=params.MAX_COUNT), default=100, kw_only=False)
+    gamma: float = param(params.FloatRule(0.0, open=True), default=1.0)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -102,10 +102,10 @@ class RandomFourier(ByName):
         fill_uniform(np.uint64(key), phases)
         self._phases: Floats = phases * (2.0 * math.pi)
 
-    def _new_entries(self, k: int) -> Entries:
-        return Entries(k, "gaussian", 1.0, NameHash(self.seed, "frequencies"))
+    def _new_entries(self, k: int) -> RandomEntries:
+        return RandomEntries(k, "gaussian", 1.0, NameHash(self.seed, "frequencies"))
 
-    def _finished(self, Z: Floats) -> Floats:
+    def _components_of_sums(self, Z: Floats) -> Floats:
         Z *= math.sqrt(2.0 * self.gamma)
         Z += self._phases
         np.cos(Z, out=Z)

@@ -7,14 +7,14 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 from streamsel import params
-from streamsel.hashing import NameHash
-from streamsel.held.part import Floats
-from streamsel.held.sketch import Entries
-from streamsel.learner.by_name import ByName
+from streamsel.base.hashed_extractor import HashedExtractor
+from streamsel.data.names import NameHash
 from streamsel.params import param
+from streamsel.state.base import Floats
+from streamsel.state.sketch import RandomEntries
 
 
-class RandomProjection(ByName):
+class RandomProjection(HashedExtractor):
     r"""Random projection: random linear combinations that preserve distances between rows.
 
     Component $c$ is $z_c = \sum_j x_j r_{jc}$. The entries $r_{jc}$ are independent with mean 0 and
@@ -119,12 +119,12 @@ class RandomProjection(ByName):
     """
 
     n_components: int | None = param(  # type: ignore[assignment]
-        params.Whole(1, optional=True, below=params.MANY), default=100, kw_only=False
+        params.IntRule(1, optional=True, below=params.MAX_COUNT), default=100, kw_only=False
     )
-    kind: str = param(params.Choice(("sign", "gaussian", "sparse")), default="sign")
-    density: float = param(params.Real(0.0, open=True, below=1.0), default=1 / 3)
-    eps: float = param(params.Real(0.0, open=True, below=1.0), default=0.1)
-    beta: float = param(params.Real(0.0), default=1.0)
+    kind: str = param(params.ChoiceRule(("sign", "gaussian", "sparse")), default="sign")
+    density: float = param(params.FloatRule(0.0, open=True, below=1.0), default=1 / 3)
+    eps: float = param(params.FloatRule(0.0, open=True, below=1.0), default=0.1)
+    beta: float = param(params.FloatRule(0.0), default=1.0)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -147,7 +147,7 @@ class RandomProjection(ByName):
         """
         values = {"n_rows": n_rows, "eps": eps, "beta": beta}
         declared = params.rules_of(RandomProjection)
-        rules = {"n_rows": params.Whole(1), "eps": declared["eps"], "beta": declared["beta"]}
+        rules = {"n_rows": params.IntRule(1), "eps": declared["eps"], "beta": declared["beta"]}
         params.check("n_components_for", rules, values)
         return max(1, math.ceil((4 + 2 * beta) / (eps**2 / 2 - eps**3 / 3) * math.log(n_rows)))
 
@@ -160,14 +160,14 @@ class RandomProjection(ByName):
         density = self.density if self.kind == "sparse" else 1.0
         return 1.0 / math.sqrt(density * max(1, self._k))
 
-    def _size(self, n: int | None) -> int | None:
+    def _n_components_for(self, n: int | None) -> int | None:
         if self.n_components is not None or n is None:
             return self.n_components
         return self.n_components_for(n, self.eps, self.beta)
 
-    def _new_entries(self, k: int) -> Entries:
-        return Entries(k, self.kind, self.density, NameHash(self.seed, "projection"))
+    def _new_entries(self, k: int) -> RandomEntries:
+        return RandomEntries(k, self.kind, self.density, NameHash(self.seed, "projection"))
 
-    def _finished(self, Z: Floats) -> Floats:
+    def _components_of_sums(self, Z: Floats) -> Floats:
         Z *= self._scale
         return Z

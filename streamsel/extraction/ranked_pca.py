@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.extraction._gram_family import GramExtractor
-from streamsel.held.inner import Inner
-from streamsel.held.part import Floats
-from streamsel.learner.river import Supervised
+from streamsel._utils.numeric import argsort_by_relevance
+from streamsel.base.river import Supervised
+from streamsel.extraction._gram import GramExtractor
 from streamsel.params import param
-from streamsel.ties import most_relevant_first
+from streamsel.state.base import Floats
+from streamsel.state.gram.view import GramView
 
 
 class RankedPCA(GramExtractor, Supervised):
@@ -66,7 +66,7 @@ class RankedPCA(GramExtractor, Supervised):
     computed; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
     `max_features`.
 
-    **Many rows.** More rows than `max_rows_gram` are refused, because ranking needs all components,
+    **Many rows.** More rows than `max_gram_rows` are refused, because ranking needs all components,
     not only the leading ones.
 
     **Rows.** The joint moments of the variables give the same components as their columns.
@@ -109,7 +109,7 @@ class RankedPCA(GramExtractor, Supervised):
     True
     """
 
-    rank_by: str = param(params.Choice(("target", "private")), default="target")
+    rank_by: str = param(params.ChoiceRule(("target", "private")), default="target")
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -124,14 +124,14 @@ class RankedPCA(GramExtractor, Supervised):
         }
 
     @property
-    def _needs_matrix(self) -> str:
+    def _full_matrix_hint(self) -> str:
         if self.rank_by == "target":
             return "PLS uses the target, and takes any number of rows."
         return "PrivateFeatures takes any number of rows."
 
-    def _duals(self, inner: Inner, q: int) -> Floats:
+    def _dual_weights(self, inner: GramView, q: int) -> Floats:
         d, E = inner.axes()
         explained = np.square(E.T @ inner.U).sum(axis=1)
-        first = most_relevant_first(explained if self.rank_by == "target" else -explained)[:q]
+        first = argsort_by_relevance(explained if self.rank_by == "target" else -explained)[:q]
         duals: Floats = E[:, first] / np.sqrt(d[first])
         return duals

@@ -9,35 +9,35 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.extraction._canonical_ridge import CRITERIA
-from streamsel.extraction._reads_again import ReadsAgain
-from streamsel.extraction._second_reading import Again
-from streamsel.extraction._weighted import (
-    Asked,
-    Solution,
-    Variables,
-    from_columns,
-    from_rows,
-    of_columns,
-    of_pool,
+from streamsel.base.axis import cached_until_update
+from streamsel.base.extractor import LinearMap
+from streamsel.base.null import noise_floor
+from streamsel.base.report import NOISE_LEVEL, Report, number
+from streamsel.base.river import Supervised
+from streamsel.extraction._canonical_ridge import (
+    CRITERIA,
+    SolveOptions,
+    WeightedSolution,
+    WeightedVariables,
+    pool_loadings,
+    solve_by_correlations,
+    solve_by_gram,
+    solve_from_columns,
 )
-from streamsel.held.common import Common
-from streamsel.held.gram import check_rows
-from streamsel.held.gram_pool import GramPool
-from streamsel.held.massed import Massed
-from streamsel.held.moments import Moments
-from streamsel.held.part import Floats
-from streamsel.held.representatives import Representatives, represent
-from streamsel.learner.cached import until_learnt
-from streamsel.learner.extractor import LinearMap
-from streamsel.learner.noise import noise_floor
-from streamsel.learner.report import NOISE_LEVEL, Report, number
-from streamsel.learner.river import Supervised
+from streamsel.extraction._loadings import LoadingsRequest
+from streamsel.extraction._second_pass import SecondPass
 from streamsel.params import param
-from streamsel.target.target import Target
+from streamsel.state.base import Floats
+from streamsel.state.gram.gram import check_rows
+from streamsel.state.gram.pooled import RelevanceWeightedGram
+from streamsel.state.moments.aligned_view import AlignedView
+from streamsel.state.moments.joint import WeightedCrossMoments
+from streamsel.state.moments.moments import Moments
+from streamsel.state.pool.representatives import Representatives, select_representatives
+from streamsel.targets.target import Target
 
 
-class RidgeComponents(ReadsAgain, Supervised):
+class RidgeComponents(SecondPass, Supervised):
     r"""Ridge components: canonical ridge on relevance-weighted columns, then PCA of the residual.
 
     Every column is weighted by a power of its relevance to the target, so that noise is attenuated
@@ -167,15 +167,17 @@ class RidgeComponents(ReadsAgain, Supervised):
     ['ridgecomponents0', 'ridgecomponents1']
     """
 
-    keeps = Representatives
-    rows = Massed
+    _column_state_type = Representatives
+    _row_state_type = WeightedCrossMoments
 
-    max_support: int | None = param(params.Whole(1, optional=True), default=None)
+    max_support: int | None = param(params.IntRule(1, optional=True), default=None)
     relevance_power: float | tuple[float, ...] = param(
-        params.Several(params.Real(0.0)), default=2.0
+        params.NumberOrTuple(params.FloatRule(0.0)), default=2.0
     )
     alpha: str | float = param(
-        params.NamedOr(params.Choice(tuple(CRITERIA)), (params.Real(0.0, open=True),)),
+        params.ChoiceOrNumber(
+            params.ChoiceRule(tuple(CRITERIA)), (params.FloatRule(0.0, open=True),)
+        ),
         default="reml",
     )
 
@@ -183,11 +185,11 @@ class RidgeComponents(ReadsAgain, Supervised):
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"n_components": 2, "warm_up": 10, "max_loadings": 20}
         yield {"n_components": 2, "max_support": 4, "relevance_power": (1.0, 2.0), "alpha": "gcv"}
-        yield {"n_components": 3, "max_support": 8, "fading_factor": 0.05, "renewal": 1.0}
+        yield {"n_components": 3, "max_support": 8, "fading_factor": 0.05, "refresh_factor": 1.0}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._more_than("n_components", self.n_components, "max_support")
+        self._check_exceeds("n_components", self.n_components, "max_support")
 
     # State
 
@@ -195,7 +197,7 @@ class RidgeComponents(ReadsAgain, Supervised):
         if self.max_support is None:
             check_rows(
                 target.n,
-                self.max_rows_gram,
+                self.max_gram_rows,
                 "max_support=500 keeps a pool of as many columns instead, in constant memory.",
             )
         super()._take_target(target)
@@ -215,24 +217,26 @@ class RidgeComponents(ReadsAgain, Supervised):
         assert space is not None  # noqa: S101
         # The first eviction happens with 2 m columns, so their noise floor is the one that matters.
         # That of permutations depends on the data.
-        n_free = space.effective_rows - len(space.given)
+        n_free = space.effective_rows - len(space.covariate_map)
         threshold = noise_floor(n_free, space.rank, 2 * self._limit, NOISE_LEVEL)
         if self.permutations:
             threshold = 0.0
         if self.max_support is not None:
             pool = Representatives(space, n, self._limit, threshold)
         else:
-            pool = GramPool(space, n, self._limit, threshold, self._powers, self.n_jobs)
-        pool.follow(target.Y[: target.c])
+            pool = RelevanceWeightedGram(
+                space, n, self._limit, threshold, self._powers, self.n_jobs
+            )
+        pool.set_target_basis(target.Y[: target.c])
         return pool
 
-    def _new_beside(self) -> Massed:
-        return Massed(self.fading_factor)
+    def _new_row_extension(self) -> WeightedCrossMoments:
+        return WeightedCrossMoments(self.fading_factor)
 
     def _set_state(self, state: dict[str, Any]) -> None:
         super()._set_state(state)
         held = self._columns
-        if isinstance(held, GramPool) and held.loadings is not None:
+        if isinstance(held, RelevanceWeightedGram) and held.loadings is not None:
             names, q = held.loadings.names, held.loadings.weights.shape[1]
             if q != self.n_components or len({*names}) < len(names):
                 raise ValueError(
@@ -240,69 +244,71 @@ class RidgeComponents(ReadsAgain, Supervised):
                     f"Got: {len(names)} names, {q} components."
                 )
 
-    def _go_over_to(self, moments: Moments) -> None:
+    def _switch_to_rows(self, moments: Moments) -> None:
         pool = self._columns
-        super()._go_over_to(moments)
+        super()._switch_to_rows(moments)
         if isinstance(pool, Representatives):
-            massed = self._beside
-            assert isinstance(massed, Massed)  # noqa: S101
-            massed.masses = dict(zip(pool.names, pool.table["mass"].tolist(), strict=True))
+            massed = self._row_extension
+            assert isinstance(massed, WeightedCrossMoments)  # noqa: S101
+            massed.representative_weights = dict(
+                zip(pool.names, pool.table["weight"].tolist(), strict=True)
+            )
 
     # Components
 
-    @until_learnt
-    def _solution(self) -> Solution | None:
+    @cached_until_update
+    def _solution(self) -> WeightedSolution | None:
         """Return the components; None if no column is relevant."""
-        held = self._held
+        held = self._state
         if held is None or held.space is None or not held.space.rank or not held.names:
             return None
-        n = held.effective_rows if isinstance(held, Common) else held.space.effective_rows
-        effective = float(n - len(held.space.given))
-        options = Asked(self.n_components, self.alpha, self._powers, effective, held.n)
-        if isinstance(held, GramPool):
-            return from_rows(held, options)
-        return from_columns(self._variables(held), options)
+        n = held.effective_rows if isinstance(held, AlignedView) else held.space.effective_rows
+        effective = float(n - len(held.space.covariate_map))
+        options = SolveOptions(self.n_components, self.alpha, self._powers, effective, held.n)
+        if isinstance(held, RelevanceWeightedGram):
+            return solve_by_gram(held, options)
+        return solve_by_correlations(self._variables(held), options)
 
-    def _variables(self, held: Any) -> Variables:
+    def _variables(self, held: Any) -> WeightedVariables:
         """Return the variables with loadings: all in the state, or `max_support` of them."""
         stats = held.stats()
         # On rows some variables may be constant.
-        indices = np.flatnonzero(held.space.left(stats.m2, stats.cxy))
+        indices = np.flatnonzero(held.space.adjusted_squares(stats.m2, stats.cxy))
         weights = self._masses(held)[indices]
         R, G = held.products(indices)[indices], held.coordinates(indices)
         if self.max_support is not None and weights.size > self.max_support:
-            kept = represent(R, np.square(G).sum(axis=1), weights, self.max_support)
-            weights, indices = kept.mass, indices[kept.places]
-            R, G = R[np.ix_(kept.places, kept.places)], G[kept.places]
-        return Variables(indices, weights, R, G)
+            kept = select_representatives(R, np.square(G).sum(axis=1), weights, self.max_support)
+            weights, indices = kept.weight, indices[kept.indices]
+            R, G = R[np.ix_(kept.indices, kept.indices)], G[kept.indices]
+        return WeightedVariables(indices, weights, R, G)
 
     def _masses(self, held: Any) -> Floats:
         if isinstance(held, Representatives):
-            return held.table["mass"]
-        assert isinstance(self._beside, Massed)  # noqa: S101
-        return self._beside.mass_of(held.names)
+            return held.table["weight"]
+        assert isinstance(self._row_extension, WeightedCrossMoments)  # noqa: S101
+        return self._row_extension.weights_of(held.names)
 
     def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
         del names
-        held, found = self._held, self._solution()
+        held, found = self._state, self._solution()
         if held is None or held.space is None or found is None:
             return LinearMap([], np.zeros(0), np.zeros((0, self.n_components)))
-        if not isinstance(held, GramPool):
-            weights = of_columns(found)
+        if not isinstance(held, RelevanceWeightedGram):
+            weights = solve_from_columns(found)
         elif held.loadings is None:
-            weights, _ = of_pool(held, found)
+            weights, _ = pool_loadings(held, found)
         else:
             return LinearMap(*held.loadings[:3])
-        stats = held.stats(found.places)
-        residual = held.space.left(stats.m2, stats.cxy)
+        stats = held.stats(found.indices)
+        residual = held.space.adjusted_squares(stats.m2, stats.cxy)
         weights = weights / np.sqrt(np.where(residual > 0.0, residual, np.inf))[:, None]
-        return LinearMap([held.names[place] for place in found.places], stats.mean, weights)
+        return LinearMap([held.names[index] for index in found.indices], stats.mean, weights)
 
     # Second pass
 
-    def _again(self) -> Again:
-        held, found = self._held, self._solution()
-        if not isinstance(held, GramPool) or found is None:
+    def _loadings_request(self) -> LoadingsRequest:
+        held, found = self._state, self._solution()
+        if not isinstance(held, RelevanceWeightedGram) or found is None:
             if self.max_support is not None:
                 got = "max_support, which keeps a pool"
             else:
@@ -311,21 +317,21 @@ class RidgeComponents(ReadsAgain, Supervised):
                 f"Expected columns with a Gram matrix. Got: {got}.\n"
                 "Hint: learn_columns(X) first, with max_support=None."
             )
-        _, up = of_pool(held, found)
-        return Again(
+        _, up = pool_loadings(held, found)
+        return LoadingsRequest(
             duals=found.duals * up,
             scores=found.scores * up,
             n=found.axes.n,
             trace=float(found.axes.d.sum()),
             scales=found.scales,
-            probe=held.basis.T,
-            of_probe=found.of_target,
+            probes=held.basis.T,
+            gram_times_probes=found.gram_times_target,
         )
 
     # Results
 
     @property
-    def alpha_(self) -> float:
+    def fitted_alpha(self) -> float:
         """The ridge, relative to the mean eigenvalue of the weighted columns; NaN before a fit.
 
         The grid is 1e-5 to 1e5. The lower end means that the columns explain the target without
@@ -341,12 +347,12 @@ class RidgeComponents(ReadsAgain, Supervised):
         Discarded columns are counted by a histogram with bins of 1 / 4096 of relevance; on rows,
         tracked variables are counted. If it is 0, the result may be due to chance.
         """
-        held = self._held
+        held = self._state
         if held is None or held.space is None:
             return 0
         threshold = self.noise_floor(NOISE_LEVEL)
         if isinstance(held, Representatives) and not held.complete:
-            return held.tally.above(threshold)
+            return held.histogram.above(threshold)
         return int(np.count_nonzero(held.relevance() > threshold))
 
     @property
@@ -359,7 +365,7 @@ class RidgeComponents(ReadsAgain, Supervised):
         found = self._solution()
         if found is None:
             return {}
-        relevance = found.relevance[: found.n_found].tolist()
+        relevance = found.relevance[: found.n_existing].tolist()
         return dict(zip(self.components, relevance, strict=False))
 
     def _embedding(self) -> Floats:
@@ -367,11 +373,11 @@ class RidgeComponents(ReadsAgain, Supervised):
         if held is None or found is None:
             return np.zeros((self.n_rows, 0))
         assert isinstance(held, Representatives)  # noqa: S101
-        if isinstance(held, GramPool):
-            _, up = of_pool(held, found)
-            return (found.scores * up)[:, : found.n_found]
-        embedding: Floats = held.samples(found.places).T @ of_columns(found)
-        return embedding[:, : found.n_found]
+        if isinstance(held, RelevanceWeightedGram):
+            _, up = pool_loadings(held, found)
+            return (found.scores * up)[:, : found.n_existing]
+        embedding: Floats = held.samples(found.indices).T @ solve_from_columns(found)
+        return embedding[:, : found.n_existing]
 
     def report(self) -> Report:
         """Return the results as a `Report`: the source of the command's output and the HTML report.
@@ -383,11 +389,11 @@ class RidgeComponents(ReadsAgain, Supervised):
         `n_above_noise` counts the variables above it.
         """
         report = super().report()
-        found = [row | {"above_noise": None} for row in report.found]
+        found = [row | {"above_noise": None} for row in report.results]
         facts: dict[str, Any] = {
             "n_above_noise": self.n_above_noise,
-            "alpha": number(self.alpha_),
+            "alpha": number(self.fitted_alpha),
         }
         if found and not facts["n_above_noise"]:
             facts["caution"] = "no variable is above the noise floor: this may all be chance"
-        return replace(report, found=found, facts=report.facts | facts)
+        return replace(report, results=found, details=report.details | facts)

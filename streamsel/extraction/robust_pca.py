@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from streamsel import params
-from streamsel.extraction._codes import RobustCode
-from streamsel.extraction._factorisation import Factorisation
-from streamsel.held.fit import Code
-from streamsel.learner.river import Unsupervised
+from streamsel.base.river import Unsupervised
+from streamsel.extraction._codes import RobustCoder
+from streamsel.extraction._factorization import Factorisation
 from streamsel.params import param
+from streamsel.state.factorization.model import Coder
 
 
 class RobustPCA(Factorisation, Unsupervised):
@@ -29,7 +29,7 @@ class RobustPCA(Factorisation, Unsupervised):
     ----------
     outlier_share
         Share of the values processed that were treated as outliers; NaN if that is unknown.
-    noise_variance_
+    noise_variance
         The residual variance of a value, without outliers.
     n_rows, n_columns, n_constant
         Number of rows seen, as observations of the columns or one by one; of variables seen, where
@@ -119,7 +119,7 @@ class RobustPCA(Factorisation, Unsupervised):
     ['robustpca0']
     """
 
-    threshold: float = param(params.Real(0.0, open=True), default=3.0)
+    threshold: float = param(params.FloatRule(0.0, open=True), default=3.0)
 
     @property
     def _takes_weights(self) -> bool:
@@ -127,8 +127,8 @@ class RobustPCA(Factorisation, Unsupervised):
         return False
 
     @property
-    def _code(self) -> Code:
-        return RobustCode(self.threshold)
+    def _coder(self) -> Coder:
+        return RobustCoder(self.threshold)
 
     @property
     def outlier_share(self) -> float:
@@ -136,7 +136,7 @@ class RobustPCA(Factorisation, Unsupervised):
 
         NaN before there are columns, and after rows.
         """
-        found = self._found_on_columns()
+        found = self._solution_on_columns()
         if found is None or self._on_rows:
             return np.nan
-        return found.fit.odd / (found.fit.columns * len(found.fit.D))
+        return found.fit.n_outliers / (found.fit.columns * len(found.fit.D))

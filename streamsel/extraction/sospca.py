@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.columns import Stats
-from streamsel.extraction._components import Components
-from streamsel.extraction._on_rows import ComponentsOnRows
-from streamsel.held.moments import Moments
-from streamsel.held.part import Floats
-from streamsel.learner.cached import until_learnt
-from streamsel.learner.extractor import Extractor, LinearMap
-from streamsel.learner.river import Supervised
+from streamsel.base.axis import cached_until_update
+from streamsel.base.extractor import Extractor, LinearMap
+from streamsel.base.river import Supervised
+from streamsel.data.columns import Stats
+from streamsel.extraction._sospca import SOSPCAState
+from streamsel.extraction._sospca_rows import SOSPCARowState
 from streamsel.params import param
+from streamsel.state.base import Floats
+from streamsel.state.moments.moments import Moments
 
 
 class SOSPCA(Extractor, Supervised):
@@ -48,6 +48,7 @@ class SOSPCA(Extractor, Supervised):
 
     Attributes
     ----------
+    n_rows, n_columns, n_constant
         Number of rows seen, as observations of the columns or one by one; of variables seen, where
         a variable that returns after its eviction counts again; and of constant variables, which
         are never added.
@@ -144,18 +145,18 @@ class SOSPCA(Extractor, Supervised):
     {'sospca0': 0.4721, 'sospca1': 1.6667}
     """
 
-    keeps = Components
-    rows = ComponentsOnRows
+    _column_state_type = SOSPCAState
+    _row_state_type = SOSPCARowState
 
-    rotation: str = param(params.Choice(("jacobi", "paper")), default="jacobi")
-    signed: bool = param(params.Flag(), default=False)
+    rotation: str = param(params.ChoiceRule(("jacobi", "paper")), default="jacobi")
+    signed: bool = param(params.FlagRule(), default=False)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"n_components": 2, "grace_period": 10, "warm_up": 10}
         yield {"n_components": 1, "rotation": "paper", "signed": True, "grace_period": 5}
         yield {"n_components": 3, "grace_period": 10}
-        yield {"n_components": 2, "fading_factor": 0.05, "grace_period": 7, "renewal": 1.0}
+        yield {"n_components": 2, "fading_factor": 0.05, "grace_period": 7, "refresh_factor": 1.0}
         yield {"n_components": 1, "max_features": 4, "grace_period": 20}
 
     def _check_target(self, c: int, *, is_class: bool) -> None:
@@ -163,8 +164,8 @@ class SOSPCA(Extractor, Supervised):
             raise ValueError(
                 "Expected one numeric target column, as signed=True requires. Got: "
                 f"{c} {'classes' if is_class else 'columns'}.\n"
-                "Hint: target='numeric' takes whole numbers as a quantity; signed=False uses the "
-                "absolute correlation."
+                "Hint: target_type='numeric' takes whole numbers as a quantity; signed=False uses "
+                "the absolute correlation."
             )
 
     # State
@@ -173,13 +174,13 @@ class SOSPCA(Extractor, Supervised):
     def _is_signed(self) -> bool:
         return self.signed
 
-    def _new_columns(self, n: int) -> Components:
+    def _new_columns(self, n: int) -> SOSPCAState:
         assert self._space is not None  # noqa: S101
         jacobi = self.rotation == "jacobi"
-        return Components(self.n_components, n, self._space, jacobi=jacobi, signed=self.signed)
+        return SOSPCAState(self.n_components, n, self._space, jacobi=jacobi, signed=self.signed)
 
-    def _new_beside(self) -> ComponentsOnRows:
-        on_rows = ComponentsOnRows(
+    def _new_row_extension(self) -> SOSPCARowState:
+        on_rows = SOSPCARowState(
             self.n_components,
             self.grace_period,
             max_features=self.max_features,
@@ -189,30 +190,30 @@ class SOSPCA(Extractor, Supervised):
             signed=self.signed,
         )
         if self._target is not None:
-            on_rows.follow(self._on_columns, self._target.n)
+            on_rows.continue_from(self._column_state, self._target.n)
         return on_rows
 
     @property
-    def _on_columns(self) -> Components | None:
+    def _column_state(self) -> SOSPCAState | None:
         """The components, while only columns are learnt."""
         held = self._columns
-        assert held is None or isinstance(held, Components)  # noqa: S101
+        assert held is None or isinstance(held, SOSPCAState)  # noqa: S101
         return held
 
     @property
-    def _row_state(self) -> tuple[ComponentsOnRows, Moments] | None:
+    def _row_state(self) -> tuple[SOSPCARowState, Moments] | None:
         """The components and the moments, once rows are learnt."""
         if self._moments is None:
             return None
-        assert isinstance(self._beside, ComponentsOnRows)  # noqa: S101
-        return self._beside, self._moments
+        assert isinstance(self._row_extension, SOSPCARowState)  # noqa: S101
+        return self._row_extension, self._moments
 
-    def _turn(self, new: LinearMap, standing: LinearMap | None) -> Floats:
+    def _alignment(self, new: LinearMap, in_use: LinearMap | None) -> Floats:
         if self._row_state is None:
-            return super()._turn(new, standing)
+            return super()._alignment(new, in_use)
         on_rows, _ = self._row_state
-        turn = np.eye(self.n_components) if standing is None else on_rows.turn()
-        on_rows.stand(turn)
+        turn = np.eye(self.n_components) if in_use is None else on_rows.rotation()
+        on_rows.put_in_use(turn)
         return turn
 
     def _next_due(self, rows: int, weight: float) -> int:
@@ -221,17 +222,17 @@ class SOSPCA(Extractor, Supervised):
         on_rows, moments = self._row_state
         # Components that do not exist yet, or that are based on few rows, change at the next
         # refresh.
-        next_refresh = rows + on_rows.until_refresh(moments)
+        next_refresh = rows + on_rows.rows_until_refresh(moments)
         if not on_rows.count:
             return next_refresh
         return min(due, next_refresh) if moments.rows < self.grace_period else due
 
-    @until_learnt
-    def _settled(self) -> tuple[list[Hashable], Stats, Floats]:
+    @cached_until_update
+    def _support(self) -> tuple[list[Hashable], Stats, Floats]:
         """Return names, moments and loadings of the support on rows."""
         assert self._row_state is not None  # noqa: S101
         on_rows, moments = self._row_state
-        return on_rows.settled(moments)
+        return on_rows.support(moments)
 
     # Results
 
@@ -241,17 +242,17 @@ class SOSPCA(Extractor, Supervised):
         if self._row_state is not None:
             on_rows, moments = self._row_state
             assert moments.space is not None  # noqa: S101
-            found = on_rows.relevances(self._settled(), moments.space)
+            found = on_rows.relevances(self._support(), moments.space)
             # A component that no longer varies has relevance 0.
             found = np.where(np.isfinite(found), found, 0.0)
-        elif self._on_columns is not None:
-            found = self._on_columns.relevances[: self._on_columns.count]
+        elif self._column_state is not None:
+            found = self._column_state.relevances[: self._column_state.count]
         else:
             return {}
         return dict(zip(self.components, found.tolist(), strict=False))
 
     def _embedding(self) -> Floats:
-        held = self._on_columns
+        held = self._column_state
         if held is None:
             return np.zeros((self.n_rows, 0))
         return held.Z[: held.count].T.copy()
@@ -293,13 +294,13 @@ class SOSPCA(Extractor, Supervised):
         return csr_array((weights, (rows, columns)), shape=(len(index_of), self.n_components))
 
     @property
-    def _why_no_more(self) -> str:
+    def _stop_reason(self) -> str:
         return "no other column adds to what they explain"
 
     def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
-        q, held = self.n_components, self._on_columns
+        q, held = self.n_components, self._column_state
         if self._row_state is not None:
-            names, stats, B = self._settled()
+            names, stats, B = self._support()
             return LinearMap(names, stats.mean, B[:, :q])
         if held is None:
             return LinearMap((), np.zeros(0), np.zeros((0, q)))

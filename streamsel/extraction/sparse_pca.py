@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from streamsel import params
-from streamsel.extraction._codes import SparseCode
-from streamsel.extraction._factorisation import Factorisation
-from streamsel.held.fit import Code
-from streamsel.learner.river import Unsupervised
+from streamsel.base.river import Unsupervised
+from streamsel.extraction._codes import LassoCoder
+from streamsel.extraction._factorization import Factorisation
 from streamsel.params import param
+from streamsel.state.factorization.model import Coder
 
 
 class SparsePCA(Factorisation, Unsupervised):
@@ -48,13 +48,13 @@ class SparsePCA(Factorisation, Unsupervised):
 
     **Online fit.** Columns are buffered until there are `batch_size` of them. Then they are coded
     by the components, and the components are refined from the sums $A = \sum w w^T$ and $B = \sum x
-    w^T$ over all columns so far (Mairal et al. 2010), in three iterations; in thirty for the first
+    w^T$ over all columns so far (Mairal et al. 2010), in three iterations; thirty for the first
     batch, which starts from random components (`seed`). A column coded as the $t$-th of $p$ has
     weight $\sqrt{t/p}$. So the components approximate the optimum over all columns: on six real
-    sets, ten of them have 96 to 99.7 % of the variance of ten principal components, at the default,
-    with 19 to 52 % of the loadings. They depend on the order of the columns, which should be
-    random, but not, to the last bit, on how they are cut into blocks. Models of different columns
-    cannot be merged; models of different rows can, approximately.
+    sets, ten of them explain 96 to 99.7 % of the variance of ten principal components at the
+    default `alpha`; 19 to 52 % of the loadings are non-zero. The components depend on the order of
+    the columns, which should be random; they are bit-identical for any division into blocks. Models
+    of different columns cannot be merged; models of different rows can, approximately.
 
     **Loadings.** Without a second pass, loadings are available for the `max_loadings` columns of
     largest variance, coded by the current components. `learn_loadings` makes a second pass and
@@ -69,8 +69,8 @@ class SparsePCA(Factorisation, Unsupervised):
     **Rows.** The roles are exchanged: a row is coded by the loadings, and the loadings are refined
     from the sums over rows; first after 8 rows, then whenever the number of rows has doubled, and
     at least every `batch_size` rows. A model that has learnt columns starts from the loadings of
-    its pool. Rows may fade. `max_features` bounds the variables tracked: the one of smallest
-    variance is evicted.
+    its pool. Older rows may be down-weighted. `max_features` bounds the variables tracked: the one
+    of smallest variance is evicted.
 
     **Missing and new features.** A column with a missing value is refused. In a row, an absent
     variable is 0, and NaN or None counts as its prediction from the other variables; a new variable
@@ -114,8 +114,8 @@ class SparsePCA(Factorisation, Unsupervised):
     ['sparsepca0', 'sparsepca1', 'sparsepca2']
     """
 
-    alpha: float = param(params.Real(0.0), default=0.1)
+    alpha: float = param(params.FloatRule(0.0), default=0.1)
 
     @property
-    def _code(self) -> Code:
-        return SparseCode(self.alpha)
+    def _coder(self) -> Coder:
+        return LassoCoder(self.alpha)

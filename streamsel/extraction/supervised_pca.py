@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamsel import params
-from streamsel.extraction._of_inner import OfInner
-from streamsel.held.inner import Inner
-from streamsel.held.part import Floats, Places
-from streamsel.held.pool import SamplePool
-from streamsel.learner.river import Supervised
+from streamsel._utils.numeric import argsort_by_relevance
+from streamsel.base.river import Supervised
+from streamsel.extraction._gram import GramFunctionExtractor
 from streamsel.params import param
-from streamsel.target.target import Target
-from streamsel.ties import most_relevant_first
+from streamsel.state.base import Floats, Indices
+from streamsel.state.gram.view import GramView
+from streamsel.state.pool.pool import SamplePool
+from streamsel.targets.target import Target
 
 
-class SupervisedPCA(OfInner, Supervised):
+class SupervisedPCA(GramFunctionExtractor, Supervised):
     r"""Supervised principal components: PCA of the variables most relevant to the target.
 
     PCA ignores the target, and if most variables are unrelated to it, so are the components. Here
@@ -107,11 +107,11 @@ class SupervisedPCA(OfInner, Supervised):
     ['supervisedpca0']
     """
 
-    keeps = SamplePool
-    _by_relevance: ClassVar[bool] = True
+    _column_state_type = SamplePool
+    _ranks_by_relevance: ClassVar[bool] = True
 
-    threshold: float | None = param(params.Real(0.0, below=1.0, optional=True), default=None)
-    max_candidates: int = param(params.Whole(2), default=500)
+    threshold: float | None = param(params.FloatRule(0.0, below=1.0, optional=True), default=None)
+    max_candidates: int = param(params.IntRule(2), default=500)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -120,31 +120,31 @@ class SupervisedPCA(OfInner, Supervised):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._more_than("n_components", self.n_components, "max_candidates")
+        self._check_exceeds("n_components", self.n_components, "max_candidates")
 
     def _new_columns(self, n: int) -> SamplePool:
         target, space = self._target, self._space
         assert isinstance(target, Target)  # noqa: S101
         pool = SamplePool(space, n, self.max_candidates)
         pool.serve(self)
-        pool.follow(target.Y[: target.c])
+        pool.set_target_basis(target.Y[: target.c])
         return pool
 
-    def _places(self, held: Any) -> Places:
-        indices = super()._places(held)
+    def _candidate_indices(self, held: Any) -> Indices:
+        indices = super()._candidate_indices(held)
         relevance = held.relevance(indices)
-        first = most_relevant_first(relevance)[: self.max_candidates]
+        first = argsort_by_relevance(relevance)[: self.max_candidates]
         if self.threshold is not None:
             first = first[relevance[first] >= self.threshold]
         return np.sort(indices[first])
 
-    def _duals(self, inner: Inner, q: int) -> Floats:
+    def _dual_weights(self, inner: GramView, q: int) -> Floats:
         d, E = inner.axes(q)
         duals: Floats = E / np.sqrt(d)
         return duals
 
     @property
-    def _why_no_more(self) -> str:
+    def _stop_reason(self) -> str:
         if self.threshold is None:
             which = f"the columns kept, of max_candidates={self.max_candidates},"
         elif self._solution() is None:
@@ -157,8 +157,8 @@ class SupervisedPCA(OfInner, Supervised):
         held, found = self._columns, self._solution()
         if not isinstance(held, SamplePool) or found is None:
             return np.zeros((self.n_rows, 0))
-        stats, space = held.stats(found.places), held.space
-        residual = stats.m2 if space is None else space.left(stats.m2, stats.cxy)
+        stats, space = held.stats(found.indices), held.space
+        residual = stats.m2 if space is None else space.adjusted_squares(stats.m2, stats.cxy)
         weights = found.scale * np.sqrt(residual)
-        embedding: Floats = held.samples(found.places).T @ (weights[:, None] * found.loadings)
+        embedding: Floats = held.samples(found.indices).T @ (weights[:, None] * found.loadings)
         return embedding

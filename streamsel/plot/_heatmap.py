@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsel.held.part import Floats
-from streamsel.plot._reports import expect_found, expect_some, report_of
-from streamsel.plot._style import (
+from streamsel.base.row_input import select_features
+from streamsel.plot._labels import count_label, variable_label
+from streamsel.plot.inputs import check_has_columns, check_has_results_of_kind, report_from
+from streamsel.plot.style import (
     ACCENT,
-    CHOSEN,
     FAINT,
+    SELECTED,
     TINY,
-    blend,
-    describe,
-    drawing,
-    key_of_colours,
+    add_colour_bar,
+    axes_in_style,
+    colour_map,
+    set_description,
 )
-from streamsel.plot._words import count, name_of
-from streamsel.rows import gather
+from streamsel.state.base import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,31 +73,31 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None) -> Axes:
     >>> ax.images[0].get_array().shape
     (3, 3)
     """
-    report = report_of(model)
-    expect_found(report, "selected")
-    names = [row["name"] for row in report.found]
-    expect_some(X, names)
-    found = correlations(gather(X, names))
-    with drawing(ax, height=72.0) as panel:
+    report = report_from(model)
+    check_has_results_of_kind(report, "selected")
+    names = [row["name"] for row in report.results]
+    check_has_columns(X, names)
+    found = correlation_matrix(select_features(X, names))
+    with axes_in_style(ax, height=72.0) as panel:
         image = panel.imshow(
             np.ma.masked_invalid(found),
-            cmap=blend(CHOSEN, "#f7f7f7", ACCENT, bad=FAINT),
+            cmap=colour_map(SELECTED, "#f7f7f7", ACCENT, bad=FAINT),
             vmin=-1.0,
             vmax=1.0,
             interpolation="none",
         )
-        key_of_colours(panel, image, "correlation", ticks=[-1, 0, 1])
+        add_colour_bar(panel, image, "correlation", ticks=[-1, 0, 1])
         if len(names) <= _MAX_NAMED:
-            shown = [name_of(name) for name in names]
+            shown = [variable_label(name) for name in names]
             panel.set_xticks(range(len(names)), shown, rotation=90, fontsize=TINY)
             panel.set_yticks(range(len(names)), shown, fontsize=TINY)
         panel.tick_params(length=0)
         panel.spines[:].set_visible(False)
-        describe(panel, f"Correlations of {count(len(names), 'selected variable')}.")
+        set_description(panel, f"Correlations of {count_label(len(names), 'selected variable')}.")
     return panel
 
 
-def correlations(X: Floats) -> Floats:
+def correlation_matrix(X: Floats) -> Floats:
     """Return the correlations of the columns of X; NaN for constant columns."""
     if np.isinf(X).any():
         raise ValueError("Expected finite values, or missing ones. Got: an infinite one.")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from streamsel.base.selector import Selector
 from streamsel.history import History
-from streamsel.learner.selector import Selector
-from streamsel.params import kind_of
-from streamsel.plot._rows import height_of, name_rows
-from streamsel.plot._style import ACCENT, CHOSEN, FAINT, describe, drawing
-from streamsel.plot._words import count, whole
+from streamsel.params import type_name
+from streamsel.plot._labels import count_label, height_of_rows, integer_label, label_rows
+from streamsel.plot.style import ACCENT, FAINT, SELECTED, axes_in_style, set_description
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -64,7 +63,7 @@ def history(history: Any, ax: Axes | None = None) -> Axes:
     """
     if not isinstance(history, History):
         raise TypeError(
-            f"Expected a History. Got: {kind_of(history)}.\n"
+            f"Expected a History. Got: {type_name(history)}.\n"
             "Hint: put History(learner) into the pipeline instead of the learner."
         )
     spans = history.spans()
@@ -75,27 +74,27 @@ def history(history: Any, ax: Axes | None = None) -> Axes:
             f"random components use no single one. This is {type(history.learner).__name__}."
         )
     drawn = _longest(spans)
-    in_use = {*history.learner.standing}
-    with drawing(ax, height_of(len(drawn))) as panel:
+    in_use = {*history.learner.in_use}
+    with axes_in_style(ax, height_of_rows(len(drawn))) as panel:
         if not isinstance(history.learner, Selector):
             for event in history.events:
-                panel.axvline(event.row, color=FAINT, lw=0.4, zorder=0, gid="renewal")
+                panel.axvline(event.row, color=FAINT, lw=0.4, zorder=0, gid="refresh")
         for index, name in enumerate(drawn):
             parts = [(start, stop - start) for start, stop in spans[name]]
-            colour = CHOSEN if name in in_use else ACCENT
+            colour = SELECTED if name in in_use else ACCENT
             panel.broken_barh(parts, (index - 0.36, 0.72), color=colour, lw=0, gid=f"name {index}")
-        name_rows(panel, drawn)
+        label_rows(panel, drawn)
         if panel.get_ylabel():
             panel.set_ylabel("variables, in order of first use")
         # After learning from columns the first use is at a high row count.
         begin = min(start for parts in spans.values() for start, _ in parts)
         begin = begin if begin > history.n_rows / 4 else 0
         panel.set_xlim(begin, max(begin + 1, history.n_rows))
-        panel.xaxis.set_major_formatter(whole)
+        panel.xaxis.set_major_formatter(integer_label)
         panel.set_xlabel("rows learnt")
-        what = f"When {count(len(spans), 'variable')} were in use, in {history.n_rows:,} rows"
+        what = f"When {count_label(len(spans), 'variable')} were in use, in {history.n_rows:,} rows"
         left_out = len(spans) - len(drawn)
-        describe(panel, f"{what}; {left_out:,} are left out." if left_out else f"{what}.")
+        set_description(panel, f"{what}; {left_out:,} are left out." if left_out else f"{what}.")
     return panel
 
 

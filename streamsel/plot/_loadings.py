@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamsel import params
-from streamsel.plot._reports import expect_found, report_of
-from streamsel.plot._rows import height_of, name_rows
-from streamsel.plot._style import ACCENT, CHOSEN, INK, describe, drawing
-from streamsel.plot._words import count
+from streamsel.plot._labels import count_label, height_of_rows, label_rows
+from streamsel.plot.inputs import check_has_results_of_kind, report_from
+from streamsel.plot.style import ACCENT, INK, SELECTED, axes_in_style, set_description
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from streamsel.learner.report import Report
+    from streamsel.base.report import Report
 
-_RULES = {"component": params.Whole(0), "n": params.Whole(1)}
+_RULES = {"component": params.IntRule(0), "n": params.IntRule(1)}
 
 
 def loadings(model: Any, ax: Axes | None = None, component: int = 0, n: int = 15) -> Axes:
@@ -61,27 +60,27 @@ def loadings(model: Any, ax: Axes | None = None, component: int = 0, n: int = 15
     'loading on sospca0'
     """
     params.check("loadings", _RULES, {"component": component, "n": n})
-    report = report_of(model)
-    expect_found(report, "components")
+    report = report_from(model)
+    check_has_results_of_kind(report, "components")
     name, parts = _of(report, component)
     shown = parts[:n]
     weights = [part["loading"] or 0.0 for part in shown]
-    with drawing(ax, height_of(len(shown))) as panel:
-        colours = [CHOSEN if weight < 0.0 else ACCENT for weight in weights]
+    with axes_in_style(ax, height_of_rows(len(shown))) as panel:
+        colours = [SELECTED if weight < 0.0 else ACCENT for weight in weights]
         panel.barh(range(len(shown)), weights, height=0.62, color=colours)
         panel.axvline(0.0, color=INK, lw=0.6)
-        name_rows(panel, [part["variable"] for part in shown])
+        label_rows(panel, [part["variable"] for part in shown])
         panel.spines["left"].set_visible(False)
         panel.set_xlabel(f"loading on {name}")
-        total = count(len(parts), "variable")
-        describe(panel, f"The {len(shown)} largest loadings on {name}, of {total}.")
+        total = count_label(len(parts), "variable")
+        set_description(panel, f"The {len(shown)} largest loadings on {name}, of {total}.")
     return panel
 
 
 def _of(report: Report, component: int) -> tuple[str, list[dict[str, Any]]]:
     """Return the name of a component, and its loadings."""
     wanted = f"{report.learner.lower()}{component}"
-    for row in report.found:
+    for row in report.results:
         if row["name"] == wanted:
             if not row["loadings"]:
                 raise ValueError(
@@ -89,7 +88,7 @@ def _of(report: Report, component: int) -> tuple[str, list[dict[str, Any]]]:
                     "has no loadings.\nHint: use scatter to show the rows."
                 )
             return wanted, row["loadings"]
-    known = sorted(int(row["name"].removeprefix(report.learner.lower())) for row in report.found)
+    known = sorted(int(row["name"].removeprefix(report.learner.lower())) for row in report.results)
     raise ValueError(
         f"Expected a component from {known[0]} to {known[-1]}. Got: {component}.\n"
         "Hint: components are counted from 0, as in their names."

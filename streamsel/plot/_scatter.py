@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsel.held.part import Floats
-from streamsel.learner.report import Report
-from streamsel.plain import array_of
-from streamsel.plot._reports import expect_found, expect_some, report_of
-from streamsel.plot._style import ACCENT, FAINT, MARKS, SERIES, describe, drawing, key_of_colours
-from streamsel.plot._words import count, name_of
-from streamsel.rows import as_frame
+from streamsel.base.report import Report
+from streamsel.base.row_input import as_frame
+from streamsel.plot._labels import count_label, variable_label
+from streamsel.plot.inputs import check_has_columns, check_has_results_of_kind, report_from
+from streamsel.plot.style import (
+    ACCENT,
+    FAINT,
+    MARKS,
+    SERIES,
+    add_colour_bar,
+    axes_in_style,
+    set_description,
+)
+from streamsel.serialization.json_values import as_array
+from streamsel.state.base import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +49,7 @@ def scatter(
         Rows, as for `transform_many`; None for the rows that were learnt, by a model that has
         learnt columns only.
     y
-        Values of the rows by which to colour them: labels, of which the six most frequent have a
+        Values of the rows by which to colour them: labels, the six most frequent in
         colour, or numbers; None for one colour. Whole numbers with at most six distinct values are
         labels.
     ax
@@ -80,10 +88,10 @@ def scatter(
             f"Expected an extractor. Got: a report of {model.learner}, which holds no rows.\n"
             "Hint: pass the model itself."
         )
-    report = report_of(model)
-    expect_found(report, "components")
-    used = {one["variable"]: None for row in report.found for one in row["loadings"]}
-    expect_some(X, list(used))
+    report = report_from(model)
+    check_has_results_of_kind(report, "components")
+    used = {one["variable"]: None for row in report.results for one in row["loadings"]}
+    check_has_columns(X, list(used))
     Z = _placed(model, X)
     numbers = list(components) if isinstance(components, Iterable) else []
     known = [c for c in numbers if isinstance(c, Integral) and 0 <= c < Z.shape[1]]
@@ -92,23 +100,23 @@ def scatter(
             f"Expected two components, from 0 to {Z.shape[1] - 1}. Got: {components!r}.\n"
             "Hint: components are counted from 0, as in their names."
         )
-    values = None if y is None else array_of(y, "y")
+    values = None if y is None else as_array(y, "y")
     if values is not None and values.shape != (len(Z),):
         raise ValueError(f"Expected a y for each of {len(Z)} rows. Got: shape {values.shape}.")
     a, b = (Z[:, component] for component in components)
-    with drawing(ax, height=70.0) as panel:
+    with axes_in_style(ax, height=70.0) as panel:
         if values is None:
             _points(panel, a, b, color=ACCENT, marker="o")
         elif _are_labels(values):
             _groups(panel, a, b, values)
         else:
             drawn = _points(panel, a, b, c=values.astype(np.float64), cmap="cividis", marker="o")
-            key_of_colours(panel, drawn, "y")
+            add_colour_bar(panel, drawn, "y")
         names = [model.components[component] for component in components]
         panel.set_xlabel(names[0])
         panel.set_ylabel(names[1])
         panel.margins(0.05)
-        describe(panel, f"{count(len(Z), 'row')} by {names[0]} and {names[1]}.")
+        set_description(panel, f"{count_label(len(Z), 'row')} by {names[0]} and {names[1]}.")
     return panel
 
 
@@ -148,7 +156,11 @@ def _groups(panel: Axes, a: Floats, b: Floats, y: Any) -> None:
         is_member = np.array([other == label for other in labels])
         style = {"color": SERIES[index], "marker": MARKS[index]}
         _points(
-            panel, a[is_member], b[is_member], label=f"{name_of(label)} ({sizes[label]:,})", **style
+            panel,
+            a[is_member],
+            b[is_member],
+            label=f"{variable_label(label)} ({sizes[label]:,})",
+            **style,
         )
     panel.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, handletextpad=0.2)
 

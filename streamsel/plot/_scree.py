@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsel.held.part import Floats
-from streamsel.plot._reports import expect_found, report_of
-from streamsel.plot._style import ACCENT, NOISE, describe, drawing
-from streamsel.plot._words import count, whole
+from streamsel.plot._labels import count_label, integer_label
+from streamsel.plot.inputs import check_has_results_of_kind, report_from
+from streamsel.plot.style import ACCENT, NOISE, axes_in_style, set_description
+from streamsel.state.base import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from streamsel.learner.report import Report
+    from streamsel.base.report import Report
 
 # 95 % quantile of the Tracy-Widom law for real matrices.
 _TRACY_WIDOM = 0.9793
@@ -83,11 +83,11 @@ def scree(model: Any, ax: Axes | None = None) -> Axes:
     >>> ax.get_ylabel()
     'share of the variance'
     """
-    report = report_of(model)
-    expect_found(report, "components")
+    report = report_from(model)
+    check_has_results_of_kind(report, "components")
     label, numbers, values = _heights(model, report)
     noise = _noise(report)
-    with drawing(ax) as panel:
+    with axes_in_style(ax) as panel:
         indices = np.arange(len(values))
         panel.vlines(indices, 0.0, values, color=ACCENT, lw=1.0)
         panel.plot(indices, values, "o", color=ACCENT, ms=3.5, gid="components")
@@ -108,23 +108,23 @@ def scree(model: Any, ax: Axes | None = None) -> Axes:
             panel.set_xticks(indices, numbers)
             panel.set_xlabel("component")
         else:
-            panel.xaxis.set_major_formatter(whole)
+            panel.xaxis.set_major_formatter(integer_label)
             panel.set_xlabel("components, in order")
         panel.set_ylabel(label)
-        describe(panel, f"{label.capitalize()} of {count(len(values), 'component')}.")
+        set_description(panel, f"{label.capitalize()} of {count_label(len(values), 'component')}.")
     return panel
 
 
 def _heights(model: Any, report: Report) -> tuple[str, list[str], Floats]:
     """Return the label, the numbers and the values of components, the largest first."""
-    numbers = [row["name"].removeprefix(report.learner.lower()) for row in report.found]
-    if "share" in report.found[0]:
-        shares = np.array([row["share"] for row in report.found])
+    numbers = [row["name"].removeprefix(report.learner.lower()) for row in report.results]
+    if "share" in report.results[0]:
+        shares = np.array([row["share"] for row in report.results])
         return "share of the variance", numbers, shares
-    relevance = np.array([row["relevance"] or 0.0 for row in report.found])
+    relevance = np.array([row["relevance"] or 0.0 for row in report.results])
     if not (relevance == 1.0).all() or report.noise_floor is not None:
         return "relevance", numbers, relevance
-    embedding = None if "any_variable" in report.facts else getattr(model, "embedding", None)
+    embedding = None if "any_variable" in report.details else getattr(model, "embedding", None)
     if embedding is not None and embedding.size:
         variances = embedding.var(axis=0)
         order = np.argsort(-variances, kind="stable")
@@ -142,12 +142,12 @@ def _noise(report: Report) -> tuple[float, str] | None:
         return report.noise_floor, "noise floor of single columns"
     parameters = report.parameters
     if report.learner == "PCA" and parameters["scale"] and not parameters["fading_factor"]:
-        level = largest_share(report.rows, report.columns_seen - report.columns_constant)
+        level = noise_share(report.rows, report.columns_seen - report.columns_constant)
         return None if level is None else (level, "first component of noise")
     return None
 
 
-def largest_share(n: int, p: int) -> float | None:
+def noise_share(n: int, p: int) -> float | None:
     """Return the share of variance that a component of noise exceeds with probability 5 %.
 
     Parameters

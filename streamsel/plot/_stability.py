@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel.evaluate.stability import _distinct
-from streamsel.plain import is_many
-from streamsel.plot._rows import height_of, name_rows
-from streamsel.plot._style import ACCENT, CHOSEN, INK, describe, drawing
-from streamsel.plot._words import count
+from streamsel.plot._labels import count_label, height_of_rows, label_rows
+from streamsel.plot.style import ACCENT, INK, SELECTED, axes_in_style, set_description
+from streamsel.serialization.json_values import is_iterable_collection
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,16 +69,16 @@ def stability(found: Any, ax: Axes | None = None) -> Axes:
             "Hint: lower the noise floor, or use more rows."
         )
     selected = {*getattr(found, "selected", ())}
-    with drawing(ax, height_of(len(shown)) + 5.0) as panel:
+    with axes_in_style(ax, height_of_rows(len(shown)) + 5.0) as panel:
         panel.barh(
             range(len(shown)),
             [frequency[name] for name in shown],
             height=0.62,
-            color=[CHOSEN if name in selected else ACCENT for name in shown],
+            color=[SELECTED if name in selected else ACCENT for name in shown],
         )
-        intervals = np.array([interval(frequency[name], drawn) for name in shown])
+        intervals = np.array([binomial_interval(frequency[name], drawn) for name in shown])
         panel.hlines(range(len(shown)), *intervals.T, color=INK, lw=0.8, gid="intervals")
-        name_rows(panel, shown)
+        label_rows(panel, shown)
         panel.set_xlim(0.0, 1.0)
         panel.set_xlabel("share of the selections")
         index = getattr(found, "index", None)
@@ -88,12 +87,12 @@ def stability(found: Any, ax: Axes | None = None) -> Axes:
             value, low, high = index
             title = f"stability {value:.2f} ({low:.2f} to {high:.2f})"
             panel.set_title(title)
-        label = f"Selection frequency of {count(len(frequency), 'variable')}"
-        describe(panel, f"{label}; {title}." if title else f"{label}.")
+        label = f"Selection frequency of {count_label(len(frequency), 'variable')}"
+        set_description(panel, f"{label}; {title}." if title else f"{label}.")
     return panel
 
 
-def interval(share: float, n: int) -> tuple[float, float]:
+def binomial_interval(share: float, n: int) -> tuple[float, float]:
     """Return Wilson's 95 % interval of a probability, from a share of n cases."""
     z2 = NormalDist().inv_cdf(0.975) ** 2
     scale = 1.0 + z2 / n
@@ -107,8 +106,8 @@ def _frequencies(found: Any) -> tuple[Mapping[Hashable, float], int]:
     known = getattr(found, "frequency", None)
     if isinstance(known, Mapping):
         return known, len(found.selections)
-    drawn = [*found] if is_many(found) else [found]
-    if not all(map(is_many, drawn)):
+    drawn = [*found] if is_iterable_collection(found) else [found]
+    if not all(map(is_iterable_collection, drawn)):
         raise TypeError(
             "Expected selections, or a result of subsample_stability. Got: "
             f"{type(found).__name__}.\nHint: stability([a.selected, b.selected])."

@@ -1,6 +1,6 @@
 """Greedy forward selection, from samples in stages or from products only.
 
- With R = λ(λI + Σ x xᵀ)⁻¹ over the picks, the next is the variable of the largest ‖UᵀR x‖² / (λ +
+With R = λ(λI + Σ x xᵀ)⁻¹ over the picks, the next is the variable of the largest ‖UᵀR x‖² / (λ +
 xᵀR x). R = I - Σ v vᵀ, where each pick adds the direction v = R x / √(λ + xᵀR x); so a variable
 requires only its coordinates g = Uᵀx and the products t = vᵀx: UᵀR x = g - Σ (Uᵀv) t and
 xᵀR x = 1 - Σ t².
@@ -13,15 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from streamsel._jit.forward import fold, step, unfold
-from streamsel.columns import Chunk, Stats
-from streamsel.held.correlations import correlations
-from streamsel.held.part import Floats, Places
-from streamsel.held.plan import origin_of
-from streamsel.held.pool import SPENT, TIE, Picks
-from streamsel.held.products import TOGETHER, Products
-from streamsel.held.stage_pool import StagePool
-from streamsel.selection._greedy_plan import GreedyPlan
+from streamsel._kernels.stepwise import (
+    fold_forward_scores,
+    forward_scores_of_samples,
+    remove_direction,
+)
+from streamsel.data.columns import Chunk, Stats
+from streamsel.state.base import Floats, Indices
+from streamsel.state.correlations import MIN_BLOCK, CorrelationCache, correlate_columns
+from streamsel.state.pool.candidate_solution import previous_indices
+from streamsel.state.pool.certified import CertifiedPool
+from streamsel.state.pool.greedy_solution import GreedySolution
+from streamsel.state.pool.pool import TIE_RTOL, ZERO_TOL, Picks
 
 # Without a ridge a variable with a smaller squared residual is excluded; the second value applies
 # without samples to recompute the residual.
@@ -41,7 +44,7 @@ def tolerance(scores: Any, ridge: float) -> Any:
     """Return the difference up to which scores are ties."""
     scores = np.maximum(scores, 0.0)
     rough = min(_ROUGH, _ROUNDING / np.sqrt(ridge)) if ridge > 0.0 else _ROUGH
-    return np.maximum(TIE * scores, rough * np.sqrt(scores))
+    return np.maximum(TIE_RTOL * scores, rough * np.sqrt(scores))
 
 
 def earliest_of_best(scores: Floats, ridge: float) -> int:
@@ -50,7 +53,7 @@ def earliest_of_best(scores: Floats, ridge: float) -> int:
     return int(np.argmax(scores >= highest - tolerance(highest, ridge)))
 
 
-class Left:
+class Residuals:
     """Residuals of variables given the picks.
 
     Parameters
@@ -71,70 +74,74 @@ class Left:
     def __init__(self, G: Floats, k: int, ridge: float, least: float = _MIN_RESIDUAL) -> None:
         self.ridge = ridge
         self._least = least if ridge == 0.0 else -np.inf
-        self._A, self.left = G.copy(), np.ones(len(G))
+        self._A, self.squared_residuals = G.copy(), np.ones(len(G))
         self._square: Floats = np.einsum("ij,ij->i", G, G)
         self._is_picked = np.zeros(len(G), dtype=np.bool_)
         self.T, self.C = np.empty((len(G), k)), np.empty((k, G.shape[1]))
 
-    def near(self) -> Places:
+    def inaccurate(self) -> Indices:
         """Return the variables whose residual is so small that samples are needed to compute it."""
         if self.ridge > 0.0:
             return np.empty(0, dtype=np.intp)
         return np.flatnonzero(
-            (self.left < _INACCURATE_RESIDUAL) & (self.left >= _MIN_RESIDUAL) & ~self._is_picked
+            (self.squared_residuals < _INACCURATE_RESIDUAL)
+            & (self.squared_residuals >= _MIN_RESIDUAL)
+            & ~self._is_picked
         )
 
-    def correct(self, indices: Places, residuals: Floats, basis: Floats) -> None:
+    def set_residuals(self, indices: Indices, residuals: Floats, basis: Floats) -> None:
         """Set the residuals of variables, (m, n), computed from samples instead of products."""
-        self.left[indices] = np.einsum("ij,ij->i", residuals, residuals)
+        self.squared_residuals[indices] = np.einsum("ij,ij->i", residuals, residuals)
         self._A[indices] = residuals @ basis.T
         self._square[indices] = np.einsum("ij,ij->i", self._A[indices], self._A[indices])
 
     def scores(self) -> Floats:
         """Return the score of every variable; -inf for those picked or excluded."""
-        is_excluded = self._is_picked | (self.left < self._least)
-        size = np.where(is_excluded, 1.0, self.ridge + self.left)
+        is_excluded = self._is_picked | (self.squared_residuals < self._least)
+        size = np.where(is_excluded, 1.0, self.ridge + self.squared_residuals)
         return np.where(is_excluded, -np.inf, self._square / size)
 
-    def size_of(self, j: int) -> float:
+    def norm_of(self, j: int) -> float:
         """Return √(λ + xᵀR x) of a variable."""
-        return float(np.sqrt(self.ridge + max(self.left[j], 0.0)))
+        return float(np.sqrt(self.ridge + max(self.squared_residuals[j], 0.0)))
 
-    def take(self, s: int, j: int, t: Floats) -> None:
+    def pick(self, s: int, j: int, t: Floats) -> None:
         """Pick variable j as number s, given the products of all with its direction."""
-        self.C[s] = self._A[j] / self.size_of(j)
+        self.C[s] = self._A[j] / self.norm_of(j)
         self.record_pick(s, j, t)
 
     def record_pick(self, s: int, j: int, t: Floats) -> None:
         """Record a pick whose direction has its coordinates already."""
         self.T[:, s] = t
         self._is_picked[j] = True
-        step(self._square, self.left, self._A, np.ascontiguousarray(t), self.C[s])
+        remove_direction(
+            self._square, self.squared_residuals, self._A, np.ascontiguousarray(t), self.C[s]
+        )
 
 
-def from_products(held: Any, k: int, ridge: float) -> Picks:
+def select_from_correlations(held: Any, k: int, ridge: float) -> Picks:
     """Return the picks of forward selection from the correlations of the tracked variables."""
-    residuals = Left(held.coordinates(), k, ridge, _MIN_RESIDUAL_OF_PRODUCTS)
+    residuals = Residuals(held.coordinates(), k, ridge, _MIN_RESIDUAL_OF_PRODUCTS)
     picks = Picks([], [], [])
     for s in range(min(k, len(held.names))):
         scores = residuals.scores()
         j = earliest_of_best(scores, ridge)
-        if scores[j] <= SPENT:
+        if scores[j] <= ZERO_TOL:
             break
         T = residuals.T[:, :s]
-        t = (held.products(j) - T @ T[j]) / residuals.size_of(j)
+        t = (held.products(j) - T @ T[j]) / residuals.norm_of(j)
         _append(picks, j, float(scores[j]))
-        residuals.take(s, j, t)
+        residuals.pick(s, j, t)
     return picks
 
 
 def _append(picks: Picks, j: int, score: float) -> None:
-    picks.places.append(j)
+    picks.indices.append(j)
     picks.scores.append(score)
     picks.rounds.append(0)
 
 
-class ForwardPlan(GreedyPlan):
+class ForwardSolution(GreedySolution):
     """Picks of forward selection in a pool, and scores of other columns under their prefixes.
 
     Parameters
@@ -153,47 +160,47 @@ class ForwardPlan(GreedyPlan):
 
     def __init__(
         self,
-        pool: StagePool,
+        pool: CertifiedPool,
         k: int,
         ridge: float,
-        before: ForwardPlan | None = None,
+        before: ForwardSolution | None = None,
         n_proven: int = 0,
         given: Sequence[int] = (),
     ) -> None:
         self._pool, self._ridge = pool, ridge
         self.G = pool.coordinates()
-        self._left = Left(self.G, k, ridge)
+        self._left = Residuals(self.G, k, ridge)
         self.V = np.empty((k, pool.n))
         picks = Picks([], [], [])
         if before is None:
-            self._products = Products(self._unit)
+            self._products = CorrelationCache(self._unit)
         else:
-            origin = origin_of(pool.table["arrival"], before)
-            most = 2 * k + TOGETHER
-            self._products = Products(self._unit, before._products, origin, most)
+            origin = previous_indices(pool.table["arrival"], before)
+            most = 2 * k + MIN_BLOCK
+            self._products = CorrelationCache(self._unit, before._products, origin, most)
             self._go_on(before, origin, n_proven, picks)
         for j in given:
             self._take(j, picks)
-        while len(picks.places) < min(k, len(self.G)) and not given:
-            scores = self._scores_now(len(picks.places))
+        while len(picks.indices) < min(k, len(self.G)) and not given:
+            scores = self._scores_now(len(picks.indices))
             j = earliest_of_best(scores, ridge)
-            if scores[j] <= SPENT:
+            if scores[j] <= ZERO_TOL:
                 break
             self._take(j, picks)
         self._products.close()
         super().__init__(pool, picks, k)
-        self.tolerance = tolerance(self.bars, ridge)
+        self.tolerance = tolerance(self.thresholds, ridge)
 
     @property
     def _unit(self) -> Floats:
         """The pool's samples; read from the pool, whose older tables must not be kept alive."""
         return self._pool.table["unit"]
 
-    def _go_on(self, before: ForwardPlan, origin: Places, n_proven: int, picks: Picks) -> None:
+    def _go_on(self, before: ForwardSolution, origin: Indices, n_proven: int, picks: Picks) -> None:
         """Reuse the previous picks, up to the first that a new variable may beat."""
         added = np.flatnonzero(origin < 0)
         S, V = len(before.keys), before.V
-        n_picks = len(before.picks.places)
+        n_picks = len(before.picks.indices)
         T = np.empty((origin.size, n_picks))
         T[origin >= 0] = before._left.T[origin[origin >= 0], :n_picks]
         T[added] = self._unit[added] @ V[:n_picks].T
@@ -204,22 +211,22 @@ class ForwardPlan(GreedyPlan):
                 self.G[added], T[added], directions, S, lambda near: self._unit[added[near]]
             )
             # A margin suffices: the greedy picks again from here.
-            beaten = (scores >= before.bars - 2.0 * before.tolerance).any(axis=0)
+            beaten = (scores >= before.thresholds - 2.0 * before.tolerance).any(axis=0)
             stop = min(n_picks, max(n_proven, int(np.argmax(np.append(beaten, True)))))
-        index_of = self._pool.slots
+        index_of = self._pool.index_of
         for s in range(stop):
-            j = index_of[before.names[before.picks.places[s]]]
+            j = index_of[before.names[before.picks.indices[s]]]
             self.V[s], self._left.C[s] = V[s], before._left.C[s]
             self._left.record_pick(s, j, T[:, s])
             _append(picks, j, before.picks.scores[s])
 
     def _scores_now(self, s: int) -> Floats:
-        inaccurate = self._left.near()
+        inaccurate = self._left.inaccurate()
         if inaccurate.size:
             residuals, V = self._unit[inaccurate], self.V[:s]
             for _ in range(2):
                 residuals = residuals - (residuals @ V.T) @ V
-            self._left.correct(inaccurate, residuals, self._pool.basis)
+            self._left.set_residuals(inaccurate, residuals, self._pool.basis)
         return self._left.scores()
 
     def _take(self, j: int, picks: Picks) -> None:
@@ -227,7 +234,7 @@ class ForwardPlan(GreedyPlan):
 
         Direction and score depend on the picks only, not on how they were found.
         """
-        s = len(picks.places)
+        s = len(picks.indices)
         V, T, x, residuals = self.V[:s], self._left.T[:, :s], self._unit[j], self._left
         t = V @ x
         v = x - t @ V
@@ -245,10 +252,10 @@ class ForwardPlan(GreedyPlan):
         residuals.record_pick(s, j, products)
         _append(picks, j, float(a @ a) / (self._ridge + residual))
 
-    def _likely_picks(self) -> Places:
+    def _likely_picks(self) -> Indices:
         """Return the likely next picks."""
         scores = self._left.scores()
-        size = min(TOGETHER, scores.size)
+        size = min(MIN_BLOCK, scores.size)
         return np.argpartition(-scores, size - 1)[:size]
 
     def _scores_under(
@@ -257,7 +264,7 @@ class ForwardPlan(GreedyPlan):
         T: Floats,
         directions: tuple[Floats, Floats],
         S: int,
-        observed: Callable[[Places], Floats],
+        observed: Callable[[Indices], Floats],
     ) -> Floats:
         """Return the (p, S) scores of variables under the stages of some directions (V, C)."""
         V, C = directions
@@ -265,11 +272,13 @@ class ForwardPlan(GreedyPlan):
         excluded_below, inaccurate_below = (
             (_MIN_RESIDUAL, _INACCURATE_RESIDUAL) if self._ridge == 0.0 else (-np.inf, -np.inf)
         )
-        is_near = fold(G, T, C, self._ridge, excluded_below, inaccurate_below, scores)
+        is_near = fold_forward_scores(
+            G, T, C, self._ridge, excluded_below, inaccurate_below, scores
+        )
         indices = np.flatnonzero(is_near)
         if indices.size:
             exact = np.empty((indices.size, S))
-            unfold(observed(indices), V, self._pool.basis, excluded_below, exact)
+            forward_scores_of_samples(observed(indices), V, self._pool.basis, excluded_below, exact)
             scores[indices] = exact
         return scores
 
@@ -279,22 +288,22 @@ class ForwardPlan(GreedyPlan):
         scores = self._scores_under(
             self.G, self._left.T, directions, len(self.keys), lambda near: self._unit[near]
         )
-        for s, j in enumerate(self.picks.places):
+        for s, j in enumerate(self.picks.indices):
             scores[j, s + 1 :] = -np.inf
         return scores
 
     def scores_of(
-        self, chunk: Chunk, stats: Stats, places: Places, noted: Mapping[str, Floats]
+        self, chunk: Chunk, stats: Stats, indices: Indices, noted: Mapping[str, Floats]
     ) -> Floats:
         """Return the (b, S) scores of columns of a chunk."""
         del noted
         pool, S = self._pool, len(self.keys)
         assert pool.space is not None  # noqa: S101
-        G = pool.space.coordinates(stats.m2[places], stats.cxy[places])
+        G = pool.space.coordinates(stats.m2[indices], stats.cxy[indices])
         V = self.V[: S - 1]
-        T = correlations(chunk, stats, places, V, pool.left(stats, places))
+        T = correlate_columns(chunk, stats, indices, V, pool.adjusted_squares(stats, indices))
 
-        def observed(near: Places) -> Floats:
-            return pool.units_of(chunk, stats, places[near])
+        def observed(near: Indices) -> Floats:
+            return pool.unit_rows_of(chunk, stats, indices[near])
 
         return self._scores_under(G, T, (V, self._left.C), S, observed)

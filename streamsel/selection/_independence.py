@@ -7,17 +7,17 @@ import math
 
 import numpy as np
 
-from streamsel.held.decided import Decided
-from streamsel.held.part import Floats
-from streamsel.learner.noise import chance
-from streamsel.ties import TIE
+from streamsel._utils.numeric import TIE_RTOL
+from streamsel.base.null import marginal_p_values
+from streamsel.state.base import Floats
+from streamsel.state.pool.accepted import AcceptedSamples
 
 # A variable of larger relevance is fully explained by the target, up to rounding.
 _FULL_RELEVANCE = math.sqrt(1.0 - 1e-10)
 
 
 @functools.lru_cache(maxsize=64)
-def bars(n: float, r: int, depth: int, level: float) -> Floats:
+def critical_values(n: float, r: int, depth: int, level: float) -> Floats:
     """Return the critical squared relevance up to which a variable counts as independent.
 
     Parameters
@@ -53,34 +53,34 @@ def bars(n: float, r: int, depth: int, level: float) -> Floats:
         for q in range(1, r + 1):
             dof_residual = np.maximum(n - 1 - n_given - q, 1)
             critical[:, q] = betainccinv(q / 2.0, dof_residual / 2.0, level)
-    critical = np.ascontiguousarray(critical[dof >= 1] + TIE)
+    critical = np.ascontiguousarray(critical[dof >= 1] + TIE_RTOL)
     critical.flags.writeable = False
     return critical
 
 
-def freedom(held: Decided) -> tuple[float, int]:
+def degrees_of_freedom(held: AcceptedSamples) -> tuple[float, int]:
     """Return the observations minus covariates, and the rank of the target."""
     assert held.space is not None  # noqa: S101
-    return held.space.effective_rows - len(held.space.given), held.space.rank
+    return held.space.effective_rows - len(held.space.covariate_map), held.space.rank
 
 
-def least_relevance(up_to: Floats) -> float:
-    """Return the critical relevance with no variable conditioned on; see `bars`."""
+def min_relevance(up_to: Floats) -> float:
+    """Return the critical relevance with no variable conditioned on; see `critical_values`."""
     return math.sqrt(up_to[0, -1]) if len(up_to) else math.inf
 
 
-def p_value(relevance: float, n: float, r: int) -> float:
+def independence_p_value(relevance: float, n: float, r: int) -> float:
     """Return the marginal p-value of a relevance under independence.
 
     Parameters
     ----------
     relevance, n, r
-        As in `bars`.
+        As in `critical_values`.
     """
     if n <= (3 if r == 1 else r + 1):
         return 1.0
     if relevance > _FULL_RELEVANCE:
         return 0.0
     if r > 1:
-        return float(chance(np.array([relevance]), n, r)[0])
+        return float(marginal_p_values(np.array([relevance]), n, r)[0])
     return math.erfc(math.atanh(relevance) * math.sqrt((n - 3) / 2.0))

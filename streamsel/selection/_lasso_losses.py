@@ -1,4 +1,4 @@
-"""Losses of the Lasso: least squares, from correlations or samples, and the logistic loss."""
+"""Squared and logistic loss of the Lasso, and the base class of learners with either loss."""
 
 from __future__ import annotations
 
@@ -8,9 +8,19 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, xlogy
 
-from streamsel.held.part import Floats, Held, Places
-from streamsel.selection._lasso_path import Penalty, Problem, Sampled, Solution, together
-from streamsel.selection._quadratic import settle
+from streamsel.base.joint_rows import CrossMomentsOnRows
+from streamsel.selection._active_set import solve_kkt
+from streamsel.selection._lasso_path import (
+    LassoPenalty,
+    LassoProblem,
+    LassoSolution,
+    SampledProblem,
+    active_union,
+)
+from streamsel.state.base import Floats, Indices, VariableState
+from streamsel.targets.observation import Observation
+from streamsel.targets.rows import RowTarget
+from streamsel.targets.target import Target
 
 # Maximum Newton steps, and halvings of one.
 _MAX_STEPS, _MAX_HALVINGS = 100, 40
@@ -20,67 +30,71 @@ _RTOL = 1e-11
 _MIN_CURVATURE = 1e-12
 
 
-class Squares(Problem):
+class SquaredLoss(LassoProblem):
     """Least squares ½‖e - Ub‖² with a target e of length 1, from correlations."""
 
     empty_loss = 0.5
 
-    def __init__(self, held: Held, penalty: Penalty) -> None:
-        super().__init__(held, penalty)
-        self._held: Any = held
-        space, stats = held.space, held.stats()
+    def __init__(self, state: VariableState, penalty: LassoPenalty) -> None:
+        super().__init__(state, penalty)
+        self._state: Any = state
+        space, stats = state.space, state.stats()
         assert space is not None  # noqa: S101
-        self.norm = float(np.sqrt(space.square))
-        self.start = np.zeros(self.b.size)
+        self.norm = float(np.sqrt(space.first_square))
+        self.gradient_at_zero = np.zeros(self.b.size)
         if space.rank:
-            self.start = space.coordinates(stats.m2, stats.cxy)[:, 0]
+            self.gradient_at_zero = space.coordinates(stats.m2, stats.cxy)[:, 0]
         # Cached variables in order, the cache row of each variable (-1 if none), and correlations.
         self._cached = np.zeros(0, dtype=np.intp)
-        self._at = np.full(self.b.size, -1)
+        self._cache_row = np.full(self.b.size, -1)
         self._rows: Floats = np.zeros((0, self.b.size))
         # The working set without duplicates, and its correlations.
-        self._W, self._Q = self.work, np.zeros((0, 0))
+        self._W, self._Q = self.working_set, np.zeros((0, 0))
 
-    def use(self, places: Places) -> None:
+    def set_working_set(self, indices: Indices) -> None:
         """Set the working set, ascending."""
-        self.work = places
-        uncached = places[self._at[places] < 0]
+        self.working_set = indices
+        uncached = indices[self._cache_row[indices] < 0]
         if uncached.size:
-            self._at[uncached] = np.arange(self._cached.size, self._cached.size + uncached.size)
-            self._look_at(uncached)
+            self._cache_row[uncached] = np.arange(
+                self._cached.size, self._cached.size + uncached.size
+            )
+            self._cache(uncached)
             self._cached = np.concatenate([self._cached, uncached])
-        Q = self._correlations(places)
-        Q[np.diag_indices(places.size)] = 1.0
-        distinct = self.without_copies(places, Q)
-        if distinct.size < places.size:
-            places, Q = places[distinct], Q[np.ix_(distinct, distinct)]
-        self._W, self._Q = places, Q
+        Q = self._correlations(indices)
+        Q[np.diag_indices(indices.size)] = 1.0
+        distinct = self.without_duplicates(indices, Q)
+        if distinct.size < indices.size:
+            indices, Q = indices[distinct], Q[np.ix_(distinct, distinct)]
+        self._W, self._Q = indices, Q
 
-    def _look_at(self, places: Places) -> None:
+    def _cache(self, indices: Indices) -> None:
         """Cache the correlations of further variables."""
-        self._rows = _with_capacity(self._rows, self._cached.size + places.size)
-        rows = slice(self._cached.size, self._cached.size + places.size)
-        self._rows[rows] = self._held.products(places).T
+        self._rows = _with_capacity(self._rows, self._cached.size + indices.size)
+        rows = slice(self._cached.size, self._cached.size + indices.size)
+        self._rows[rows] = self._state.products(indices).T
 
-    def _correlations(self, places: Places) -> Floats:
-        found: Floats = self._rows[self._at[places][:, None], places]
+    def _correlations(self, indices: Indices) -> Floats:
+        found: Floats = self._rows[self._cache_row[indices][:, None], indices]
         return found
 
-    def lower(self, bar: Floats, ridge: Floats, edge: Floats) -> None:
+    def minimize(self, bar: Floats, ridge: Floats, edge: Floats) -> None:
         """Minimise over the working set, for these penalty weights, (p,)."""
         W = self._W
         if W.size:
-            self.b[W] = settle(self._Q, self.start[W], bar[W], ridge[W], edge[W], self.b[W])
+            self.b[W] = solve_kkt(
+                self._Q, self.gradient_at_zero[W], bar[W], ridge[W], edge[W], self.b[W]
+            )
 
-    def slopes_of(self, found: Sequence[Solution]) -> Floats:
+    def negative_gradients(self, found: Sequence[LassoSolution]) -> Floats:
         """Return the negative gradients of the loss at solutions, (S, p)."""
         active, B = _coefficients_of(found)
-        slopes: Floats = self.start - B @ self._rows[self._at[active]]
+        slopes: Floats = self.gradient_at_zero - B @ self._rows[self._cache_row[active]]
         return slopes
 
     def _residual_products(self) -> tuple[float, float]:
         """Return the products of the residuals with the target, and with themselves."""
-        b, a = self.b[self._W], self.start[self._W]
+        b, a = self.b[self._W], self.gradient_at_zero[self._W]
         with_target = 1.0 - float(a @ b)
         return with_target, max(0.0, with_target - float((a - self._Q @ b) @ b))
 
@@ -94,58 +108,58 @@ class Squares(Problem):
         return shrunk * with_target - 0.5 * shrunk * shrunk * square
 
 
-class SampledSquares(Squares, Sampled):
+class SampledSquaredLoss(SquaredLoss, SampledProblem):
     """Least squares from the samples, which take less memory than correlations.
 
     Parameters
     ----------
-    held, penalty
-        As in `Problem`.
+    state, penalty
+        As in `LassoProblem`.
     target
         (n,) e.
     """
 
-    def __init__(self, held: Any, penalty: Penalty, target: Floats) -> None:
-        super().__init__(held, penalty)
-        self._all, self._target = held.table["unit"], target
+    def __init__(self, state: Any, penalty: LassoPenalty, target: Floats) -> None:
+        super().__init__(state, penalty)
+        self._all, self._target = state.table["unit"], target
         self._U: Floats = np.zeros((0, target.size))
         self._C: Floats = np.zeros((0, 0))
 
-    def _look_at(self, places: Places) -> None:
+    def _cache(self, indices: Indices) -> None:
         """Cache the correlations of further variables with the cached ones."""
-        size, grown = self._cached.size, self._cached.size + places.size
+        size, grown = self._cached.size, self._cached.size + indices.size
         self._U = _with_capacity(self._U, grown)
         if grown > len(self._C):
             C = np.empty((len(self._U), len(self._U)))
             C[:size, :size] = self._C[:size, :size]
             self._C = C
-        self._U[size:grown] = self._all[places]
+        self._U[size:grown] = self._all[indices]
         self._C[size:grown, :grown] = self._U[size:grown] @ self._U[:grown].T
         self._C[:size, size:grown] = self._C[size:grown, :size].T
 
-    def _correlations(self, places: Places) -> Floats:
-        rows = self._at[places]
+    def _correlations(self, indices: Indices) -> Floats:
+        rows = self._cache_row[indices]
         found: Floats = self._C[rows[:, None], rows]
         return found
 
-    def slopes_of(self, found: Sequence[Solution]) -> Floats:
+    def negative_gradients(self, found: Sequence[LassoSolution]) -> Floats:
         """Return the negative gradients of the loss at solutions, (S, p)."""
-        slopes: Floats = self.rests(found) @ self._all.T
+        slopes: Floats = self.residuals(found) @ self._all.T
         return slopes
 
-    def rests(self, found: Sequence[Solution]) -> Floats:
-        """Return the (S, n) residuals at solutions; their products with variables are slopes."""
+    def residuals(self, found: Sequence[LassoSolution]) -> Floats:
+        """Return the (S, n) residuals at solutions."""
         active, B = _coefficients_of(found)
         residuals: Floats = self._target - B @ self._all[active]
         return residuals
 
 
-def _coefficients_of(found: Sequence[Solution]) -> tuple[Places, Floats]:
+def _coefficients_of(found: Sequence[LassoSolution]) -> tuple[Indices, Floats]:
     """Return the variables active in any solution, (q,), and all their coefficients, (S, q)."""
-    active = together(found)
+    active = active_union(found)
     B = np.zeros((len(found), active.size))
     for row, one in zip(B, found, strict=True):
-        row[np.searchsorted(active, one.places)] = one.values
+        row[np.searchsorted(active, one.indices)] = one.values
     return active, B
 
 
@@ -158,43 +172,43 @@ def _with_capacity(array: Floats, size: int) -> Floats:
     return grown
 
 
-class Logistic(Sampled):
-    """Logistic loss Σ log(1 + exp(η)) - yη with η = level + Ub and y in {0, 1}, from the samples.
+class LogisticLoss(SampledProblem):
+    """Logistic loss Σ log(1 + exp(η)) - yη from the samples: η = intercept + Ub, y in {0, 1}.
 
     Parameters
     ----------
-    held, penalty
-        As in `Problem`.
+    state, penalty
+        As in `LassoProblem`.
     y
         (n,) 0 or 1.
     """
 
     norm = 1.0
 
-    def __init__(self, held: Any, penalty: Penalty, y: Floats) -> None:
-        super().__init__(held, penalty)
-        self._all, self._y = held.table["unit"], y
+    def __init__(self, state: Any, penalty: LassoPenalty, y: Floats) -> None:
+        super().__init__(state, penalty)
+        self._all, self._y = state.table["unit"], y
         share = float(y.mean())
-        self.level = float(np.log(share / (1.0 - share)))
-        self.start = self._all @ (y - share)
+        self.intercept = float(np.log(share / (1.0 - share)))
+        self.gradient_at_zero = self._all @ (y - share)
         self.empty_loss = -y.size * float(xlogy(share, share) + xlogy(1.0 - share, 1.0 - share))
-        self._W, self._U = self.work, self._all[self.work]
+        self._W, self._U = self.working_set, self._all[self.working_set]
 
-    def use(self, places: Places) -> None:
+    def set_working_set(self, indices: Indices) -> None:
         """Set the working set, ascending."""
-        U = self._all[places]
-        distinct = self.without_copies(places, U @ U.T)
-        self.work, self._W, self._U = places, places[distinct], U[distinct]
+        U = self._all[indices]
+        distinct = self.without_duplicates(indices, U @ U.T)
+        self.working_set, self._W, self._U = indices, indices[distinct], U[distinct]
 
     def _eta(self) -> Floats:
-        found: Floats = self.level + self.b[self._W] @ self._U
+        found: Floats = self.intercept + self.b[self._W] @ self._U
         return found
 
-    def _rest(self) -> Floats:
+    def _residual(self) -> Floats:
         residual: Floats = self._y - expit(self._eta())
         return residual
 
-    def lower(self, bar: Floats, ridge: Floats, edge: Floats) -> None:
+    def minimize(self, bar: Floats, ridge: Floats, edge: Floats) -> None:
         """Minimise over the working set, for these penalty weights, (p,), by Newton steps."""
         W, U = self._W, self._U
         weights = bar[W], ridge[W], edge[W]
@@ -209,12 +223,12 @@ class Logistic(Sampled):
             total, level, weighted_sums = v.sum(), residual.sum(), U @ v
             # The intercept is eliminated: it is optimal given the coefficients.
             Q = (U * v) @ U.T - weighted_sums[:, None] * weighted_sums / total
-            after = settle(Q, slopes - weighted_sums * (level / total) + Q @ b, *weights, b)
-            level_step = (level - weighted_sums @ (after - b)) / total
-            direction = level_step + (after - b) @ U
+            after = solve_kkt(Q, slopes - weighted_sums * (level / total) + Q @ b, *weights, b)
+            intercept_step = (level - weighted_sums @ (after - b)) / total
+            direction = intercept_step + (after - b) @ U
             step_size = self._step_size(eta, direction, b, after, *weights[:2])
             self.b[W] = after if step_size == 1.0 else b + step_size * (after - b)
-            self.level += step_size * level_step
+            self.intercept += step_size * intercept_step
 
     def _step_size(
         self, eta: Floats, direction: Floats, b: Floats, after: Floats, bar: Floats, ridge: Floats
@@ -234,17 +248,17 @@ class Logistic(Sampled):
             step_size *= 0.5
         return step_size
 
-    def slopes_of(self, found: Sequence[Solution]) -> Floats:
+    def negative_gradients(self, found: Sequence[LassoSolution]) -> Floats:
         """Return the negative gradients of the loss at solutions, (S, p)."""
-        slopes: Floats = self.rests(found) @ self._all.T
+        slopes: Floats = self.residuals(found) @ self._all.T
         return slopes
 
-    def rests(self, found: Sequence[Solution]) -> Floats:
-        """Return the (S, n) residuals at solutions; their products with variables are slopes."""
+    def residuals(self, found: Sequence[LassoSolution]) -> Floats:
+        """Return the (S, n) residuals at solutions."""
         active, B = _coefficients_of(found)
-        levels = np.array([one.level for one in found])
-        rests: Floats = self._y - expit(B @ self._all[active] + levels[:, None])
-        return rests
+        intercepts = np.array([one.intercept for one in found])
+        residuals: Floats = self._y - expit(B @ self._all[active] + intercepts[:, None])
+        return residuals
 
     def _loss_at(self, eta: Floats) -> float:
         return float(np.logaddexp(0.0, eta).sum() - self._y @ eta)
@@ -255,7 +269,7 @@ class Logistic(Sampled):
 
     def dual(self, shrunk: float) -> float:
         """Return the dual objective at the current dual point times `shrunk`."""
-        dual_point = np.clip(self._y - shrunk * self._rest(), 0.0, 1.0)
+        dual_point = np.clip(self._y - shrunk * self._residual(), 0.0, 1.0)
         return -float(
             xlogy(dual_point, dual_point).sum() + xlogy(1.0 - dual_point, 1.0 - dual_point).sum()
         )
@@ -272,3 +286,78 @@ def _is_optimal(
         and (np.abs(slopes[is_zero]) <= edge[is_zero]).all()
         and (violation <= _RTOL * bar[~is_zero] + 1e-13).all()
     )
+
+
+class LossFamily(CrossMomentsOnRows):
+    """Learner whose loss is set by its parameter `family`, or by the target."""
+
+    family: str
+
+    def _check_target(self, c: int, *, is_class: bool) -> None:
+        numeric, binary = not is_class and c == 1, is_class and c <= 2
+        is_supported, expected = numeric, "one numeric target"
+        if self.family == "logistic":
+            is_supported, expected = binary, "two classes"
+        elif self._may_be_logistic:
+            is_supported, expected = numeric or binary, "one numeric target or two classes"
+        if not is_supported:
+            setting = f"family={self.family!r}"
+            if self.family == "auto" and self._least_squares_for:
+                setting += f" with {self._least_squares_for}"
+            raise ValueError(
+                f"Expected {expected}, as {setting} requires. Got: {c} "
+                f"{'classes' if is_class else 'numeric columns'}.\n"
+                "Hint: family='logistic' requires two classes; target_type='class' treats numbers "
+                "as classes, target_type='numeric' as a quantity."
+            )
+
+    @property
+    def _least_squares_for(self) -> str:
+        """The setting that requires least squares; empty if there is none."""
+        if self.fading_factor:
+            return f"fading_factor={self.fading_factor!r}"
+        return "" if self.covariates is None else f"covariates={self.covariates!r}"
+
+    @property
+    def _may_be_logistic(self) -> bool:
+        return self.family == "auto" and not self._least_squares_for
+
+    def _take_target(self, target: Target) -> None:
+        before, self._target = self._target, target
+        try:
+            # The checks depend on the loss, and the loss on the target.
+            super()._take_target(target)
+        except BaseException:
+            self._target = before
+            raise
+
+    def _check_columns(self, target: RowTarget, seen: Observation, rows: int) -> None:
+        if seen.form == "class" and not self._by_window:
+            raise ValueError(
+                f"Expected a numeric target of rows, as family={self.family!r} requires. Got: "
+                "a label.\nHint: family='logistic' learns rows of two classes, in windows."
+            )
+        super()._check_columns(target, seen, rows)
+
+    @property
+    def _is_logistic(self) -> bool:
+        """Whether the loss is logistic: by the family, or else by the target."""
+        if self.family != "auto":
+            return self.family == "logistic"
+        # The constructor reads this before the target is set.
+        target = getattr(self, "_target", None)
+        return target is not None and target.is_class
+
+    @property
+    def _by_window(self) -> bool:
+        return self._is_logistic or super()._by_window
+
+    @property
+    def _row_target_type(self) -> str:
+        any_label_is_class = self.target_type == "auto" and self.family == "logistic"
+        return "class" if any_label_is_class else super()._row_target_type
+
+    def _target_description(self) -> str | None:
+        text = super()._target_description()
+        is_inferred = self.family == "auto" and self._is_logistic
+        return f"{text}; logistic loss" if text is not None and is_inferred else text

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsel import params
-from streamsel.held.decided import Decided, Offer
-from streamsel.held.part import Floats, Places
-from streamsel.learner.noise import chance
-from streamsel.learner.on_arrival import OnArrival
+from streamsel.base.null import marginal_p_values
+from streamsel.base.streaming_selector import StreamingSelector
 from streamsel.params import param
-from streamsel.target.target import Target
+from streamsel.state.base import Floats, Indices
+from streamsel.state.pool.accepted import AcceptedSamples, ColumnBatch
+from streamsel.targets.target import Target
 
 # Maximum numbers per batch of columns, and columns in the first batch.
 _BATCH_NUMBERS, _FIRST_COLUMNS = 1 << 18, 32
@@ -24,7 +24,7 @@ _ZERO_TOL = 1e-10
 _UNRELIABLE = 1e-4
 
 
-class AlphaInvesting(OnArrival):
+class AlphaInvesting(StreamingSelector):
     r"""Streamwise selection by alpha-investing: test each column given the columns selected so far.
 
     Every column is tested once, on arrival, for association with the target conditional on the
@@ -35,7 +35,7 @@ class AlphaInvesting(OnArrival):
 
     Parameters
     ----------
-    wealth
+    initial_wealth
         Initial wealth $w_1$; smaller is stricter.
     payout
         Wealth earned by each selected column.
@@ -69,7 +69,7 @@ class AlphaInvesting(OnArrival):
     **Order.** The selection depends on the order of the columns, and the first tests are generous:
     with the authors' defaults, one column of noise in four is selected when it comes first. On
     5,000 columns of noise and 100 observations the defaults selected 0.85 on average, and any in 35
-    of 100 streams; with `wealth=0.05, payout=0.05` it was 0.04, in 4 of 100.
+    of 100 streams; with `initial_wealth=0.05, payout=0.05` it was 0.04, in 4 of 100.
 
     **Rows.** `window_size` rows are buffered, then decided on as columns from the
     beginning. The result is that of the last full window, and until then all
@@ -93,7 +93,7 @@ class AlphaInvesting(OnArrival):
     >>> X[:, 500] = X[:, 100] + 0.1 * rng.normal(size=200)
     >>> y = X[:, 100] + 2.0 * X[:, 700] + rng.normal(size=200)
 
-    >>> model = AlphaInvesting(wealth=0.05)
+    >>> model = AlphaInvesting(initial_wealth=0.05)
     >>> model.learn_target(y)
     >>> model.learn_columns(X)
     >>> model.selected
@@ -102,23 +102,25 @@ class AlphaInvesting(OnArrival):
     True
     """
 
-    wealth: float = param(params.Real(0.0, open=True, below=1.0), default=0.5, kw_only=False)
-    payout: float = param(params.Real(0.0, open=True, below=1.0), default=0.5)
+    initial_wealth: float = param(
+        params.FloatRule(0.0, open=True, below=1.0), default=0.5, kw_only=False
+    )
+    payout: float = param(params.FloatRule(0.0, open=True, below=1.0), default=0.5)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"window_size": 20}
-        yield {"wealth": 0.1, "payout": 0.2, "window_size": 30, "max_features": 4}
+        yield {"initial_wealth": 0.1, "payout": 0.2, "window_size": 30, "max_features": 4}
 
     @property
     def _score_meaning(self) -> str:
         return "relevance of the variable conditional on those selected before it"
 
-    def _remembered(self) -> dict[str, float]:
-        return {"tests": 0.0, "wealth": float(self.wealth)}
+    def _initial_memory(self) -> dict[str, float]:
+        return {"tests": 0.0, "wealth": float(self.initial_wealth)}
 
-    def _decide(self, held: Decided, offer: Offer) -> None:
-        indices, size = offer.places, _FIRST_COLUMNS
+    def _accept(self, held: AcceptedSamples, offer: ColumnBatch) -> None:
+        indices, size = offer.indices, _FIRST_COLUMNS
         while indices.size and not held.is_full:
             batch = indices[:size]
             n_decided = self._decide_some(held, offer, batch)
@@ -131,7 +133,7 @@ class AlphaInvesting(OnArrival):
                 else _FIRST_COLUMNS
             )
 
-    def _decide_some(self, held: Decided, offer: Offer, indices: Places) -> int:
+    def _decide_some(self, held: AcceptedSamples, offer: ColumnBatch, indices: Indices) -> int:
         """Decide on these columns, up to the first that is selected; return the number decided."""
         conditional = self._conditional_tests(held)
         tests, wealth = held.memory["tests"], held.memory["wealth"]
@@ -140,27 +142,27 @@ class AlphaInvesting(OnArrival):
         spent = 1.0 - 0.5 / number
         wealths = np.cumprod(np.concatenate([[wealth], spent]))
         alphas = 0.5 * wealths[:-1] / number
-        for i in conditional.promising(held, offer, indices, alphas):
+        for i in conditional.candidates(held, offer, indices, alphas):
             x = held.units(offer, indices[i : i + 1])[0]
             relevance, p_value = conditional.test(held, x)
             if p_value < alphas[i]:
                 held.accept(offer, int(indices[i]), score=relevance, p_value=p_value)
-                held.plan = conditional.with_another(x)
+                held.solution = conditional.with_another(x)
                 held.remember(tests=number[i], wealth=wealths[i] - alphas[i] + self.payout)
                 return int(i) + 1
         held.remember(tests=number[-1], wealth=wealths[-1])
         return indices.size
 
-    def _conditional_tests(self, held: Decided) -> _ConditionalTests:
-        if held.plan is None:
+    def _conditional_tests(self, held: AcceptedSamples) -> _ConditionalTests:
+        if held.solution is None:
             assert isinstance(self._target, Target)  # noqa: S101
             assert held.space is not None  # noqa: S101
             U = held.space.weights @ self._target.Y[: self._target.c]
             conditional = _ConditionalTests(U, 0, U)
             for unit in held.table["unit"]:
                 conditional = conditional.with_another(unit)
-            held.plan = conditional
-        current: _ConditionalTests = held.plan
+            held.solution = conditional
+        current: _ConditionalTests = held.solution
         return current
 
 
@@ -197,12 +199,12 @@ class _ConditionalTests(NamedTuple):
         target_residual = (vectors[:, is_kept] / np.sqrt(squares[is_kept])).T @ target_residual
         return _ConditionalTests(np.vstack([basis, target_residual]), len(basis), self.target)
 
-    def _degrees_of_freedom(self, held: Decided) -> tuple[float, int]:
+    def _degrees_of_freedom(self, held: AcceptedSamples) -> tuple[float, int]:
         """Return the residual number of observations, and the rank of the target's residual."""
         assert held.space is not None  # noqa: S101
-        return held.space.effective_rows - len(held.space.given) - self.size, self.rank
+        return held.space.effective_rows - len(held.space.covariate_map) - self.size, self.rank
 
-    def test(self, held: Decided, x: Floats) -> tuple[float, float]:
+    def test(self, held: AcceptedSamples, x: Floats) -> tuple[float, float]:
         """Return relevance and p-value of a variable, (n,), centred and of length 1."""
         residual = _residuals(x, self.probes[: self.size])
         square = float(residual @ residual)
@@ -211,9 +213,13 @@ class _ConditionalTests(NamedTuple):
         share = float(np.square(self.probes[self.size :] @ residual).sum()) / square
         # Beyond this share the unexplained part is rounding error.
         relevance = np.array([math.sqrt(share) if share < 1.0 - _ZERO_TOL else 1.0])
-        return float(relevance[0]), float(chance(relevance, *self._degrees_of_freedom(held))[0])
+        return float(relevance[0]), float(
+            marginal_p_values(relevance, *self._degrees_of_freedom(held))[0]
+        )
 
-    def promising(self, held: Decided, offer: Offer, indices: Places, alphas: Floats) -> Places:
+    def candidates(
+        self, held: AcceptedSamples, offer: ColumnBatch, indices: Indices, alphas: Floats
+    ) -> Indices:
         """Return the columns that may have a p-value below their alpha; all others have none.
 
         Parameters
@@ -243,7 +249,7 @@ class _ConditionalTests(NamedTuple):
         residual, explained = residual[candidates], explained[candidates]
         is_unreliable = (residual < _UNRELIABLE) | (residual - explained < _UNRELIABLE * residual)
         square = np.where(is_unreliable, 1.0, explained / np.where(is_unreliable, 1.0, residual))
-        return candidates[chance(np.sqrt(square), n, r) <= 2.0 * alphas[candidates]]
+        return candidates[marginal_p_values(np.sqrt(square), n, r) <= 2.0 * alphas[candidates]]
 
 
 def _residuals(X: Floats, basis: Floats) -> Floats:

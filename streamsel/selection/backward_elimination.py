@@ -6,18 +6,73 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy.linalg import lapack
 
 from streamsel import params
-from streamsel.held.pool import Picks, Pool, SamplePool
-from streamsel.learner.jointly import Jointly
-from streamsel.learner.river import Supervised
-from streamsel.learner.selector import Selector
+from streamsel._kernels.stepwise import eliminate_backward, independent_variables
+from streamsel._utils.numeric import TIE_RTOL, argsort_by_relevance
+from streamsel.base.joint_rows import CrossMomentsOnRows
+from streamsel.base.river import Supervised
+from streamsel.base.selector import Selector
 from streamsel.params import param
-from streamsel.selection._elimination import last_to_go
-from streamsel.ties import most_relevant_first
+from streamsel.state.base import Floats, Indices
+from streamsel.state.pool.pool import ZERO_TOL, Picks, Pool, SamplePool
+
+# A variable is dependent if its squared residual after regression on the earlier ones, plus the
+# ridge, is below this. Small residuals of earlier variables amplify rounding errors, so a residual
+# below 1e-8 is not accurate.
+_DEPENDENCE_TOL = 1e-7
+# With at least this ridge no variable is numerically dependent.
+_SAFE_RIDGE = 1e-6
+# The inverse is recomputed once its diagonal has fallen below this fraction of its first values.
+_MIN_DIAGONAL_RATIO = 1e-4
 
 
-class BackwardElimination(Jointly, Selector[Any], Supervised):
+def elimination_order(C: Floats, G: Floats, ridge: float) -> Picks:
+    """Return the elimination order, last removed first, with the cost of each removal.
+
+    Variables that are removed first, at no cost, are omitted.
+
+    Parameters
+    ----------
+    C
+        (p, p) correlations of the variables, in order of arrival; the ridge is added in place.
+    G
+        (p, r) their coordinates in the target space.
+    ridge
+        λ.
+    """
+    p, r = G.shape
+    C[np.arange(p), np.arange(p)] = 1.0 + ridge
+    # Without a target every removal is at no cost.
+    remaining: Indices = np.arange(p if r else 0)
+    if ridge < _SAFE_RIDGE and r:
+        # Variables fully explained by earlier ones are removed first, at no cost.
+        remaining = remaining[independent_variables(C, _DEPENDENCE_TOL)]
+    m = remaining.size
+    order, costs = np.empty(m, dtype=np.intp), np.empty(m)
+    while m:
+        current = remaining[:m]
+        inverse, B = _inverse(C[np.ix_(current, current)], G[current])
+        n_left = eliminate_backward(inverse, B, current, TIE_RTOL, _MIN_DIAGONAL_RATIO, costs[:m])
+        order[n_left:m] = current[n_left:]
+        remaining[:n_left] = np.sort(current[:n_left])
+        m = n_left
+    # Costs may fall again: omit only removals before the first one with a cost.
+    size = int(np.max(np.flatnonzero(costs > ZERO_TOL), initial=-1)) + 1
+    return Picks(order[:size].tolist(), costs[:size].tolist(), [0] * size)
+
+
+def _inverse(C: Floats, G: Floats) -> tuple[Floats, Floats]:
+    """Return the lower triangle of the inverse of C, and the coefficients, (r, p)."""
+    # LAPACK's upper triangle, by columns, is the lower one by rows.
+    factor, _ = lapack.dpotrf(C, lower=0)
+    B, _ = lapack.dpotrs(factor, G, lower=0)
+    inverse, _ = lapack.dpotri(factor, lower=0)
+    return inverse.T, np.ascontiguousarray(B.T)
+
+
+class BackwardElimination(CrossMomentsOnRows, Selector[Any], Supervised):
     r"""Backward elimination: repeatedly remove the least useful variable, until k are left.
 
     The target is regressed on all tracked variables, the variable whose removal increases the error
@@ -40,13 +95,13 @@ class BackwardElimination(Jointly, Selector[Any], Supervised):
         least squares, for linearly independent variables.
     max_candidates
         Number of columns kept for the elimination: the most relevant, at least k. The pool is cut
-        to this number when it holds twice as many. None keeps all, with unbounded time and memory.
+        to this number when it has twice as many. None keeps all, with unbounded time and memory.
 
     Attributes
     ----------
     scores
         Increase of the penalised squared error when each selected variable is removed, after all
-        below it: in order, the last removed first. Their sum is at most the rank of the target.
+        that follow it; the last removed comes first. Their sum is at most the rank of the target.
         They may fall during the elimination.
 
     Raises
@@ -69,10 +124,10 @@ class BackwardElimination(Jointly, Selector[Any], Supervised):
     relevance may be useful jointly. The result is then the elimination over the $m$ to $2m$ most
     relevant columns.
 
-    **Without a ridge** the order is not defined for linearly dependent variables, any of which can
-    be removed at no cost. Then each variable explained by those that arrived before it, to 1e-7 of
-    its square, is removed first. With more columns than rows the first to arrive are left, whatever
-    the target: use a ridge to let all of them count.
+    **Without a ridge** the order is not defined for linearly dependent variables: any can be
+    removed at no cost. Then each variable explained by those that arrived before it, to 1e-7 of
+    its square, is removed first. With more columns than rows the first to arrive are left,
+    regardless of the target: use a ridge, with which all of them are compared.
 
     **Rows.** The result is a function of the joint moments of the variables, which rows accumulate:
     all tracked variables enter the elimination, at most `max_features`.
@@ -92,7 +147,7 @@ class BackwardElimination(Jointly, Selector[Any], Supervised):
 
     Examples
     --------
-    The target is the difference of two gauges, each of which is hardly correlated with it:
+    The target is the difference of two gauges, both hardly correlated with it:
 
     >>> import numpy as np
     >>> from streamsel import BackwardElimination, ForwardSelection
@@ -115,13 +170,13 @@ class BackwardElimination(Jointly, Selector[Any], Supervised):
     True
     """
 
-    keeps = SamplePool
+    _column_state_type = SamplePool
     # The cost of removing a variable depends on the others, so relevance does not bound it.
-    _bound_proves = False
+    _bound_certifies = False
 
-    k: int = param(params.Whole(1), default=20, kw_only=False)
-    ridge: float = param(params.Real(0.0), default=1.0)
-    max_candidates: int | None = param(params.Whole(1, optional=True), default=500)
+    k: int = param(params.IntRule(1), default=20, kw_only=False)
+    ridge: float = param(params.FloatRule(0.0), default=1.0)
+    max_candidates: int | None = param(params.IntRule(1, optional=True), default=500)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -141,10 +196,10 @@ class BackwardElimination(Jointly, Selector[Any], Supervised):
         # A variable that is constant after adjustment for covariates has relevance -inf.
         indices = np.flatnonzero(relevance >= 0.0)
         G = held.coordinates(indices)
-        picks = last_to_go(held.products(indices)[indices], G, self.ridge)
-        return picks._replace(places=indices[picks.places].tolist()).first(k)
+        picks = elimination_order(held.products(indices)[indices], G, self.ridge)
+        return picks._replace(indices=indices[picks.indices].tolist()).first(k)
 
-    def _refill(self, pool: Pool, limit: int) -> Picks:
+    def _keep_best(self, pool: Pool, limit: int) -> Picks:
         relevance = pool.relevance()
-        order = most_relevant_first(relevance)[:limit]
+        order = argsort_by_relevance(relevance)[:limit]
         return Picks(order.tolist(), relevance[order].tolist(), [0] * order.size)

@@ -8,19 +8,73 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.held.pool import Picks
-from streamsel.held.stage_pool import StagePool
-from streamsel.learner.jointly import Jointly
-from streamsel.learner.river import Supervised
-from streamsel.learner.staged import Staged
+from streamsel._utils.optional import import_sklearn
+from streamsel.base.certified_selector import CertifiedSelector
+from streamsel.base.joint_rows import CrossMomentsOnRows
+from streamsel.base.river import Supervised
 from streamsel.params import param
-from streamsel.selection._forward import ForwardPlan, from_products
-from streamsel.selection._greedy_plan import picked
-from streamsel.selection._wrapper import by_cross_validation
-from streamsel.target.target import Target
+from streamsel.selection._forward import ForwardSolution, select_from_correlations
+from streamsel.state.base import Floats
+from streamsel.state.pool.certified import CertifiedPool
+from streamsel.state.pool.greedy_solution import picks_from_state
+from streamsel.state.pool.pool import Picks
+from streamsel.targets.target import Target
+
+_WHAT_FOR = "Estimators"
 
 
-class ForwardSelection(Jointly, Staged[ForwardPlan], Supervised):
+def select_by_cross_validation(
+    unit: Floats, target: Target, k: int, estimator: Any, cv: Any
+) -> Picks:
+    """Return the picks of greedy forward selection by a model's cross-validation score.
+
+    Parameters
+    ----------
+    unit
+        (p, n) the variables, centred and of length 1; scaled to variance 1 for the model.
+    target
+        Classes, or columns of numbers.
+    k
+        Number of picks.
+    estimator, cv
+        A scikit-learn model, which is cloned, and the folds as `cross_val_score` takes them.
+
+    Raises
+    ------
+    ValueError
+        If the model cannot be fitted to any of the variables.
+    """
+    clone = import_sklearn("base", _WHAT_FOR).clone
+    cross_val_score = import_sklearn("model_selection", _WHAT_FOR).cross_val_score
+    X = unit.T * np.sqrt(unit.shape[1])
+    columns = target.columns()
+    if target.is_class:
+        y = columns.argmax(axis=1)
+    else:
+        y = columns[:, 0] if columns.shape[1] == 1 else columns
+    if isinstance(cv, tuple):
+        cv = [tuple(map(np.array, pair)) for pair in cv]
+    picks = Picks([], [], [])
+    remaining = list(range(len(unit)))
+    while remaining and len(picks.indices) < k:
+        scores = [
+            float(np.mean(cross_val_score(clone(estimator), X[:, [*picks.indices, j]], y, cv=cv)))
+            for j in remaining
+        ]
+        if np.isnan(scores).all():
+            raise ValueError(
+                f"Expected an estimator that can be fitted to {len(picks.indices) + 1} of the "
+                f"variables and scored. Got: {estimator!r}, which always fails.\n"
+                "Hint: sklearn.model_selection.cross_val_score(error_score='raise') shows why."
+            )
+        best = int(np.nanargmax(scores))
+        picks.indices.append(remaining.pop(best))
+        picks.scores.append(scores[best])
+        picks.rounds.append(0)
+    return picks
+
+
+class ForwardSelection(CrossMomentsOnRows, CertifiedSelector[ForwardSolution], Supervised):
     r"""Greedy forward selection (orthogonal least squares, ridge).
 
     The first pick is the variable most relevant to the target. It is then projected out
@@ -129,11 +183,11 @@ class ForwardSelection(Jointly, Staged[ForwardPlan], Supervised):
     True
     """
 
-    k: int = param(params.Whole(1), default=20, kw_only=False)
-    ridge: float = param(params.Real(0.0), default=1.0)
-    estimator: Any = param(params.Estimator(), default=None)
-    cv: Any = param(params.Folds(), default=5)
-    window_size: int = param(params.Whole(2), default=200)
+    k: int = param(params.IntRule(1), default=20, kw_only=False)
+    ridge: float = param(params.FloatRule(0.0), default=1.0)
+    estimator: Any = param(params.EstimatorRule(), default=None)
+    cv: Any = param(params.FoldsRule(), default=5)
+    window_size: int = param(params.IntRule(2), default=200)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -164,20 +218,22 @@ class ForwardSelection(Jointly, Staged[ForwardPlan], Supervised):
     def _select(self, held: Any, k: int) -> Picks:
         if self.estimator is not None:
             return self._wrapped(held, k)
-        if not isinstance(held, StagePool):
-            return from_products(held, k, self.ridge)
-        return held.answer() if k == self.k else ForwardPlan(held, k, self.ridge).picks
+        if not isinstance(held, CertifiedPool):
+            return select_from_correlations(held, k, self.ridge)
+        return held.answer() if k == self.k else ForwardSolution(held, k, self.ridge).picks
 
-    def _wrapped(self, held: StagePool, k: int) -> Picks:
+    def _wrapped(self, held: CertifiedPool, k: int) -> Picks:
         assert isinstance(self._target, Target)  # noqa: S101
         unit = held.samples(np.arange(len(held.names)))
-        return by_cross_validation(unit, self._target, k, self.estimator, self.cv)
+        return select_by_cross_validation(unit, self._target, k, self.estimator, self.cv)
 
-    def _plan(self, pool: StagePool, before: ForwardPlan | None, n_proven: int) -> ForwardPlan:
-        return ForwardPlan(pool, self.k, self.ridge, before, n_proven)
+    def _candidate_solution(
+        self, pool: CertifiedPool, before: ForwardSolution | None, n_proven: int
+    ) -> ForwardSolution:
+        return ForwardSolution(pool, self.k, self.ridge, before, n_proven)
 
-    def _restored_plan(self, pool: StagePool, state: dict[str, Any]) -> ForwardPlan:
-        return ForwardPlan(pool, self.k, self.ridge, given=picked(pool, state))
+    def _solution_from_state(self, pool: CertifiedPool, state: dict[str, Any]) -> ForwardSolution:
+        return ForwardSolution(pool, self.k, self.ridge, given=picks_from_state(pool, state))
 
     @property
     def n_certified(self) -> int:

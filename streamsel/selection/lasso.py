@@ -9,21 +9,38 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsel import params
-from streamsel.held.common import Common
-from streamsel.held.part import Held
-from streamsel.held.pool import Picks
-from streamsel.held.stage_pool import StagePool
-from streamsel.learner.cached import until_learnt
-from streamsel.learner.river import Supervised
-from streamsel.learner.selector import ALL
-from streamsel.learner.staged import Staged
+from streamsel.base.axis import cached_until_update
+from streamsel.base.certified_selector import CertifiedSelector
+from streamsel.base.river import Supervised
+from streamsel.base.selector import EVERY_COLUMN
 from streamsel.params import param
-from streamsel.selection._lasso_family import ByFamily
-from streamsel.selection._lasso_losses import Logistic, SampledSquares, Squares
-from streamsel.selection._lasso_path import NO_PATH, Path, Penalty, Problem, Sampled, quality, solve
-from streamsel.selection._lasso_plan import PathPlan, planned, ranked, restored
+from streamsel.selection._lasso_losses import (
+    LogisticLoss,
+    LossFamily,
+    SampledSquaredLoss,
+    SquaredLoss,
+)
+from streamsel.selection._lasso_path import (
+    NO_PATH,
+    LassoPath,
+    LassoPenalty,
+    LassoProblem,
+    SampledProblem,
+    path_quality,
+    solve_path,
+)
+from streamsel.selection._lasso_solution import (
+    PathSolution,
+    path_from_state,
+    rank_by_entry,
+    solve_pool_path,
+)
+from streamsel.state.base import VariableState
+from streamsel.state.moments.aligned_view import AlignedView
+from streamsel.state.pool.certified import CertifiedPool
+from streamsel.state.pool.pool import Picks
 from streamsel.stream import ColumnStream
-from streamsel.target.target import Target
+from streamsel.targets.target import Target
 
 # Default of k when alphas is None.
 _K = 20
@@ -37,7 +54,7 @@ class _Model(NamedTuple):
     coefficients: dict[Hashable, float]
 
 
-class Lasso(ByFamily, Staged[PathPlan], Supervised):
+class Lasso(LossFamily, CertifiedSelector[PathSolution], Supervised):
     r"""Select variables by an L1 or elastic-net regularisation path.
 
     For a descending sequence of $\alpha$, from the one at which the first variable enters, the
@@ -49,7 +66,7 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
     or the logistic loss for two classes, with an unpenalised intercept. $\rho = 1$ is the LASSO,
     $\rho < 1$ the elastic net. The selected variables are those of the last solution.
     Solutions agree with scikit-learn and glmnet to the precision of these, and hold
-    over all columns, of which only a bounded pool is tracked: with `exact` further passes,
+    over all columns, although only a bounded pool is tracked: with `exact` further passes,
     two to four in all, certify that no discarded column violates the conditions of any solution.
 
     Parameters
@@ -107,18 +124,18 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
     over all columns to rounding, in any order, with no tolerance to set.
 
     **Memory.** `max_pool_bytes`, and $n$ numbers per solution. All variables active in any
-    solution must fit: otherwise the path ends there, `is_cut_short` is True (the certificate
+    solution must fit: otherwise the path ends there, `path_truncated` is True (the certificate
     then refers to the shorter path), and with `exact` a warning is issued.
 
     **Certificate.** The first pass keeps the columns with the largest violations, under solutions
     that still change. A solution is certified once all columns were scored under it; `n_certified`
-    counts the selection once the whole path is. `gap` and `kkt` then refer to all columns, and are
-    NaN before.
+    counts the selection once the whole path is. `duality_gap` and `kkt_violation` then refer to all
+    columns, and are NaN before.
 
     **Rows.** Least squares is a function of the joint moments of a bounded vocabulary, which rows
     accumulate: the result equals that on the columns of the same rows, or of those since all
-    variables in use were present (`n_rows_used`). The logistic family learns windows of rows, and
-    supports neither covariates nor fading; with `family="auto"` rows continue with it if the
+    variables in use were present (`n_aligned_rows`). The logistic family learns windows of rows,
+    and supports neither covariates nor fading; with `family="auto"` rows continue with it if the
     columns had two classes.
 
     **Missing and new features.** A column with a missing value is refused. In a row an absent
@@ -180,28 +197,30 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
     >>> pooled.learn_columns(X)
     >>> pooled.selected == model.selected, pooled.n_certified, pooled.n_passes
     (True, 3, 2.0)
-    >>> pooled.gap < 1e-9, pooled.kkt < 1e-9
+    >>> pooled.duality_gap < 1e-9, pooled.kkt_violation < 1e-9
     (True, True)
     """
 
     # The active sets of a whole path, and their candidates, need a large pool.
-    _few_are_enough = False
+    _small_pool_suffices = False
 
     k: int | str | None = param(
-        params.NamedOr(params.Choice((ALL,)), (params.Whole(1, optional=True),)),
+        params.ChoiceOrNumber(
+            params.ChoiceRule((EVERY_COLUMN,)), (params.IntRule(1, optional=True),)
+        ),
         default=None,
         kw_only=False,
         default_text=f"{_K}, or as many as alphas select",
     )
     alphas: float | tuple[float, ...] | None = param(
-        params.Several(params.Real(0.0, open=True), optional=True), default=None
+        params.NumberOrTuple(params.FloatRule(0.0, open=True), optional=True), default=None
     )
-    l1_ratio: float = param(params.Real(0.0, open=True), default=1.0)
-    family: str = param(params.Choice(("auto", "gaussian", "logistic")), default="auto")
-    n_alphas: int = param(params.Whole(2, below=params.MANY), default=100)
-    alpha_min_ratio: float = param(params.Real(0.0, open=True, below=1.0), default=1e-3)
-    scale: bool = param(params.Flag(), default=True)
-    window_size: int = param(params.Whole(2), default=200)
+    l1_ratio: float = param(params.FloatRule(0.0, open=True), default=1.0)
+    family: str = param(params.ChoiceRule(("auto", "gaussian", "logistic")), default="auto")
+    n_alphas: int = param(params.IntRule(2, below=params.MAX_COUNT), default=100)
+    alpha_min_ratio: float = param(params.FloatRule(0.0, open=True, below=1.0), default=1e-3)
+    scale: bool = param(params.FlagRule(), default=True)
+    window_size: int = param(params.IntRule(2), default=200)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -217,70 +236,71 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.l1_ratio > 1.0:
-            raise ValueError(
-                f"The 'l1_ratio' parameter of {type(self).__name__} must be a float in the range "
-                f"(0.0, 1.0]. Got {self.l1_ratio!r} instead."
-            )
+            expected = "a float in the range (0.0, 1.0]"
+            raise params.parameter_error("Lasso", "l1_ratio", expected, self.l1_ratio)
         if self.k is not None and self.alphas is not None:
             raise ValueError(
-                f"Expected k or alphas, not both. Got k={self.k!r} and alphas={self.alphas!r} "
-                "instead.\nHint: leave out k to select all variables of the last solution."
+                f"Expected k or alphas, not both. Got: k={self.k!r} and "
+                f"alphas={self.alphas!r}.\n"
+                "Hint: leave out k to select all variables of the last solution."
             )
 
     @property
-    def _asked(self) -> int | None:
-        return _K if self.k is None and self.alphas is None else super()._asked
+    def _n_requested(self) -> int | None:
+        return _K if self.k is None and self.alphas is None else super()._n_requested
 
     # The path
 
     @property
-    def _penalty(self) -> Penalty:
+    def _penalty(self) -> LassoPenalty:
         alphas = self.alphas
         if alphas is not None:
             values = alphas if isinstance(alphas, tuple) else (alphas,)
             alphas = tuple(sorted(map(float, values), reverse=True))
-        return Penalty(alphas, self.l1_ratio, self.n_alphas, self.alpha_min_ratio, self.scale)
+        return LassoPenalty(alphas, self.l1_ratio, self.n_alphas, self.alpha_min_ratio, self.scale)
 
-    def _problem(self, held: Held) -> Problem:
-        if isinstance(held, StagePool):
+    def _problem(self, held: VariableState) -> LassoProblem:
+        if isinstance(held, CertifiedPool):
             return self._sampled(held)
-        return Squares(held, self._penalty)
+        return SquaredLoss(held, self._penalty)
 
-    def _sampled(self, pool: StagePool) -> Sampled:
+    def _sampled(self, pool: CertifiedPool) -> SampledProblem:
         if self._is_logistic:
             assert isinstance(self._target, Target)  # noqa: S101
-            return Logistic(pool, self._penalty, np.rint(self._target.columns()[:, 1]))
+            return LogisticLoss(pool, self._penalty, np.rint(self._target.columns()[:, 1]))
         target = pool.basis[0] if len(pool.basis) else np.zeros(pool.n)
-        return SampledSquares(pool, self._penalty, target)
+        return SampledSquaredLoss(pool, self._penalty, target)
 
-    def _solve(self, held: Held, k: int | None) -> Path:
+    def _solve(self, held: VariableState, k: int | None) -> LassoPath:
         if not held.names:
             return NO_PATH
-        return solve(self._problem(held), self._penalty, k)
+        return solve_path(self._problem(held), self._penalty, k)
 
     def _select(self, held: Any, k: int) -> Picks:
-        if isinstance(held, StagePool) and held is self._columns and k == self._n_wanted(held):
-            return ranked(self._path(), k)
-        return ranked(self._solve(held, None if self._asked is None else k), k)
+        if isinstance(held, CertifiedPool) and held is self._columns and k == self._n_wanted(held):
+            return rank_by_entry(self._path(), k)
+        return rank_by_entry(self._solve(held, None if self._n_requested is None else k), k)
 
-    def _n_wanted(self, held: Held) -> int:
-        return len(held.names) if self._asked is None else self._asked
+    def _n_wanted(self, held: VariableState) -> int:
+        return len(held.names) if self._n_requested is None else self._n_requested
 
-    def _plan(self, pool: StagePool, before: PathPlan | None, n_proven: int) -> PathPlan:
-        # A certified solution remains one over all variables, so `planned` keeps it.
+    def _candidate_solution(
+        self, pool: CertifiedPool, before: PathSolution | None, n_proven: int
+    ) -> PathSolution:
+        # A certified solution remains one over all variables, so `solve_pool_path` keeps it.
         del n_proven
-        return planned(pool, self._sampled(pool), self._penalty, self._asked, before)
+        return solve_pool_path(pool, self._sampled(pool), self._penalty, self._n_requested, before)
 
-    def _restored_plan(self, pool: StagePool, state: dict[str, Any]) -> PathPlan:
+    def _solution_from_state(self, pool: CertifiedPool, state: dict[str, Any]) -> PathSolution:
         wanted = self._n_wanted(pool)
-        return restored(pool, self._sampled(pool), self._penalty, wanted, state)
+        return path_from_state(pool, self._sampled(pool), self._penalty, wanted, state)
 
     def _learn_stream(self, stream: ColumnStream) -> None:
         super()._learn_stream(stream)
         pool = self._columns
-        plan = pool.plan if isinstance(pool, StagePool) else None
-        if isinstance(plan, PathPlan) and plan.path.is_cut_short and not plan.is_rough:
-            assert isinstance(pool, StagePool)  # noqa: S101
+        plan = pool.solution if isinstance(pool, CertifiedPool) else None
+        if isinstance(plan, PathSolution) and plan.path.path_truncated and not plan.is_rough:
+            assert isinstance(pool, CertifiedPool)  # noqa: S101
             warnings.warn(
                 f"The path ends early: the pool has room for {pool.limit} active variables.\n"
                 "Hint: increase max_candidates or max_pool_bytes, or select fewer (k, alphas).",
@@ -289,38 +309,38 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
 
     # Results
 
-    def _plan_of(self, pool: StagePool) -> PathPlan:
+    def _plan_of(self, pool: CertifiedPool) -> PathSolution:
         """Return the candidate solution of a pool, with all alphas."""
-        plan = pool.latest()
-        assert isinstance(plan, PathPlan)  # noqa: S101
+        plan = pool.latest_solution()
+        assert isinstance(plan, PathSolution)  # noqa: S101
         if not plan.is_rough:
             return plan
-        return planned(pool, self._sampled(pool), self._penalty, self._asked, None)
+        return solve_pool_path(pool, self._sampled(pool), self._penalty, self._n_requested, None)
 
-    def _is_proven(self, pool: StagePool) -> bool:
-        return pool.complete or (pool.settled and not self._is_rough(pool))
+    def _is_proven(self, pool: CertifiedPool) -> bool:
+        return pool.complete or (pool.is_certified and not self._is_rough(pool))
 
-    def _is_rough(self, pool: StagePool) -> bool:
-        return isinstance(pool.plan, PathPlan) and pool.plan.is_rough
+    def _is_rough(self, pool: CertifiedPool) -> bool:
+        return isinstance(pool.solution, PathSolution) and pool.solution.is_rough
 
-    @until_learnt
-    def _path(self) -> Path:
+    @cached_until_update
+    def _path(self) -> LassoPath:
         """Return the path over the tracked variables, by their indices."""
-        held = self._held
+        held = self._state
         if held is None:
             return NO_PATH
-        if isinstance(held, StagePool):
-            return self._plan_of(held).path_now()
-        return self._solve(held, self._asked)
+        if isinstance(held, CertifiedPool):
+            return self._plan_of(held).current_path()
+        return self._solve(held, self._n_requested)
 
-    @until_learnt
+    @cached_until_update
     def _models(self) -> list[_Model]:
         """Return the solutions on the original scale of the variables."""
-        held, path = self._held, self._path()
+        held, path = self._state, self._path()
         if held is None:
             return []
         stats, space, models = held.stats(), held.space, []
-        squares = stats.m2 if space is None else space.left(stats.m2, stats.cxy)
+        squares = stats.m2 if space is None else space.adjusted_squares(stats.m2, stats.cxy)
         for alpha, indices, values, level in path.solutions:
             w = values * path.norm / np.sqrt(squares[indices])
             names = [held.names[j] for j in indices.tolist()]
@@ -332,10 +352,10 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
         return models
 
     def _mean_of_target(self) -> float:
-        held = self._held
-        if isinstance(held, Common):
+        held = self._state
+        if isinstance(held, AlignedView):
             assert self._moments is not None  # noqa: S101
-            is_given = self._moments.target.is_given()
+            is_given = self._moments.target.is_covariate()
             return float(held.target_means[int(np.argmin(is_given))])
         assert isinstance(self._target, Target)  # noqa: S101
         return float(self._target.mean[0])
@@ -360,24 +380,24 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
         return models[-1].intercept if models else float("nan")
 
     @property
-    def is_cut_short(self) -> bool:
+    def path_truncated(self) -> bool:
         """Whether the path ends because the pool has no room for more active variables."""
-        return self._path().is_cut_short
+        return self._path().path_truncated
 
-    @until_learnt
+    @cached_until_update
     def _quality(self) -> tuple[float, float]:
         """Return the largest duality gap and KKT violation on the path."""
-        held, outside = self._held, None
+        held, outside = self._state, None
         if held is None or (self._target is None and self._moments is None):
             return float("nan"), float("nan")
-        if isinstance(held, StagePool) and not held.complete:
+        if isinstance(held, CertifiedPool) and not held.complete:
             if not self._is_proven(held):
                 return float("nan"), float("nan")
-            outside = held.lost
-        return quality(self._problem(held), self._penalty, self._path(), outside)
+            outside = held.best_discarded
+        return path_quality(self._problem(held), self._penalty, self._path(), outside)
 
     @property
-    def gap(self) -> float:
+    def duality_gap(self) -> float:
         """Largest duality gap on the path, over all columns, relative to the empty model's loss.
 
         NaN while discarded columns are not certified to leave the path unchanged.
@@ -385,7 +405,7 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
         return self._quality()[0]
 
     @property
-    def kkt(self) -> float:
+    def kkt_violation(self) -> float:
         """Largest relative violation of the KKT conditions on the path, over all columns.
 
         NaN while discarded columns are not certified to leave the path unchanged.
@@ -395,10 +415,10 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
     @property
     def n_certified(self) -> int:
         """Number of picks certified over all columns: all, once every solution is certified."""
-        held = self._held
-        if isinstance(held, StagePool):
-            return len(self._picks().places) if self._is_proven(held) else 0
+        held = self._state
+        if isinstance(held, CertifiedPool):
+            return len(self._picks().indices) if self._is_proven(held) else 0
         return super().n_certified
 
-    def _told(self) -> Mapping[str, Mapping[Hashable, float]]:
+    def _extra_report_columns(self) -> Mapping[str, Mapping[Hashable, float]]:
         return {"coefficient": self.coefficients}

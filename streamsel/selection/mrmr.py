@@ -9,25 +9,35 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.held.part import Floats
-from streamsel.held.plan import MOST
-from streamsel.held.pool import SPENT, Picks
-from streamsel.held.stage_pool import StagePool
-from streamsel.learner.jointly import Jointly
-from streamsel.learner.river import Supervised
-from streamsel.learner.staged import Staged
+from streamsel.base.certified_selector import CertifiedSelector
+from streamsel.base.joint_rows import CrossMomentsOnRows
+from streamsel.base.river import Supervised
 from streamsel.params import param
-from streamsel.selection._greedy_plan import picked
-from streamsel.selection._mrmr_plan import Measures, MRMRPlan
-from streamsel.selection._redundancy import Relevance, Trade, greedy, narrow
-from streamsel.selection._sample_scores import codes_of
-from streamsel.target.target import Target
+from streamsel.selection._mrmr import (
+    MRMRCriterion,
+    MRMRMeasures,
+    MRMRSolution,
+    RelevanceMeasure,
+    greedy_mrmr,
+    small_codes,
+)
+from streamsel.selection._univariate import target_codes
+from streamsel.state.base import Floats
+from streamsel.state.pool.candidate_solution import FLOAT_MAX
+from streamsel.state.pool.certified import CertifiedPool
+from streamsel.state.pool.greedy_solution import picks_from_state
+from streamsel.state.pool.pool import ZERO_TOL, Picks
+from streamsel.targets.target import Target
 
 # A variable whose relevance or information is at most this is never selected.
-_ZERO_RELEVANCE = {"f": math.sqrt(SPENT), "correlation": math.sqrt(SPENT), "mutual_info": 1e-12}
+_ZERO_RELEVANCE = {
+    "f": math.sqrt(ZERO_TOL),
+    "correlation": math.sqrt(ZERO_TOL),
+    "mutual_info": 1e-12,
+}
 
 
-class MRMR(Jointly, Staged[MRMRPlan], Supervised):
+class MRMR(CrossMomentsOnRows, CertifiedSelector[MRMRSolution], Supervised):
     r"""Minimum redundancy, maximum relevance (mRMR) selection.
 
     The first pick is the variable with the highest *relevance* to the target. Each further pick
@@ -46,7 +56,7 @@ class MRMR(Jointly, Staged[MRMRPlan], Supervised):
     redundancy
         Redundancy of two variables: `"correlation"`, the absolute correlation, or `"mutual_info"`,
         the mutual information of the binned variables.
-    form
+    scheme
         Combination of the two: `"quotient"`, relevance divided by the mean redundancy with the
         picks, each redundancy counting at least 0.001; `"difference"`, relevance minus the mean
         redundancy.
@@ -137,36 +147,38 @@ class MRMR(Jointly, Staged[MRMRPlan], Supervised):
     ([20, 30], 2)
     """
 
-    k: int = param(params.Whole(1), default=20, kw_only=False)
-    score: str = param(params.Choice(("f", "correlation", "mutual_info")), default="f")
-    redundancy: str = param(params.Choice(("correlation", "mutual_info")), default="correlation")
-    form: str = param(params.Choice(("quotient", "difference")), default="quotient")
-    beta: float | None = param(params.Real(0.0, optional=True), default=None)
-    n_bins: int = param(params.Whole(2), default=10)
-    window_size: int = param(params.Whole(2), default=200)
+    k: int = param(params.IntRule(1), default=20, kw_only=False)
+    score: str = param(params.ChoiceRule(("f", "correlation", "mutual_info")), default="f")
+    redundancy: str = param(
+        params.ChoiceRule(("correlation", "mutual_info")), default="correlation"
+    )
+    scheme: str = param(params.ChoiceRule(("quotient", "difference")), default="quotient")
+    beta: float | None = param(params.FloatRule(0.0, optional=True), default=None)
+    n_bins: int = param(params.IntRule(2), default=10)
+    window_size: int = param(params.IntRule(2), default=200)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"k": 3, "fading_factor": 0.05}
         pool = {"k": 2, "max_candidates": 3, "exact": True, "max_features": 6, "grace_period": 20}
-        yield pool | {"score": "correlation", "form": "difference"}
+        yield pool | {"score": "correlation", "scheme": "difference"}
         both = {"score": "mutual_info", "redundancy": "mutual_info", "n_bins": 3}
-        yield both | {"k": 2, "form": "difference", "beta": 0.5, "window_size": 20}
+        yield both | {"k": 2, "scheme": "difference", "beta": 0.5, "window_size": 20}
 
     @property
     def _score_meaning(self) -> str:
         return (
             "relevance divided by the mean redundancy with the earlier picks"
-            if self.form == "quotient"
+            if self.scheme == "quotient"
             else "relevance minus the redundancy with the earlier picks"
         )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.beta is not None and self.form == "quotient":
+        if self.beta is not None and self.scheme == "quotient":
             raise ValueError(
-                "Expected beta=None with form='quotient', which has no weight. Got "
-                f"beta={self.beta!r} instead.\nHint: form='difference' has a weight."
+                "Expected beta=None with scheme='quotient', which has no weight. Got: "
+                f"beta={self.beta!r}.\nHint: scheme='difference' has a weight."
             )
 
     def _check_target(self, c: int, *, is_class: bool) -> None:
@@ -180,40 +192,52 @@ class MRMR(Jointly, Staged[MRMRPlan], Supervised):
     def _by_window(self) -> bool:
         return super()._by_window or "mutual_info" in (self.score, self.redundancy)
 
-    def _measures(self) -> Measures:
+    def _measures(self) -> MRMRMeasures:
         n, space = self._space_of_rows()
         beta = math.nan if self.beta is None else self.beta
         target = None
         if self.score == "mutual_info" and isinstance(self._target, Target):
-            codes, size = codes_of(self._target, self.n_bins, "frequency")
-            target = narrow(codes[None], size), size
+            codes, size = target_codes(self._target, self.n_bins, "frequency")
+            target = small_codes(codes[None], size), size
         # A target that does not vary has rank 0.
         rank = max(1, space.rank)
-        return Measures(
-            Relevance(self.score == "f", _ZERO_RELEVANCE[self.score], n - len(space.given), rank),
-            Trade(-1.0 if self.form == "quotient" else beta),
+        return MRMRMeasures(
+            RelevanceMeasure(
+                self.score == "f", _ZERO_RELEVANCE[self.score], n - len(space.covariate_map), rank
+            ),
+            MRMRCriterion(-1.0 if self.scheme == "quotient" else beta),
             self.n_bins if "mutual_info" in (self.score, self.redundancy) else 0,
             target,
             self.redundancy == "mutual_info",
         )
 
     def _select(self, held: Any, k: int) -> Picks:
-        if isinstance(held, StagePool):
-            return held.answer() if k == self.k else MRMRPlan(held, k, self._measures()).picks
+        if isinstance(held, CertifiedPool):
+            return held.answer() if k == self.k else MRMRSolution(held, k, self._measures()).picks
         measures = self._measures()
         relevance = held.relevance()
-        transformed, errors = measures.relevance.of(relevance), measures.relevance.slack(relevance)
-        return greedy(transformed, errors, measures.trade, k, lambda j, _: held.products(j))[0]
+        transformed, errors = (
+            measures.relevance.transform(relevance),
+            measures.relevance.error_bound(relevance),
+        )
+        return greedy_mrmr(
+            transformed, errors, measures.criterion, k, lambda j, _: held.products(j)
+        )[0]
 
-    def _plan(self, pool: StagePool, before: MRMRPlan | None, n_proven: int) -> MRMRPlan:  # noqa: ARG002
-        return MRMRPlan(pool, self.k, self._measures(), before)
+    def _candidate_solution(
+        self,
+        pool: CertifiedPool,
+        before: MRMRSolution | None,
+        n_proven: int,  # noqa: ARG002
+    ) -> MRMRSolution:
+        return MRMRSolution(pool, self.k, self._measures(), before)
 
-    def _restored_plan(self, pool: StagePool, state: dict[str, Any]) -> MRMRPlan:
-        return MRMRPlan(pool, self.k, self._measures(), given=picked(pool, state))
+    def _solution_from_state(self, pool: CertifiedPool, state: dict[str, Any]) -> MRMRSolution:
+        return MRMRSolution(pool, self.k, self._measures(), given=picks_from_state(pool, state))
 
-    def _ceiling(self, pool: StagePool, rows: Mapping[str, Floats]) -> Floats:
-        if self.form == "quotient" or self.score == "mutual_info":
-            return np.full(rows["m2"].size, MOST)
+    def _score_upper_bound(self, pool: CertifiedPool, rows: Mapping[str, Floats]) -> Floats:
+        if self.scheme == "quotient" or self.score == "mutual_info":
+            return np.full(rows["m2"].size, FLOAT_MAX)
         assert pool.space is not None  # noqa: S101
         relevance = pool.space.relevance(rows["m2"], rows["cxy"])
-        return self._measures().relevance.of(relevance)
+        return self._measures().relevance.transform(relevance)

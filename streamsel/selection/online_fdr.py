@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsel import params
-from streamsel.held.decided import Decisions, Offer
-from streamsel.held.part import Floats
-from streamsel.learner.noise import chance, noise_floor
-from streamsel.learner.on_arrival import OnArrival
+from streamsel.base.null import marginal_p_values, noise_floor
+from streamsel.base.streaming_selector import StreamingSelector
 from streamsel.params import param
+from streamsel.state.base import Floats
+from streamsel.state.pool.accepted import AcceptedColumns, ColumnBatch
 
 # Upper bound of the rounding error of a relevance.
 _ROUNDING = 1e-9
@@ -56,7 +56,7 @@ class _Tests(NamedTuple):
     clock: Floats
 
 
-class OnlineFDR(OnArrival):
+class OnlineFDR(StreamingSelector):
     r"""Online FDR control: test each column on arrival (LORD++, SAFFRON, ADDIS).
 
     `SelectKBest` with `fdr` decides after the last column, by Benjamini and Hochberg. Here each
@@ -129,7 +129,7 @@ class OnlineFDR(OnArrival):
 
     Examples
     --------
-    A stream of 5,000 columns, 40 of which depend on the target:
+    A stream of 5,000 columns; 40 of them depend on the target:
 
     >>> import numpy as np
     >>> from streamsel import OnlineFDR
@@ -146,11 +146,11 @@ class OnlineFDR(OnArrival):
     (42, 2)
     """
 
-    keeps = Decisions
+    _column_state_type = AcceptedColumns
     _tests_normal_scores = True
 
-    fdr: float = param(params.Real(0.0, open=True, below=1.0), default=0.05, kw_only=False)
-    rule: str = param(params.Choice(tuple(_RULES)), default="lord++")
+    fdr: float = param(params.FloatRule(0.0, open=True, below=1.0), default=0.05, kw_only=False)
+    rule: str = param(params.ChoiceRule(tuple(_RULES)), default="lord++")
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -158,23 +158,23 @@ class OnlineFDR(OnArrival):
         yield {"fdr": 0.3, "rule": "saffron", "window_size": 30, "max_features": 4}
         yield {"fdr": 0.3, "rule": "addis", "window_size": 40}
 
-    def _remembered(self) -> dict[str, float]:
+    def _initial_memory(self) -> dict[str, float]:
         return {"clock": 0.0}
 
-    def _noted(self) -> tuple[str, ...]:
-        return (*super()._noted(), "clock")
+    def _extra_fields(self) -> tuple[str, ...]:
+        return (*super()._extra_fields(), "clock")
 
-    def _decide(self, held: Decisions, offer: Offer) -> None:
+    def _accept(self, held: AcceptedColumns, offer: ColumnBatch) -> None:
         space, rule = held.space, _RULES[self.rule]
         assert space is not None  # noqa: S101
-        dof = space.effective_rows - len(space.given), space.rank
+        dof = space.effective_rows - len(space.covariate_map), space.rank
         if dof[0] - 1 <= dof[1]:
             # Too few rows: the target explains every column in full, and every p-value is 1.
             return
         relevance = space.relevance(*offer.moments)
         if held.scores is not None:
-            residual_squares = space.left(*offer.moments)
-            products = held.scores.products(offer.chunk, offer.places)
+            residual_squares = space.adjusted_squares(*offer.moments)
+            products = held.scores.products(offer.chunk, offer.indices)
             relevance = np.abs(products) / np.sqrt(residual_squares)
         # Relevance thresholds avoid computing the p-values of nearly all columns.
         ticks = (relevance < _critical_relevance(rule.above, *dof)) & (
@@ -183,33 +183,35 @@ class OnlineFDR(OnArrival):
         clock = held.memory["clock"] + np.concatenate([[0.0], np.cumsum(ticks)])
         tests, start = _Tests(relevance, np.full(ticks.size, np.nan), clock), 0
         while start < ticks.size and not held.is_full:
-            start = self._decide_some(held, offer, tests, start)
+            start = self._decide_until_selected(held, offer, tests, start)
         held.remember(clock=clock[start])
 
-    def _decide_some(self, held: Decisions, offer: Offer, tests: _Tests, start: int) -> int:
+    def _decide_until_selected(
+        self, held: AcceptedColumns, offer: ColumnBatch, tests: _Tests, start: int
+    ) -> int:
         """Decide on columns from `start` up to the next discovery; return the index after it."""
         assert held.space is not None  # noqa: S101
-        dof = held.space.effective_rows - len(held.space.given), held.space.rank
+        dof = held.space.effective_rows - len(held.space.covariate_map), held.space.rank
         relevance, p_values, clock = tests
         level = self._level(held, clock[start])
         # The level only falls until the next discovery, so the first one bounds all.
         threshold = noise_floor(*dof, 1, level) - _ROUNDING
         promising = start + np.flatnonzero(relevance[start:] >= threshold)
         untested = promising[np.isnan(p_values[promising])]
-        p_values[untested] = chance(relevance[untested], *dof)
+        p_values[untested] = marginal_p_values(relevance[untested], *dof)
         promising = promising[p_values[promising] <= level]
         for i, p_value in zip(promising.tolist(), p_values[promising].tolist(), strict=True):
             if p_value <= self._level(held, clock[i]):
-                index = int(offer.places[i])
+                index = int(offer.indices[i])
                 m2, cxy = offer.stats.m2[index, None], offer.stats.cxy[index, None]
                 score = float(held.space.relevance(m2, cxy)[0])
                 held.accept(offer, index, score=score, p_value=p_value, clock=clock[i + 1])
                 return i + 1
         return clock.size - 1
 
-    def _level(self, held: Decisions, clock: float) -> float:
+    def _level(self, held: AcceptedColumns, clock: float) -> float:
         rule = _RULES[self.rule]
-        since = clock - held.noted("clock") + 1.0
+        since = clock - held.extra_field("clock") + 1.0
         # The first discovery earns less, because the initial wealth is part of the level.
         first = 0.5 * self.fdr
         level = first * self._gamma(np.array([clock + 1.0, *since[:1]])).sum()

@@ -8,15 +8,20 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel._jit.independence import review
-from streamsel.held.decided import Decided, Offer
-from streamsel.held.part import Floats
-from streamsel.learner.on_arrival import OnArrival
+from streamsel._kernels.independence import update_kept
+from streamsel.base.streaming_selector import StreamingSelector
 from streamsel.params import param
-from streamsel.selection._independence import bars, freedom, least_relevance, p_value
+from streamsel.selection._independence import (
+    critical_values,
+    degrees_of_freedom,
+    independence_p_value,
+    min_relevance,
+)
+from streamsel.state.base import Floats
+from streamsel.state.pool.accepted import AcceptedSamples, ColumnBatch
 
 
-class OSFS(OnArrival):
+class OSFS(StreamingSelector):
     r"""Online streaming feature selection by conditional-independence tests (OSFS).
 
     A new variable is selected if it depends on the target, marginally and conditional on every
@@ -29,7 +34,7 @@ class OSFS(OnArrival):
     ----------
     alpha
         Level of every single test: the probability that an independent variable passes it.
-    depth
+    max_conditioning_set
         Maximum number of variables in a conditioning set.
     fast
         True (Fast-OSFS) tests the new variable first, and the selected ones given it only if it
@@ -103,7 +108,7 @@ class OSFS(OnArrival):
     >>> model.selected
     ['middle']
 
-    Two of a thousand variables, each of which explains a part of the target, are selected:
+    Two of a thousand variables are selected; each explains a part of the target:
 
     >>> X = rng.normal(size=(500, 1000))
     >>> y = X[:, 300] + X[:, 700] + rng.normal(size=500)
@@ -114,52 +119,60 @@ class OSFS(OnArrival):
     [300, 700]
     """
 
-    alpha: float = param(params.Real(0.0, open=True, below=1.0), default=0.01, kw_only=False)
-    depth: int = param(params.Whole(1), default=3)
-    fast: bool = param(params.Flag(), default=True)
+    alpha: float = param(params.FloatRule(0.0, open=True, below=1.0), default=0.01, kw_only=False)
+    max_conditioning_set: int = param(params.IntRule(1), default=3)
+    fast: bool = param(params.FlagRule(), default=True)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"window_size": 20}
-        yield {"alpha": 0.1, "depth": 2, "fast": False, "window_size": 30, "max_features": 4}
+        yield {
+            "alpha": 0.1,
+            "max_conditioning_set": 2,
+            "fast": False,
+            "window_size": 30,
+            "max_features": 4,
+        }
 
-    def _refuses_below(self, held: Decided) -> float:
-        n, r = freedom(held)
-        return least_relevance(bars(n, r, self.depth, self.alpha))
+    def _refusal_cutoff(self, held: AcceptedSamples) -> float:
+        n, r = degrees_of_freedom(held)
+        return min_relevance(critical_values(n, r, self.max_conditioning_set, self.alpha))
 
-    def _decide(self, held: Decided, offer: Offer) -> None:
+    def _accept(self, held: AcceptedSamples, offer: ColumnBatch) -> None:
         assert held.space is not None  # noqa: S101
-        n, r = freedom(held)
-        critical = bars(n, r, self.depth, self.alpha)
+        n, r = degrees_of_freedom(held)
+        critical = critical_values(n, r, self.max_conditioning_set, self.alpha)
         m2, cxy = offer.moments
         relevance = held.space.relevance(m2, cxy)
-        for i in np.flatnonzero(relevance > least_relevance(critical)):
+        for i in np.flatnonzero(relevance > min_relevance(critical)):
             if held.is_full:
                 return
-            index = offer.places[i]
+            index = offer.indices[i]
             C, G = _with_candidate(held, held.units(offer, index[None])[0])
             G[-1] = held.space.coordinates(m2[i, None], cxy[i, None])
             is_kept = np.empty(len(C), dtype=np.bool_)
-            review(C, G, critical, self.fast, is_kept)
+            update_kept(C, G, critical, self.fast, is_kept)
             if is_kept[-1]:
                 score = float(relevance[i])
-                held.accept(offer, int(index), score=score, p_value=p_value(score, n, r))
+                held.accept(
+                    offer, int(index), score=score, p_value=independence_p_value(score, n, r)
+                )
             if not is_kept[:-1].all():
                 held.drop(np.flatnonzero(~is_kept[:-1]))
-            held.plan = C[np.ix_(is_kept, is_kept)], G[is_kept]
+            held.solution = C[np.ix_(is_kept, is_kept)], G[is_kept]
 
 
-def _with_candidate(held: Decided, x: Floats) -> tuple[Floats, Floats]:
+def _with_candidate(held: AcceptedSamples, x: Floats) -> tuple[Floats, Floats]:
     """Return correlations and target coordinates of the tracked variables and, last, of x.
 
     The coordinates of x are left unset.
     """
     assert held.space is not None  # noqa: S101
     unit = held.table["unit"]
-    if held.plan is None:
-        held.plan = unit @ unit.T, held.coordinates()
+    if held.solution is None:
+        held.solution = unit @ unit.T, held.coordinates()
     h = len(unit)
     C, G = np.ones((h + 1, h + 1)), np.empty((h + 1, held.space.rank))
-    C[:h, :h], G[:h] = held.plan
+    C[:h, :h], G[:h] = held.solution
     C[h, :h] = C[:h, h] = unit @ x
     return C, G

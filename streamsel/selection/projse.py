@@ -9,21 +9,31 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.columns import Chunk, Stats
-from streamsel.held.part import ColumnHeld, Floats, Held, Places
-from streamsel.held.pool import Picks, Pool, SamplePool, Sifted
-from streamsel.held.sieved import SievedPool, SievedSamples
-from streamsel.learner.river import Supervised
-from streamsel.learner.staged import Rereader
+from streamsel.base.certified_selector import MultiPassSelector
+from streamsel.base.river import Supervised
+from streamsel.data.columns import Chunk, Stats
 from streamsel.params import param
-from streamsel.selection._candidates import Candidates, MomentCandidates, SampleCandidates
-from streamsel.selection._covering import CoordinatePlan, CoveringPlan, KernelPlan, restored
-from streamsel.selection._greedy import greedy
-from streamsel.selection._sifting import sifted_coordinates, sifted_samples
-from streamsel.target.kernels import VariableKernel
+from streamsel.selection._projse import (
+    MomentCandidates,
+    ProjSeCandidates,
+    SampleCandidates,
+    greedy_projse,
+)
+from streamsel.selection._projse_certified import (
+    CoordinateSolution,
+    KernelSolution,
+    ProjSeSolution,
+    filter_coordinates,
+    filter_samples,
+    projse_picks_from_state,
+)
+from streamsel.state.base import ColumnState, Floats, Indices, VariableState
+from streamsel.state.pool.certified import TwoPhasePool, TwoPhaseSamplePool
+from streamsel.state.pool.pool import EvictionResult, Picks, Pool, SamplePool
+from streamsel.targets.kernels import VariableKernel
 
 
-class ProjSe(Rereader[Held], Supervised):
+class ProjSe(MultiPassSelector[VariableState], Supervised):
     r"""Greedy selection by projection operators (ProjSe).
 
     The first pick is the variable most relevant to the target. Its direction is then projected out
@@ -47,7 +57,7 @@ class ProjSe(Rereader[Held], Supervised):
         uncorrelated variables, if there are fewer than two.
     scale
         Whether variables are scaled to unit variance for a nonlinear kernel.
-    after_rank
+    on_rank_exhausted
         Behaviour after $r$ picks, which exhaust a target space of dimension $r$: `"restart"` begins
         another round with the whole projector, over the columns not yet selected; `"stop"` ends the
         selection.
@@ -87,7 +97,7 @@ class ProjSe(Rereader[Held], Supervised):
 
     **Without a target** (`learn_target(None)`) the variables explain each other: $P_0$ is the
     identity, and the greedy is the pivoted Cholesky factorisation of the variables' own kernel
-    matrix, of which only $k$ columns are computed. The first variable is then always the first
+    matrix; only $k$ of its columns are computed. The first variable is then always the first
     pick, because all scores start at 1.
 
     **Two views.** Each is the target of the other: learn one's columns with `learn_target` of the
@@ -120,15 +130,15 @@ class ProjSe(Rereader[Held], Supervised):
     >>> model = ProjSe(k=2)
     >>> model.learn_target(Y)
     >>> model.learn_column("strong", Y[:, 0] + 0.1 * rng.normal(size=100))
-    >>> model.learn_column("alike", Y[:, 0] + 0.2 * rng.normal(size=100))
+    >>> model.learn_column("similar", Y[:, 0] + 0.2 * rng.normal(size=100))
     >>> model.learn_column("other", Y[:, 1] + 0.5 * rng.normal(size=100))
     >>> model.learn_column("noise", rng.normal(size=100))
 
-    The two most relevant, "strong" and "alike", are redundant:
+    The two most relevant, "strong" and "similar", are redundant:
 
     >>> model.selected
     ['strong', 'other']
-    >>> model.transform_one({"strong": 1.0, "alike": 1.1, "other": 0.3, "new": 7.0})
+    >>> model.transform_one({"strong": 1.0, "similar": 1.1, "other": 0.3, "new": 7.0})
     {'strong': 1.0, 'other': 0.3}
 
     Relevance by chance is below the noise floor:
@@ -146,23 +156,23 @@ class ProjSe(Rereader[Held], Supervised):
     (['other', 'late'], 200)
     """
 
-    takes_no_target = True
+    _takes_no_target = True
 
-    k: int = param(params.Whole(1), default=20, kw_only=False)
-    kernel: str = param(params.Choice(("linear", "poly", "rbf")), default="linear")
-    degree: int = param(params.Whole(1, below=params.MANY), default=3)
-    gamma: float | None = param(params.Real(0.0, open=True, optional=True), default=None)
-    coef0: float = param(params.Real(0.0), default=0.0)
-    scale: bool = param(params.Flag(), default=True)
-    after_rank: str = param(params.Choice(("restart", "stop")), default="restart")
+    k: int = param(params.IntRule(1), default=20, kw_only=False)
+    kernel: str = param(params.ChoiceRule(("linear", "poly", "rbf")), default="linear")
+    degree: int = param(params.IntRule(1, below=params.MAX_COUNT), default=3)
+    gamma: float | None = param(params.FloatRule(0.0, open=True, optional=True), default=None)
+    coef0: float = param(params.FloatRule(0.0), default=0.0)
+    scale: bool = param(params.FlagRule(), default=True)
+    on_rank_exhausted: str = param(params.ChoiceRule(("restart", "stop")), default="restart")
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"k": 2}
         yield {"k": 3, "kernel": "poly", "degree": 2, "coef0": 1.0}
         yield {"k": 3, "kernel": "rbf"}
-        yield {"k": 2, "after_rank": "stop", "renewal": 1.0, "slack": 1.0}
-        yield {"k": 2, "fading_factor": 0.05, "renewal": 1.0, "warm_up": 0}
+        yield {"k": 2, "on_rank_exhausted": "stop", "refresh_factor": 1.0, "hysteresis": 1.0}
+        yield {"k": 2, "fading_factor": 0.05, "refresh_factor": 1.0, "warm_up": 0}
         yield {"k": 2, "max_features": 4, "grace_period": 20}
         yield {"k": 2, "max_candidates": 4}
         yield {"k": 2, "max_candidates": 3, "exact": True}
@@ -180,92 +190,94 @@ class ProjSe(Rereader[Held], Supervised):
 
     # State and selection
 
-    def _new_columns(self, n: int) -> ColumnHeld:
+    def _new_columns(self, n: int) -> ColumnState:
         # Without a target variables explain each other, which requires their samples.
         with_samples = self._space is None
         limit = self.max_candidates
         pool: Pool
         if limit is not None and self.exact:
-            pool = (SievedSamples if with_samples else SievedPool)(self._space, n, limit)
+            pool = (TwoPhaseSamplePool if with_samples else TwoPhasePool)(self._space, n, limit)
         else:
             pool = (SamplePool if with_samples else Pool)(self._space, n, limit)
         pool.serve(self)
-        pool.compare_by(self._normal_scores())
+        pool.set_normal_scores(self._normal_scores())
         return pool
 
-    def _candidates(self, held: Held) -> Candidates:
+    def _candidates(self, held: VariableState) -> ProjSeCandidates:
         if isinstance(held, SamplePool):
             return SampleCandidates(held, self._variable_kernel())
         return MomentCandidates(held)
 
-    def _select(self, held: Held, k: int) -> Picks:
-        if isinstance(held, SievedPool) and held.total is not None and k == self.k:
+    def _select(self, held: VariableState, k: int) -> Picks:
+        if isinstance(held, TwoPhasePool) and held.total is not None and k == self.k:
             return held.answer()
-        return greedy(self._candidates(held).deflation(), k, restart=self._restarts)
+        return greedy_projse(self._candidates(held).as_deflation(), k, restart=self._restarts)
 
     @property
     def _restarts(self) -> bool:
-        return self.after_rank == "restart"
+        return self.on_rank_exhausted == "restart"
 
     @property
     def _score_meaning(self) -> str:
         return "squared relevance to the residual of the target given the earlier picks"
 
     def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
-        return self._candidates(pool).relevance2(rows)
+        return self._candidates(pool).squared_relevance(rows)
 
-    def _sift(self, pool: Pool, chunk: Chunk, stats: Stats, places: Places) -> Sifted | None:
+    def _batch_update(
+        self, pool: Pool, chunk: Chunk, stats: Stats, indices: Indices
+    ) -> EvictionResult | None:
         limit = pool.limit
         assert limit is not None  # noqa: S101
         if pool.space is None:
             kernel = self._variable_kernel()
-            return sifted_samples(pool, limit, kernel, chunk, stats, places)
+            return filter_samples(pool, limit, kernel, chunk, stats, indices)
         # In one dimension the admission threshold rises so fast that the pool is rarely cut.
         if pool.space.rank == 1:
             return None
         m2, cxy = stats.m2, stats.cxy
-        if places.size < m2.size:
-            m2, cxy = m2[places], cxy[places]
-        return sifted_coordinates(pool, limit, pool.space.coordinates(m2, cxy))
+        if indices.size < m2.size:
+            m2, cxy = m2[indices], cxy[indices]
+        return filter_coordinates(pool, limit, pool.space.coordinates(m2, cxy))
 
-    def _relevance_at(self, bound: float) -> float:
+    def _relevance_cutoff(self, bound: float) -> float:
         return math.sqrt(bound)
 
-    def _refill(self, pool: Pool, limit: int) -> Picks:
+    def _keep_best(self, pool: Pool, limit: int) -> Picks:
         # In rounds: keeping the most relevant instead would drop the rarer directions.
-        return greedy(self._candidates(pool).deflation(), limit, restart=True)
+        return greedy_projse(self._candidates(pool).as_deflation(), limit, restart=True)
 
-    def _round(self, pool: Pool) -> int:
+    def _max_round_size(self, pool: Pool) -> int:
         return np.iinfo(np.int64).max if pool.space is None else pool.space.rank
 
-    def _relevances(self, held: Held, places: Places) -> Floats:
+    def _relevances(self, held: VariableState, indices: Indices) -> Floats:
         if not isinstance(held, Pool):
-            return held.relevance(places)
-        rows = held.stats(places)._asdict()
+            return held.relevance(indices)
+        rows = held.stats(indices)._asdict()
         return np.sqrt(np.minimum(self._bound(held, rows), 1.0))
 
     # Multi-pass exact selection
 
     @property
-    def _one_source(self) -> bool:
+    def _needs_single_source(self) -> bool:
         return self.exact and self.max_candidates is not None
 
-    def _plan(self, pool: SievedPool, before: Any, n_proven: int) -> CoveringPlan:
+    def _candidate_solution(self, pool: TwoPhasePool, before: Any, n_proven: int) -> ProjSeSolution:
         return self._planned(pool, before, n_proven, None)
 
-    def _restored_plan(self, pool: SievedPool, state: dict[str, Any]) -> CoveringPlan:
-        return self._planned(pool, None, 0, restored(pool, state))
+    def _solution_from_state(self, pool: TwoPhasePool, state: dict[str, Any]) -> ProjSeSolution:
+        return self._planned(pool, None, 0, projse_picks_from_state(pool, state))
 
     def _planned(
-        self, pool: SievedPool, before: Any, n_proven: int, given: Picks | None
-    ) -> CoveringPlan:
+        self, pool: TwoPhasePool, before: Any, n_proven: int, given: Picks | None
+    ) -> ProjSeSolution:
         restart = self._restarts
-        if isinstance(pool, SievedSamples):
+        if isinstance(pool, TwoPhaseSamplePool):
             kernel = self._variable_kernel()
-            return KernelPlan(pool, self.k, kernel, before, given, restart=restart)
-        return CoordinatePlan(pool, self.k, before, n_proven, given, restart=restart)
+            return KernelSolution(pool, self.k, kernel, before, given, restart=restart)
+        return CoordinateSolution(pool, self.k, before, n_proven, given, restart=restart)
 
-    def _ceiling(self, pool: SievedPool, rows: Mapping[str, Floats]) -> Floats:
+    def _score_upper_bound(self, pool: TwoPhasePool, rows: Mapping[str, Floats]) -> Floats:
         return self._bound(pool, rows)
 
     @property

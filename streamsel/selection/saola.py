@@ -1,4 +1,4 @@
-"""SAOLA: scalable online selection by pairwise redundancy tests."""
+"""SAOLA: scalable and accurate online selection by pairwise redundancy tests."""
 
 from __future__ import annotations
 
@@ -8,21 +8,27 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.held.decided import Decided, Offer
-from streamsel.learner.on_arrival import OnArrival
+from streamsel._utils.numeric import TIE_RTOL
+from streamsel.base.streaming_selector import StreamingSelector
 from streamsel.params import param
-from streamsel.selection._independence import bars, freedom, least_relevance, p_value
-from streamsel.ties import TIE
+from streamsel.selection._independence import (
+    critical_values,
+    degrees_of_freedom,
+    independence_p_value,
+    min_relevance,
+)
+from streamsel.state.pool.accepted import AcceptedSamples, ColumnBatch
 
 
-class SAOLA(OnArrival):
+class SAOLA(StreamingSelector):
     r"""Online selection of relevant variables by pairwise redundancy (SAOLA).
 
-    A new variable is compared with each selected one (*scalable and accurate online approach*). It
-    is rejected if one of them is at least as relevant, and correlates with it at least as much as
-    it correlates with the target. If it is selected, it evicts the less relevant variables that
-    correlate with it at least as much as with the target. `OSFS` tests redundancy given sets of
-    variables, SAOLA given single ones: it costs one product per pair, and leaves more redundancy.
+    SAOLA is short for *scalable and accurate online approach*. A new variable is compared with each
+    selected one. It is rejected if one of them is at least as relevant, and correlates with it at
+    least as much as it correlates with the target. If it is selected, it evicts the less relevant
+    variables that correlate with it at least as much as with the target. `OSFS`
+    tests redundancy given sets of variables, SAOLA given single ones: it costs one product per
+    pair, and leaves more redundancy.
 
     Parameters
     ----------
@@ -48,10 +54,10 @@ class SAOLA(OnArrival):
     are tested jointly, by the F test, and relevance refers to the space they span.
 
     **Noise.** Each independent variable passes with probability `alpha`, and columns of noise are
-    rarely redundant: of 5,000 of them, with $n = 500$, about 40 are selected.
+    rarely redundant: of 5,000 such columns about 40 are selected with $n = 500$.
 
-    **Order** matters: a rejected variable is not tested again. It
-    evicts none; the authors' program evicts those it is compared with before it is rejected.
+    **Order** matters: a rejected variable is not tested again. It evicts no variable; in the
+    authors' program it evicts those that it was compared with before its rejection.
 
     **Cost.** A column costs its products with the target, by which nearly all are rejected; the
     others cost their products with the $h$ tracked variables, $O(n h)$.
@@ -91,36 +97,39 @@ class SAOLA(OnArrival):
     ['fine', 'other']
     """
 
-    alpha: float = param(params.Real(0.0, open=True, below=1.0), default=0.01, kw_only=False)
-    delta: float | None = param(params.Real(0.0, optional=True, below=1.0), default=None)
+    alpha: float = param(params.FloatRule(0.0, open=True, below=1.0), default=0.01, kw_only=False)
+    delta: float | None = param(params.FloatRule(0.0, optional=True, below=1.0), default=None)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"window_size": 20}
         yield {"delta": 0.1, "window_size": 30, "max_features": 4}
 
-    def _refuses_below(self, held: Decided) -> float:
+    def _refusal_cutoff(self, held: AcceptedSamples) -> float:
         if self.delta is not None:
             return self.delta
-        n, r = freedom(held)
-        return least_relevance(bars(n, r, 0, self.alpha))
+        n, r = degrees_of_freedom(held)
+        return min_relevance(critical_values(n, r, 0, self.alpha))
 
-    def _decide(self, held: Decided, offer: Offer) -> None:
+    def _accept(self, held: AcceptedSamples, offer: ColumnBatch) -> None:
         assert held.space is not None  # noqa: S101
-        n, r = freedom(held)
+        n, r = degrees_of_freedom(held)
         relevance = held.space.relevance(*offer.moments)
-        for i in np.flatnonzero(relevance > self._refuses_below(held)):
+        for i in np.flatnonzero(relevance > self._refusal_cutoff(held)):
             if held.is_full:
                 return
-            index, own_relevance = offer.places[i], float(relevance[i])
+            index, own_relevance = offer.indices[i], float(relevance[i])
             correlations = np.abs(held.table["unit"] @ held.units(offer, index[None])[0])
-            selected_relevance = held.noted("score")
-            above = selected_relevance >= own_relevance - TIE
-            if (correlations[above] >= own_relevance - TIE).any():
+            selected_relevance = held.extra_field("score")
+            above = selected_relevance >= own_relevance - TIE_RTOL
+            if (correlations[above] >= own_relevance - TIE_RTOL).any():
                 continue
             held.accept(
-                offer, int(index), score=own_relevance, p_value=p_value(own_relevance, n, r)
+                offer,
+                int(index),
+                score=own_relevance,
+                p_value=independence_p_value(own_relevance, n, r),
             )
-            redundant = np.flatnonzero(~above & (correlations >= selected_relevance - TIE))
+            redundant = np.flatnonzero(~above & (correlations >= selected_relevance - TIE_RTOL))
             if redundant.size:
                 held.drop(redundant)

@@ -8,24 +8,24 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.columns import Chunk, Stats
-from streamsel.held.part import Floats, Held, Places
-from streamsel.held.pool import Picks, Pool
-from streamsel.learner.noise import chance, discoveries, f_statistic
-from streamsel.learner.river import Supervised
-from streamsel.learner.selector import ALL, Selector
+from streamsel._utils.numeric import argsort_by_relevance
+from streamsel.base.null import f_statistic, fdr_discoveries, marginal_p_values
+from streamsel.base.river import Supervised
+from streamsel.base.selector import EVERY_COLUMN, Selector
+from streamsel.data.columns import Chunk, Stats
 from streamsel.params import param
-from streamsel.selection._sample_scores import (
-    bins_of_columns,
-    bins_of_target,
-    codes_of,
-    noted,
-    p_values,
+from streamsel.selection._univariate import (
+    extra_statistics,
+    mutual_information_p_values,
+    n_bins_of_columns,
+    n_bins_of_target,
+    rank_strength,
     score_columns,
-    strength,
+    target_codes,
 )
-from streamsel.target.target import Target
-from streamsel.ties import most_relevant_first
+from streamsel.state.base import Floats, Indices, VariableState
+from streamsel.state.pool.pool import Picks, Pool
+from streamsel.targets.target import Target
 
 _MOMENT_SCORES = ("correlation", "f", "t")
 _SAMPLE_SCORES = ("mutual_info", "misclassification", "margin")
@@ -42,7 +42,7 @@ _MEANINGS = {
 }
 
 
-class SelectKBest(Selector[Held], Supervised):
+class SelectKBest(Selector[VariableState], Supervised):
     r"""Select the top k variables by a univariate score, or all below a false discovery rate.
 
     Each variable is scored by itself, so redundant copies of a good variable are all selected. The
@@ -145,17 +145,21 @@ class SelectKBest(Selector[Held], Supervised):
     """
 
     k: int | str | None = param(
-        params.NamedOr(params.Choice((ALL,)), (params.Whole(1, optional=True),)),
+        params.ChoiceOrNumber(
+            params.ChoiceRule((EVERY_COLUMN,)), (params.IntRule(1, optional=True),)
+        ),
         default=None,
         kw_only=False,
         default_text=f"{_K}, or as many as pass fdr",
     )
-    score: str = param(params.Choice((*_MOMENT_SCORES, *_SAMPLE_SCORES)), default="f")
-    fdr: float | None = param(params.Real(0.0, open=True, optional=True, below=1.0), default=None)
-    n_bins: int = param(params.Whole(2), default=10)
-    binning: str = param(params.Choice(("frequency", "width")), default="frequency")
-    n_outliers: int = param(params.Whole(0), default=0)
-    window_size: int = param(params.Whole(2), default=200)
+    score: str = param(params.ChoiceRule((*_MOMENT_SCORES, *_SAMPLE_SCORES)), default="f")
+    fdr: float | None = param(
+        params.FloatRule(0.0, open=True, optional=True, below=1.0), default=None
+    )
+    n_bins: int = param(params.IntRule(2), default=10)
+    binning: str = param(params.ChoiceRule(("frequency", "width")), default="frequency")
+    n_outliers: int = param(params.IntRule(0), default=0)
+    window_size: int = param(params.IntRule(2), default=200)
 
     # (class or bin of each observation, number of codes) of the target; number of bins per column.
     _codes = (np.empty(0, dtype=np.int64), 0)
@@ -164,27 +168,33 @@ class SelectKBest(Selector[Held], Supervised):
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"k": 2}
-        yield {"k": 2, "score": "correlation", "fading_factor": 0.05, "renewal": 4.0, "slack": 1.5}
+        yield {
+            "k": 2,
+            "score": "correlation",
+            "fading_factor": 0.05,
+            "refresh_factor": 4.0,
+            "hysteresis": 1.5,
+        }
         yield {"k": 2, "score": "t", "max_features": 4, "grace_period": 20}
         yield {"fdr": 0.1}
         window = {"k": 2, "window_size": 20}
         yield window | {"score": "mutual_info", "n_bins": 3}
         yield window | {"k": "all", "score": "mutual_info", "binning": "width"}
         for score in _WITHOUT_P_VALUES:
-            yield window | {"score": score, "target": "class"}
+            yield window | {"score": score, "target_type": "class"}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        got = f"Got k={self.k!r}, fdr={self.fdr!r} and score={self.score!r} instead."
+        got = f"Got: k={self.k!r}, fdr={self.fdr!r} and score={self.score!r}."
         if self.k is not None and self.fdr is not None:
             raise ValueError(
                 f"Expected k or fdr, not both. {got}\nHint: leave out k to select all variables "
                 "that pass fdr."
             )
-        if self.k == ALL and self.max_candidates is not None:
+        if self.k == EVERY_COLUMN and self.max_candidates is not None:
             raise ValueError(
-                f"Expected max_candidates=None with k={ALL!r}, which keeps the score of every "
-                f"variable. Got max_candidates={self.max_candidates!r} instead."
+                f"Expected max_candidates=None with k={EVERY_COLUMN!r}, which keeps the score of "
+                f"every variable. Got: max_candidates={self.max_candidates!r}."
             )
         if self.fdr is not None and self.score in _WITHOUT_P_VALUES:
             raise ValueError(f"Expected a score with p-values, as fdr requires. {got}")
@@ -196,8 +206,8 @@ class SelectKBest(Selector[Held], Supervised):
             )
 
     @property
-    def _asked(self) -> int | None:
-        return _K if self.k is None and self.fdr is None else super()._asked
+    def _n_requested(self) -> int | None:
+        return _K if self.k is None and self.fdr is None else super()._n_requested
 
     def _check_target(self, c: int, *, is_class: bool) -> None:
         is_numeric, is_binary = not is_class and c == 1, is_class and c <= 2
@@ -212,16 +222,16 @@ class SelectKBest(Selector[Held], Supervised):
             raise ValueError(
                 f"Expected {expected}, as score={self.score!r} requires. Got: {c} "
                 f"{'classes' if is_class else 'numeric columns'}.\n"
-                "Hint: target='class' treats numbers as classes, target='numeric' as a quantity; "
-                "score='f' supports any target."
+                "Hint: target_type='class' treats numbers as classes, target_type='numeric' as a "
+                "quantity; score='f' supports any target."
             )
 
     def _take_target(self, target: Target) -> None:
         super()._take_target(target)
         if self._by_window:
-            n_target_bins = bins_of_target(target.n, self.n_bins)
-            self._codes = codes_of(target, n_target_bins, self.binning)
-            self._bins = bins_of_columns(self._codes, self.n_bins)
+            n_target_bins = n_bins_of_target(target.n, self.n_bins)
+            self._codes = target_codes(target, n_target_bins, self.binning)
+            self._bins = n_bins_of_columns(self._codes, self.n_bins)
 
     # Scores. Each is mapped to a strength with the same ranking, for which larger is better.
 
@@ -233,10 +243,10 @@ class SelectKBest(Selector[Held], Supervised):
     def _by_window(self) -> bool:
         return self.score in _SAMPLE_SCORES
 
-    def _noted(self) -> tuple[str, ...]:
-        return noted(self.score) if self._by_window else ()
+    def _extra_fields(self) -> tuple[str, ...]:
+        return extra_statistics(self.score) if self._by_window else ()
 
-    def _observe(self, chunk: Chunk, stats: Stats) -> None:
+    def _add_columns(self, chunk: Chunk, stats: Stats) -> None:
         pool = self._columns
         assert isinstance(pool, Pool)  # noqa: S101
         scores = {}
@@ -248,45 +258,51 @@ class SelectKBest(Selector[Held], Supervised):
     def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
         if not self._by_window:
             return np.maximum(super()._bound(pool, rows), 0.0)
-        return strength(self.score, rows["score"])
+        return rank_strength(self.score, rows["score"])
 
-    def _relevance_at(self, bound: float) -> float:
+    def _relevance_cutoff(self, bound: float) -> float:
         return bound
 
-    def _best(self, held: Held) -> tuple[Places, Floats]:
+    def _best(self, held: VariableState) -> tuple[Indices, Floats]:
         """Return the indices of the variables that vary, best first, and their strengths."""
         # A variable that is constant after adjustment for covariates has relevance -inf.
         strengths = held.relevance()
         if self._by_window:
             strengths = np.where(
-                strengths >= 0.0, strength(self.score, held.noted("score")), -np.inf
+                strengths >= 0.0, rank_strength(self.score, held.extra_field("score")), -np.inf
             )
-        order = most_relevant_first(strengths)
+        order = argsort_by_relevance(strengths)
         order = order[np.isfinite(strengths[order])]
         return order, strengths[order]
 
-    def _select(self, held: Held, k: int) -> Picks:
+    def _select(self, held: VariableState, k: int) -> Picks:
         order, strengths = self._best(held)
         if self.fdr is not None:
             m = max(1, self.n_columns - self.n_constant)
-            passes = discoveries(self._p_values_of(held, order), m, self.fdr)
+            passes = fdr_discoveries(self._p_values_of(held, order), m, self.fdr)
             order, strengths = order[passes], strengths[passes]
         return Picks(order[:k].tolist(), strengths[:k].tolist(), [0] * order[:k].size)
 
-    def _refill(self, pool: Pool, limit: int) -> Picks:
+    def _keep_best(self, pool: Pool, limit: int) -> Picks:
         order, strengths = self._best(pool)
         return Picks(order[:limit].tolist(), strengths[:limit].tolist(), [0] * limit)
 
-    def _p_values_of(self, held: Held, indices: Places) -> Floats:
+    def _p_values_of(self, held: VariableState, indices: Indices) -> Floats:
         if self._by_window:
-            return p_values(held.noted("statistic")[indices], held.noted("dof")[indices])
-        relevance, null = held.noise_relevance(indices), self._null
-        return chance(relevance, *self._freedom()) if null is None else null.p_values(relevance)
+            return mutual_information_p_values(
+                held.extra_field("statistic")[indices], held.extra_field("dof")[indices]
+            )
+        relevance, null = held.noise_relevance(indices), self._permutation_null
+        return (
+            marginal_p_values(relevance, *self._freedom())
+            if null is None
+            else null.p_values(relevance)
+        )
 
     def _freedom(self) -> tuple[float, int]:
         """Return the number of observations minus covariates, and the rank of the target."""
         n, space = self._space_of_rows()
-        return n - len(space.given), space.rank
+        return n - len(space.covariate_map), space.rank
 
     @property
     def n_certified(self) -> int:
@@ -300,23 +316,23 @@ class SelectKBest(Selector[Held], Supervised):
     @property
     def scores(self) -> dict[Hashable, float]:
         """Score of each selected variable, in order, as defined by the parameter `score`."""
-        indices = np.asarray(self._picks().places, dtype=np.intp)
-        if self._held is None or not indices.size:
+        indices = np.asarray(self._picks().indices, dtype=np.intp)
+        if self._state is None or not indices.size:
             return {}
-        values = self._scores_of(self._held, indices)
+        values = self._scores_of(self._state, indices)
         return dict(zip(self._selected(), values.tolist(), strict=True))
 
-    def _scores_of(self, held: Held, indices: Places) -> Floats:
+    def _scores_of(self, held: VariableState, indices: Indices) -> Floats:
         if self._by_window:
-            return held.noted("score")[indices]
+            return held.extra_field("score")[indices]
         values = held.relevance(indices)
         if self.score != "correlation":
             values = f_statistic(values, *self._freedom())
         return np.sqrt(values) if self.score == "t" else values
 
-    def _of_all_variables(self) -> tuple[list[Hashable], Floats, Floats | None]:
+    def _all_scores(self) -> tuple[list[Hashable], Floats, Floats | None]:
         """Return the names, scores and p-values of all tracked variables that vary."""
-        held = self._held
+        held = self._state
         if held is None:
             return [], np.zeros(0), np.zeros(0)
         indices = np.flatnonzero(np.isfinite(held.relevance()))
@@ -325,14 +341,14 @@ class SelectKBest(Selector[Held], Supervised):
         p_values = self._p_values_of(held, indices) if has_p_values else None
         return [names[j] for j in indices.tolist()], self._scores_of(held, indices), p_values
 
-    def _told(self) -> Mapping[str, Mapping[Hashable, float]]:
+    def _extra_report_columns(self) -> Mapping[str, Mapping[Hashable, float]]:
         return {} if self.score in _WITHOUT_P_VALUES else {"p_value": self.p_values}
 
     @property
     def p_values(self) -> dict[Hashable, float]:
         """p-value of each selected variable, in order; NaN if the score has none."""
-        if self.score in _WITHOUT_P_VALUES or self._held is None:
+        if self.score in _WITHOUT_P_VALUES or self._state is None:
             return dict.fromkeys(self._selected(), float("nan"))
-        indices = np.asarray(self._picks().places, dtype=np.intp)
-        values = self._p_values_of(self._held, indices)
+        indices = np.asarray(self._picks().indices, dtype=np.intp)
+        values = self._p_values_of(self._state, indices)
         return dict(zip(self._selected(), values.tolist(), strict=True))

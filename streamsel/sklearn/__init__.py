@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from streamsel import catalogue
+from streamsel import registry
+from streamsel.sklearn._extractors import ExtractorEstimator, LinearExtractorEstimator
+from streamsel.sklearn._factory import make_estimator
+from streamsel.sklearn._lasso import LassoEstimator
+from streamsel.sklearn._reconstruction import PCAEstimator, PLSEstimator
+from streamsel.sklearn._selectors import SelectorEstimator, UnivariateEstimator
 
 try:
     import sklearn.base  # noqa: F401 (whether it is installed)
@@ -18,11 +23,6 @@ except ImportError as error:
         'Estimators need scikit-learn. Hint: pip install "streamsel[sklearn]".'
     ) from error
 
-from streamsel.sklearn._components import PCAEstimator, PLSEstimator
-from streamsel.sklearn._extractors import ExtractorEstimator, LinearExtractorEstimator
-from streamsel.sklearn._lasso import LassoEstimator
-from streamsel.sklearn._making import made
-from streamsel.sklearn._selectors import SelectorEstimator, UnivariateEstimator
 
 __all__ = [
     "MRMR",
@@ -89,9 +89,9 @@ if TYPE_CHECKING:
 
 # Classes are generated on first access (PEP 562) and kept, as pickle finds a class by its name.
 def __getattr__(name: str) -> Any:
-    if name not in catalogue.names():
+    if name not in registry.names():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = cls = made(name)
+    globals()[name] = cls = make_estimator(name)
     return cls
 
 

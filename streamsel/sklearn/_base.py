@@ -16,31 +16,41 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from streamsel import params
 from streamsel.sklearn import _inputs
 from streamsel.stream import ColumnStream
-from streamsel.target.encode import encode
+from streamsel.targets.encoding import encode_target
 
 # Parameters that have no effect on columns: `to_river` accepts them.
-OF_ROWS = frozenset(
-    ("fading_factor", "grace_period", "max_features", "renewal", "slack", "warm_up", "window_size")
+ROW_PARAMETERS = frozenset(
+    (
+        "fading_factor",
+        "grace_period",
+        "max_features",
+        "refresh_factor",
+        "hysteresis",
+        "warm_up",
+        "window_size",
+    )
 )
 # Parameter names that clash with scikit-learn's methods: name in the learner -> in the estimator.
-CALLED = {"score": "score_func"}
-_LEARNER_NAMES = {other: name for name, other in CALLED.items()}
+RENAMED_PARAMETERS = {"score": "score_func"}
+_LEARNER_NAMES = {other: name for name, other in RENAMED_PARAMETERS.items()}
 
 
-class Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class StreamEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A learner as an estimator; its parameters are defined by the subclass."""
 
     _learner: ClassVar[Any]
     # Names of the columns of `fit`; and whether separate covariates were passed.
     _names: Sequence[Hashable]
-    _covariates_apart: bool
+    _has_separate_covariates: bool
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self._learner.takes_missing
-        tags.target_tags.required = self._learner.supervised and not self._learner.takes_no_target
-        tags.target_tags.multi_output = self._learner.supervised
+        tags.input_tags.allow_nan = self._learner._takes_missing
+        tags.target_tags.required = (
+            self._learner._is_supervised and not self._learner._takes_no_target
+        )
+        tags.target_tags.multi_output = self._learner._is_supervised
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -55,10 +65,10 @@ class Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             (n, p) array, sparse matrix (preferably CSC), pandas or polars frame, or AnnData.
         y
             (n,) numbers or labels, or (n, c) numbers; with an AnnData also the name of a column of
-            its obs. Ignored by unsupervised learners. With `target="auto"` a single column of whole
-            numbers with 2 to 20 distinct values, at most n / 2 of them, is treated as classes,
-            unless the estimator does not support classes; `target="numeric"` treats it as a
-            quantity. `learner_.report().target` shows how the target was interpreted.
+            its obs. Ignored by unsupervised learners. With `target_type="auto"` a single column of
+            whole numbers with 2 to 20 distinct values, at most n / 2 of them, is treated as
+            classes, unless the estimator does not support classes; `target_type="numeric"` treats
+            it as a quantity. `learner_.report().target` shows how the target was interpreted.
         sample_weight
             (n,) weights of the rows, 0 or above: means and products are weighted. Learners for
             which weighting a row differs from repeating it do not have this argument.
@@ -82,26 +92,26 @@ class Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _fit(self, X: Any, y: Any, weights: Any = None, covariates: Any = None) -> Self:
         weights = None if weights is None else np.asarray(weights)
         stream = _inputs.fitted_stream(self, X, y)
-        names, values = _inputs.names_of(stream), self._learner_params()
+        names, values = _inputs.matrix_names(stream), self._learner_params()
         own = self._covariates_of_X(values.pop("covariates", None), covariates)
-        self._covariates_apart = covariates is not None
+        self._has_separate_covariates = covariates is not None
         if own:
-            covariates, stream = _inputs.parted(stream, own)
+            covariates, stream = _inputs.split_covariates(stream, own)
         learner = self._new_learner(values)
         if covariates is not None and not learner._by_window:
             # Rows refer to covariates by name; windows of rows do not support them.
             values["covariates"] = own or _inputs.names_of_covariates(covariates)
-        if learner.supervised:
-            y = None if y is None else self._checked_target(_inputs.target_of(stream, X, y))
+        if learner._is_supervised:
+            y = None if y is None else self._validate_target(_inputs.fit_target(stream, X, y))
             check_consistent_length(X, y, weights)
-            learner = self._new_learner(values | {"target": self._kind_of_target(learner, y)})
+            learner = self._new_learner(values | {"target_type": self._target_type_of(learner, y)})
             learner.learn_target(y, covariates, weights)
         elif weights is not None:
             check_consistent_length(X, weights)
             learner.learn_target(None, weights=weights)
         learner.learn_columns(stream)
         self.learner_, self._names = learner, names
-        self._take(stream, y)
+        self._set_fitted_attributes(stream, y)
         return self
 
     def to_river(self, **row_parameters: Any) -> Any:
@@ -111,8 +121,8 @@ class Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         row_parameters
             Parameters of the learner for rows, which the estimator does not have. Depending on the
-            learner: `fading_factor`, `max_features`, `grace_period`, `renewal`, `warm_up`, `slack`,
-            `window_size`.
+            learner: `fading_factor`, `max_features`, `grace_period`, `refresh_factor`, `warm_up`,
+            `hysteresis`, `window_size`.
 
         Raises
         ------
@@ -122,7 +132,7 @@ class Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             For any other parameter.
         """
         check_is_fitted(self)
-        allowed = OF_ROWS & params.rules_of(self._learner).keys()
+        allowed = ROW_PARAMETERS & params.rules_of(self._learner).keys()
         if unknown := row_parameters.keys() - allowed:
             raise TypeError(
                 f"Expected row parameters ({', '.join(sorted(allowed)) or 'there are none'})"
@@ -152,40 +162,42 @@ class Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the names of the columns of X that are covariates."""
         if own is None:
             return ()
-        if not self._learner.supervised:
+        if not self._learner._is_supervised:
             self._learner(covariates=own)  # raises an error
-        params.check(self._learner.__name__, {"covariates": params.Names()}, {"covariates": own})
+        params.check(
+            self._learner.__name__, {"covariates": params.NamesRule()}, {"covariates": own}
+        )
         if others is not None:
             raise ValueError(
                 f"Expected covariates in fit, or as the parameter. Got: both, {own!r} as the "
                 "parameter.\nHint: the parameter names columns of X; pass others to fit."
             )
-        names: tuple[Hashable, ...] = params.stored(params.Names(), own)
+        names: tuple[Hashable, ...] = params.stored_value(params.NamesRule(), own)
         return names
 
-    def _checked_target(self, y: Any) -> Any:
+    def _validate_target(self, y: Any) -> Any:
         """Return the target after validation."""
         return y
 
-    def _kind_of_target(self, learner: Any, y: Any) -> str:
+    def _target_type_of(self, learner: Any, y: Any) -> str:
         """Return the target type, falling back to "numeric" if the learner supports no classes.
 
         Whole numbers that look like classes are then treated as a quantity, as by scikit-learn's
         regressors.
         """
-        kind: str = learner.target
+        kind: str = learner.target_type
         if kind != "auto" or y is None:
             return kind
-        encoded = encode(y, kind, by_values=True)
+        encoded = encode_target(y, kind, by_values=True)
         by_rule = encoded.is_class and encoded.by_rule
         refused = by_rule and learner._refuses_target(len(encoded.names), is_class=True)
         return "numeric" if refused else kind
 
     @abc.abstractmethod
-    def _take(self, stream: ColumnStream, y: Any) -> None:
+    def _set_fitted_attributes(self, stream: ColumnStream, y: Any) -> None:
         """Set the fitted attributes from the learner, which has learnt a stream and y."""
 
     def _new_stream(self, X: Any) -> tuple[ColumnStream, Any]:
         """Return the columns of new rows, and the dtype of their values."""
         check_is_fitted(self)
-        return _inputs.new_stream(self, X, self._names, allow_nan=self._learner.takes_missing)
+        return _inputs.new_stream(self, X, self._names, allow_nan=self._learner._takes_missing)

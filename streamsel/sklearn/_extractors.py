@@ -10,12 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from streamsel.extraction.random_projection import RandomProjection
 from streamsel.sklearn import _inputs
-from streamsel.sklearn._base import Estimator
-from streamsel.sklearn._linear import Floats
+from streamsel.sklearn._base import StreamEstimator
+from streamsel.sklearn._predictor import Floats
 from streamsel.stream import ColumnStream
 
 
-class ExtractorEstimator(ClassNamePrefixFeaturesOutMixin, Estimator):  # type: ignore[misc]
+class ExtractorEstimator(ClassNamePrefixFeaturesOutMixin, StreamEstimator):  # type: ignore[misc]
     """A streamsel extractor as a scikit-learn estimator.
 
     Attributes
@@ -31,10 +31,10 @@ class ExtractorEstimator(ClassNamePrefixFeaturesOutMixin, Estimator):  # type: i
         Number of features of X, and their names if they were text.
     """
 
-    def _take(self, stream: ColumnStream, y: Any) -> None:
+    def _set_fitted_attributes(self, stream: ColumnStream, y: Any) -> None:
         del y
         learner = self.learner_
-        if learner._reads_again:
+        if learner._wants_second_pass:
             # X is in memory, so the loadings of all columns are computed.
             learner.learn_loadings(stream, max_loadings=len(self._names))
         self.relevance_ = np.array(list(learner.relevance.values()))
@@ -84,5 +84,5 @@ class LinearExtractorEstimator(ExtractorEstimator):
             zip(linear_map.names, linear_map.weights[:, : self.n_components_], strict=True)
         )
         if weights_of:
-            weights[_inputs.places_of(self._names, weights_of)] = np.array([*weights_of.values()])
+            weights[_inputs.indices_of(self._names, weights_of)] = np.array([*weights_of.values()])
         return np.ascontiguousarray(weights.T)

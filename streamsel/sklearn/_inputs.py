@@ -26,7 +26,7 @@ def fitted_stream(estimator: Any, X: Any, y: Any) -> ColumnStream:
     if is_anndata(X):
         stream = iter_anndata(X)
         estimator.n_features_in_ = stream.n_columns
-        estimator.feature_names_in_ = np.array(names_of(stream), dtype=object)
+        estimator.feature_names_in_ = np.array(matrix_names(stream), dtype=object)
         return stream
     values = validate_data(
         estimator,
@@ -46,7 +46,7 @@ def new_stream(
     """Return the columns of new rows, named as those of `fit`, and the dtype of their values."""
     if is_anndata(X):
         stream = iter_anndata(X)
-        new_names = names_of(stream)
+        new_names = matrix_names(stream)
         if [*names] != [*new_names]:
             raise ValueError(
                 "Expected an AnnData with the variables of fit, in the same order. Got: "
@@ -64,7 +64,7 @@ def new_stream(
     return as_stream(values, names), values.dtype
 
 
-def target_of(stream: ColumnStream, X: Any, y: Any) -> Any:
+def fit_target(stream: ColumnStream, X: Any, y: Any) -> Any:
     """Return the target: y, or the column of obs that it names, if X is an AnnData."""
     if not isinstance(y, str):
         return y
@@ -73,7 +73,7 @@ def target_of(stream: ColumnStream, X: Any, y: Any) -> Any:
             f"Expected an array of targets. Got: the text {y!r}.\n"
             "Hint: the name of a column of obs requires an AnnData as X."
         )
-    obs = stream.beside or {}
+    obs = stream.row_metadata or {}
     if y not in obs:
         close = difflib.get_close_matches(y, list(obs)) or list(obs)
         raise ValueError(
@@ -82,11 +82,11 @@ def target_of(stream: ColumnStream, X: Any, y: Any) -> Any:
     return obs[y]
 
 
-def parted(
+def split_covariates(
     stream: ColumnStream, covariates: Sequence[Hashable]
 ) -> tuple[dict[Hashable, NDArray[Any]], ColumnStream]:
     """Return the covariates among the columns, name -> values, and a stream of the others."""
-    absent = [name for name in covariates if name not in names_of(stream)]
+    absent = [name for name in covariates if name not in matrix_names(stream)]
     if absent:
         raise ValueError(
             f"Expected the covariates {list(covariates)} among the features of X. Got: X without "
@@ -109,13 +109,13 @@ def names_of_covariates(Z: Any) -> tuple[Hashable, ...] | None:
     return None if name is None else (name,)
 
 
-def names_of(stream: ColumnStream) -> Sequence[Hashable]:
+def matrix_names(stream: ColumnStream) -> Sequence[Hashable]:
     """Return the names of the columns of a matrix."""
     assert stream.names is not None  # noqa: S101 (a matrix has names before it is read)
     return stream.names
 
 
-def places_of(names: Sequence[Hashable], wanted: Collection[Hashable]) -> list[int]:
+def indices_of(names: Sequence[Hashable], wanted: Collection[Hashable]) -> list[int]:
     """Return the indices of the columns with these names."""
     if isinstance(names, range):
         return [names.index(name) for name in wanted]  # type: ignore[arg-type]

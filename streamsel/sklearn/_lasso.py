@@ -10,9 +10,9 @@ from scipy.special import expit, logit
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 
-from streamsel.rows import gather
+from streamsel.base.row_input import select_features
 from streamsel.sklearn import _inputs
-from streamsel.sklearn._linear import (
+from streamsel.sklearn._predictor import (
     Floats,
     Predictor,
     covariate_coefficients,
@@ -63,14 +63,14 @@ class LassoEstimator(Predictor, SelectorEstimator):
         alpha = params.pop("alpha")
         if alpha is not None and params["alphas"] is not None:
             raise ValueError(
-                f"Expected alpha or alphas, not both. Got alpha={alpha!r} and alphas="
-                f"{params['alphas']!r} instead."
+                f"Expected alpha or alphas, not both. Got: alpha={alpha!r} and alphas="
+                f"{params['alphas']!r}."
             )
         if params["family"] == "auto":
             params["family"] = "gaussian"
         return params if alpha is None else params | {"alphas": alpha}
 
-    def _checked_target(self, y: Any) -> Any:
+    def _validate_target(self, y: Any) -> Any:
         self._labels = None
         if not _is_logistic(self):
             return column_or_1d(y, warn=True)
@@ -83,19 +83,19 @@ class LassoEstimator(Predictor, SelectorEstimator):
             )
         return y
 
-    def _kind_of_target(self, learner: Any, y: Any) -> str:
-        return "class" if _is_logistic(self) else super()._kind_of_target(learner, y)
+    def _target_type_of(self, learner: Any, y: Any) -> str:
+        return "class" if _is_logistic(self) else super()._target_type_of(learner, y)
 
     coef_: Floats
     intercept_: Any
 
-    def _take(self, stream: ColumnStream, y: Any) -> None:
-        super()._take(stream, y)
+    def _set_fitted_attributes(self, stream: ColumnStream, y: Any) -> None:
+        super()._set_fitted_attributes(stream, y)
         learner = self.learner_
         coefficients = learner.coefficients
         w, indices = (
             np.array([*coefficients.values()]),
-            _inputs.places_of(self._names, coefficients),
+            _inputs.indices_of(self._names, coefficients),
         )
         coef, intercept = np.zeros(len(self._names)), learner.intercept
         coef[indices] = w
@@ -105,9 +105,9 @@ class LassoEstimator(Predictor, SelectorEstimator):
             mean = float(learner._target.mean[-1 if _is_logistic(self) else 0])
             intercept = float(logit(mean)) if _is_logistic(self) else mean
         if self.covariates is not None:
-            fitted = gather(stream, [*coefficients]) @ w
+            fitted = select_features(stream, [*coefficients]) @ w
             names, means, theirs = covariate_coefficients(learner._target, fitted[:, None])
-            coef[_inputs.places_of(self._names, names)] = theirs[:, 0]
+            coef[_inputs.indices_of(self._names, names)] = theirs[:, 0]
             intercept -= float(means @ theirs[:, 0])
         self._set_coefficients(coef, intercept)
 
@@ -125,7 +125,7 @@ class LassoEstimator(Predictor, SelectorEstimator):
         stream, _ = self._new_stream(X)
         self._expect_covariates_in_X()
         names = [self._names[index] for index in self._nonzero.tolist()]
-        predictor: Floats = gather(stream, names) @ np.ravel(self.coef_)[self._nonzero]
+        predictor: Floats = select_features(stream, names) @ np.ravel(self.coef_)[self._nonzero]
         predictor += self.intercept_
         return predictor
 

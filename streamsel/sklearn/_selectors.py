@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from streamsel.rows import gather
+from streamsel.base.row_input import select_features
 from streamsel.sklearn import _inputs
-from streamsel.sklearn._base import Estimator
+from streamsel.sklearn._base import StreamEstimator
 from streamsel.stream import ColumnStream
 
 
-class SelectorEstimator(SelectorMixin, Estimator):  # type: ignore[misc]
+class SelectorEstimator(SelectorMixin, StreamEstimator):  # type: ignore[misc]
     """A streamsel selector as a scikit-learn estimator.
 
     Attributes
@@ -33,7 +33,7 @@ class SelectorEstimator(SelectorMixin, Estimator):  # type: ignore[misc]
         Number of features of X, and their names if they were text.
     """
 
-    def _take(self, stream: ColumnStream, y: Any) -> None:
+    def _set_fitted_attributes(self, stream: ColumnStream, y: Any) -> None:
         del y
         names = self._names
         k, p = self.get_params(deep=False).get("k"), stream.n_columns
@@ -45,7 +45,7 @@ class SelectorEstimator(SelectorMixin, Estimator):  # type: ignore[misc]
                 stacklevel=4,
             )
         scores = self.learner_.scores
-        indices = _inputs.places_of(names, scores)
+        indices = _inputs.indices_of(names, scores)
         self._set_scores(indices, scores)
         self.support_: NDArray[np.bool_] = np.zeros(len(names), dtype=np.bool_)
         self.support_[indices] = True
@@ -72,7 +72,7 @@ class SelectorEstimator(SelectorMixin, Estimator):  # type: ignore[misc]
         indices = np.flatnonzero(self.support_)
         if not getattr(X, "isbacked", False):
             return X.X[:, indices]
-        return gather(stream, [self._names[index] for index in indices.tolist()])
+        return select_features(stream, [self._names[index] for index in indices.tolist()])
 
 
 class UnivariateEstimator(SelectorEstimator):
@@ -100,23 +100,23 @@ class UnivariateEstimator(SelectorEstimator):
     @property
     def scores_(self) -> NDArray[np.float64]:  # type: ignore[override]
         """Score of every feature."""
-        return self._of_all("scores_")
+        return self._values_of_all_features("scores_")
 
     @property
     def pvalues_(self) -> NDArray[np.float64]:
         """P-value of every feature."""
-        return self._of_all("pvalues_")
+        return self._values_of_all_features("pvalues_")
 
-    def _of_all(self, what: str) -> NDArray[np.float64]:
+    def _values_of_all_features(self, what: str) -> NDArray[np.float64]:
         check_is_fitted(self)
         learner = self.learner_
-        if learner._held is None or not learner._held.complete:
+        if learner._state is None or not learner._state.complete:
             raise AttributeError(
                 f"Expected a model that keeps all columns for {what!r}. Got: a pool with "
                 f"max_candidates={learner.max_candidates} that has discarded columns.\n"
                 "Hint: max_candidates=None."
             )
-        names, scores, p_values = learner._of_all_variables()
+        names, scores, p_values = learner._all_scores()
         if what == "pvalues_" and p_values is None:
             raise AttributeError(
                 f"Expected a score that has p-values for {what!r}. Got: score_func="
@@ -124,5 +124,5 @@ class UnivariateEstimator(SelectorEstimator):
             )
         result = np.full(len(self._names), np.nan)
         values = scores if what == "scores_" else p_values
-        result[_inputs.places_of(self._names, names)] = values
+        result[_inputs.indices_of(self._names, names)] = values
         return result

@@ -11,29 +11,27 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from streamsel.stream._anndata import iter_anndata
-    from streamsel.stream._arrays import iter_array, iter_npy
     from streamsel.stream._arrow import iter_ipc, iter_parquet
-    from streamsel.stream._base import ColumnStream
-    from streamsel.stream._bed import iter_bed
-    from streamsel.stream._columns import iter_columns
-    from streamsel.stream._convert import as_stream
+    from streamsel.stream._clean import clean
+    from streamsel.stream._coerce import as_stream
     from streamsel.stream._csv import iter_csv
-    from streamsel.stream._dummies import with_dummies
-    from streamsel.stream._files import iter_files
-    from streamsel.stream._frames import iter_frame
-    from streamsel.stream._lines import iter_lines
+    from streamsel.stream._memory import iter_columns, iter_frame, iter_sparse
+    from streamsel.stream._multi_file import iter_files
+    from streamsel.stream._ngrams import iter_ngrams, iter_positions, iter_skipgrams
+    from streamsel.stream._npy import iter_array, iter_npy
+    from streamsel.stream._parts import StreamPart
+    from streamsel.stream._plink import iter_bed
     from streamsel.stream._polynomials import iter_polynomials
+    from streamsel.stream._probes import with_probes
     from streamsel.stream._prune import prune
-    from streamsel.stream._screen import screen
-    from streamsel.stream._sparse import iter_sparse
-    from streamsel.stream._split import Part
-    from streamsel.stream._text import iter_ngrams, iter_positions, iter_skipgrams
+    from streamsel.stream._stream import ColumnStream
     from streamsel.stream._zarr import iter_zarr
 
 __all__ = [
     "ColumnStream",
-    "Part",
+    "StreamPart",
     "as_stream",
+    "clean",
     "iter_anndata",
     "iter_array",
     "iter_bed",
@@ -42,7 +40,6 @@ __all__ = [
     "iter_files",
     "iter_frame",
     "iter_ipc",
-    "iter_lines",
     "iter_ngrams",
     "iter_npy",
     "iter_parquet",
@@ -52,35 +49,33 @@ __all__ = [
     "iter_sparse",
     "iter_zarr",
     "prune",
-    "screen",
-    "with_dummies",
+    "with_probes",
 ]
 
 # Names are imported lazily (PEP 562), so that importing the package costs milliseconds.
 _MODULE_OF = {
-    "ColumnStream": "_base",
-    "Part": "_split",
-    "as_stream": "_convert",
+    "ColumnStream": "_stream",
+    "StreamPart": "_parts",
+    "as_stream": "_coerce",
     "iter_anndata": "_anndata",
-    "iter_array": "_arrays",
-    "iter_bed": "_bed",
-    "iter_columns": "_columns",
+    "iter_array": "_npy",
+    "iter_bed": "_plink",
+    "iter_columns": "_memory",
     "iter_csv": "_csv",
-    "iter_files": "_files",
-    "iter_frame": "_frames",
+    "iter_files": "_multi_file",
+    "iter_frame": "_memory",
     "iter_ipc": "_arrow",
-    "iter_lines": "_lines",
-    "iter_ngrams": "_text",
-    "iter_npy": "_arrays",
+    "iter_ngrams": "_ngrams",
+    "iter_npy": "_npy",
     "iter_parquet": "_arrow",
     "iter_polynomials": "_polynomials",
-    "iter_positions": "_text",
-    "iter_skipgrams": "_text",
-    "iter_sparse": "_sparse",
+    "iter_positions": "_ngrams",
+    "iter_skipgrams": "_ngrams",
+    "iter_sparse": "_memory",
     "iter_zarr": "_zarr",
     "prune": "_prune",
-    "screen": "_screen",
-    "with_dummies": "_dummies",
+    "clean": "_clean",
+    "with_probes": "_probes",
 }
 
 

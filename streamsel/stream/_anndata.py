@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsel.params import shown
-from streamsel.stream._arrays import iter_array
-from streamsel.stream._base import ColumnStream
+from streamsel.params import parameter_repr
 from streamsel.stream._blocks import is_sparse
+from streamsel.stream._chunked import DenseMatrix, SparseMatrix, matrix_stream, store_errors
+from streamsel.stream._memory import iter_sparse
+from streamsel.stream._npy import iter_array
+from streamsel.stream._parts import Stamp, cached_reader, split_columns
 from streamsel.stream._remote import local_file
-from streamsel.stream._sparse import iter_sparse
-from streamsel.stream._split import Stamp, kept_open, parts_of_columns
-from streamsel.stream._stores import DenseMatrix, SparseMatrix, matrix_stream, reading_store
+from streamsel.stream._stream import ColumnStream
 
 if TYPE_CHECKING:
-    from streamsel.stream._split import Part
+    from streamsel.stream._parts import StreamPart
 
 _KIND = "AnnData file"
 
@@ -43,8 +43,8 @@ def iter_anndata(data: Any, layer: str | None = None, *, raw: bool = False) -> C
     -------
     ColumnStream
         One column per variable, with its name in var; repeated names get the suffixes -1, -2 and so
-        on, as by `var_names_make_unique`. Its `beside` has the names of the observations (under
-        "obs_names" if the index has no name), followed by the columns of obs.
+        on, as by `var_names_make_unique`. Its `row_metadata` has the names of the observations
+        (under "obs_names" if the index has no name), followed by the columns of obs.
 
     Raises
     ------
@@ -85,11 +85,11 @@ def iter_anndata(data: Any, layer: str | None = None, *, raw: bool = False) -> C
     ...     print(name, values)
     CD3 [0. 5. 6.]
     CD19 [7. 0. 1.]
-    >>> stream.beside["cell_type"]
+    >>> stream.row_metadata["cell_type"]
     array(['B', 'T', 'T'], dtype=object)
     """
     if not isinstance(raw, bool | np.bool_):
-        raise TypeError(f"Expected raw to be True or False. Got: {shown(raw)}.")
+        raise TypeError(f"Expected raw to be True or False. Got: {parameter_repr(raw)}.")
     if raw and layer is not None:
         raise ValueError(
             f"Expected either raw=True or a layer. Got: raw=True and layer={layer!r}.\n"
@@ -123,7 +123,7 @@ def _memory_stream(data: Any, layer: str | None, *, raw: bool) -> ColumnStream:
         raise ValueError("Expected an AnnData with a matrix X. Got: one without X.")
     names = _unique(source.var_names)
     stream = iter_sparse(values, names) if is_sparse(values) else iter_array(values, names)
-    stream.beside = _Obs(lambda: data.obs)
+    stream.row_metadata = _Obs(lambda: data.obs)
     return stream
 
 
@@ -137,9 +137,9 @@ def _file_stream(
     def opener(a: int, b: int) -> partial[ColumnStream]:
         return partial(_h5ad_part, stamp.path, matrix_key, a, b)
 
-    def cut(parts: int | None, start: int) -> list[Part]:
+    def cut(parts: int | None, start: int) -> list[StreamPart]:
         size = max(1, matrix.n_bytes // max(1, p))
-        return parts_of_columns(path, stamp, range(0, (p + 1) * size, size), opener, parts, start)
+        return split_columns(path, stamp, range(0, (p + 1) * size, size), opener, parts, start)
 
     return matrix_stream(matrix, names, 0, _KIND, cut, _Obs(obs))
 
@@ -147,7 +147,7 @@ def _file_stream(
 def _h5ad_part(
     path: str, matrix_key: tuple[str | None, bool], first: int, end: int
 ) -> ColumnStream:
-    names, matrix = kept_open(_H5adFile, path).matrix(*matrix_key)
+    names, matrix = cached_reader(_H5adFile, path).matrix(*matrix_key)
     return matrix_stream(matrix, names[first:end], first, _KIND)
 
 
@@ -165,7 +165,7 @@ class _H5adFile:
     def __init__(self, path: str | os.PathLike[str], file: Any = None) -> None:
         self._read = _reader()
         self._path = path
-        with reading_store(_KIND, path):
+        with store_errors(_KIND, path):
             # The local copy of a URL is removed with this object.
             self._local = local_file(path)
             self._file = _open(self._local.path) if file is None else file
@@ -177,14 +177,14 @@ class _H5adFile:
 
     def obs(self) -> Any:
         """Return the frame of the metadata of the observations."""
-        with reading_store(_KIND, self._path):
+        with store_errors(_KIND, self._path):
             return self._read(self._file["obs"])
 
     def matrix(
         self, layer: str | None, raw: bool
     ) -> tuple[list[Hashable], DenseMatrix | SparseMatrix]:
         """Return X, a layer, or the X of raw, and the names of its variables."""
-        with reading_store(_KIND, self._path):
+        with store_errors(_KIND, self._path):
             # AnnData's file manager has no get.
             layers = self._file["layers"] if "layers" in self._file else ()  # noqa: SIM401
             has_raw = "raw" in self._file
@@ -192,7 +192,7 @@ class _H5adFile:
             raise _no_layer(layer, layers)
         if raw and not has_raw:
             raise _no_raw(repr(os.fspath(self._path)))
-        with reading_store(_KIND, self._path):
+        with store_errors(_KIND, self._path):
             names = _unique(self._index("raw/var" if raw else "var"))
             found = self._file[f"layers/{layer}" if layer is not None else "raw/X" if raw else "X"]
             matrix: DenseMatrix | SparseMatrix

@@ -13,30 +13,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from streamsel.columns import Block
-from streamsel.stream._ahead import read_ahead
-from streamsel.stream._base import (
-    ColumnStream,
-    check_distinct,
-    find_positions,
-    indexed_stream,
-)
+from streamsel._utils.optional import arrow_errors, import_pyarrow
+from streamsel.data.columns import Block
 from streamsel.stream._blocks import (
     BLOCK_BYTES,
     MAX_COLUMNS,
     columns_per_block,
-    gather,
-    stored,
+    gather_blocks,
+    prefetch,
+    storable,
 )
 from streamsel.stream._ipc import IpcFile
-from streamsel.stream._pyarrow import pyarrow, reading
+from streamsel.stream._parts import Stamp, cached_reader, split_columns
 from streamsel.stream._remote import is_url, open_binary
-from streamsel.stream._split import Stamp, kept_open, parts_of_columns
+from streamsel.stream._stream import (
+    ColumnStream,
+    expect_distinct_names,
+    find_indices,
+    indexed_stream,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
 
-    from streamsel.stream._split import Cut, Part
+    from streamsel.stream._parts import Cut, StreamPart
 
 # The name under which pandas stores an unnamed index.
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
@@ -87,7 +87,7 @@ def iter_parquet(
     a [1.5 2.5]
     b [ 0. nan]
     """
-    pyarrow()
+    import_pyarrow()
     stamp = Stamp.of(path)
     file = ParquetFile(path)
     fields = _choose_fields(file, columns)
@@ -105,21 +105,21 @@ def _is_utf8(path: str | os.PathLike[str]) -> bool:
 
 
 def _parquet_part(path: str, fields: Sequence[int]) -> ColumnStream:
-    return _parquet_stream(kept_open(ParquetFile, path), fields)
+    return _parquet_stream(cached_reader(ParquetFile, path), fields)
 
 
 class ParquetFile:
     """An open Parquet file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.reading = partial(reading, "Parquet", path)
-        with self.reading():
+        self.error_context = partial(arrow_errors, "Parquet", path)
+        with self.error_context():
             # Few files have checksums; verifying them takes an eighth of the decoding time.
             source: Any = path
             if is_url(path) or not _is_utf8(path):
                 source = open_binary(path, anywhere=True)
                 weakref.finalize(self, source.close)
-            self._file = pyarrow().parquet.ParquetFile(
+            self._file = import_pyarrow().parquet.ParquetFile(
                 source, pre_buffer=False, page_checksum_verification=True
             )
             self.schema = self._file.schema_arrow
@@ -145,7 +145,7 @@ class ParquetFile:
 def _parquet_stream(
     file: ParquetFile, fields: Sequence[int], cut: Cut | None = None
 ) -> ColumnStream:
-    pa, n = pyarrow(), file.n_rows
+    pa, n = import_pyarrow(), file.n_rows
     names = [file.names[i] for i in fields]
     sizes = _stored_sizes(file.schema, fields)
     before = [0, *itertools.accumulate(sizes)]
@@ -157,7 +157,7 @@ def _parquet_stream(
             # The size of text is unknown: it is read one column at a time.
             while b < len(fields) and sizes[a] and sizes[b] and fits(a, b):
                 b += 1
-            with file.reading():
+            with file.error_context():
                 yield from _blocks(file.table(fields[a:b]), names[a:b])
             a = b
         # Not after each group: allocating the memory again takes longer than decoding into it.
@@ -167,11 +167,11 @@ def _parquet_stream(
         return (before[b + 1] - before[a]) * n <= BLOCK_BYTES and b - a < MAX_COLUMNS
 
     def fetch(positions: list[int]) -> Iterator[npt.NDArray[Any]]:
-        with file.reading():
+        with file.error_context():
             for k in positions:
                 yield _to_numpy(file.table([fields[k]]).column(0))
 
-    return indexed_stream(names, n, lambda start: read_ahead(read(start)), fetch, cut)
+    return indexed_stream(names, n, lambda start: prefetch(read(start)), fetch, cut)
 
 
 def iter_ipc(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> ColumnStream:
@@ -212,7 +212,7 @@ def iter_ipc(path: str | os.PathLike[str], columns: Sequence[str] | None = None)
     ...         print(name, values)
     b [ 0. nan]
     """
-    pyarrow()
+    import_pyarrow()
     stamp = Stamp.of(path)
     file = IpcFile(path)
     fields = _choose_fields(file, columns)
@@ -220,7 +220,7 @@ def iter_ipc(path: str | os.PathLike[str], columns: Sequence[str] | None = None)
 
 
 def _ipc_part(path: str, fields: Sequence[int]) -> ColumnStream:
-    return _ipc_stream(kept_open(IpcFile, path), fields)
+    return _ipc_stream(cached_reader(IpcFile, path), fields)
 
 
 def _ipc_stream(file: IpcFile, fields: Sequence[int], cut: Cut | None = None) -> ColumnStream:
@@ -229,20 +229,20 @@ def _ipc_stream(file: IpcFile, fields: Sequence[int], cut: Cut | None = None) ->
     def read(start: int) -> Iterator[Block]:
         for a in range(start, len(fields), file.group_width):
             b = min(a + file.group_width, len(fields))
-            with file.reading():
+            with file.error_context():
                 for block in _blocks(file.table(list(fields[a:b])), names[a:b]):
                     yield block
-                    file.let_go()
+                    file.release_pages()
 
     def fetch(positions: list[int]) -> list[npt.NDArray[Any]]:
         wanted = sorted(fields[k] for k in positions)
-        with file.reading():
+        with file.error_context():
             group = file.table(wanted)
             return [_to_numpy(group.column(wanted.index(fields[k]))).copy() for k in positions]
 
     def blocks_from(start: int) -> Iterator[Block]:
         # Views of a mapped file need no decoding, so that prefetching would gain nothing.
-        return read(start) if file.is_viewed else read_ahead(read(start))
+        return read(start) if file.is_viewed else prefetch(read(start))
 
     return indexed_stream(names, file.n_rows, blocks_from, fetch, cut)
 
@@ -250,7 +250,7 @@ def _ipc_stream(file: IpcFile, fields: Sequence[int], cut: Cut | None = None) ->
 def table_stream(table: Any) -> ColumnStream:
     """Stream the columns of a pyarrow.Table."""
     names = table.column_names
-    check_distinct(names)
+    expect_distinct_names(names)
 
     def read(start: int) -> Iterator[Block]:
         return _blocks(table.select(range(start, len(names))), names[start:])
@@ -276,11 +276,11 @@ def _cut_fields(
         run = range(indices[0], indices[-1] + 1)
         return partial(open_part, stamp.path, run if is_contiguous else tuple(indices))
 
-    def cut(parts: int | None, start: int) -> list[Part]:
+    def cut(parts: int | None, start: int) -> list[StreamPart]:
         # Non-numeric entries are assumed to be as long as numbers.
         sizes = (max(1, file.n_rows * (s or 8)) for s in _stored_sizes(file.schema, fields))
         before = [0, *itertools.accumulate(sizes)]
-        return parts_of_columns(path, stamp, before, opener, parts, start)
+        return split_columns(path, stamp, before, opener, parts, start)
 
     return cut
 
@@ -288,13 +288,13 @@ def _cut_fields(
 def _choose_fields(file: ParquetFile | IpcFile, columns: Sequence[str] | None) -> Sequence[int]:
     """Return the indices of the fields to read, in the order of the file."""
     names = file.names
-    check_distinct(names)
+    expect_distinct_names(names)
     if columns is not None:
         if isinstance(columns, str):
             raise TypeError(
                 f"Expected columns to be a list. Got: {columns!r}.\nHint: columns=[{columns!r}]."
             )
-        return sorted(set(find_positions(names, columns)))
+        return sorted(set(find_indices(names, columns)))
     if b"pandas" in (file.schema.metadata or {}):
         return [i for i, name in enumerate(names) if not _PANDAS_INDEX.fullmatch(name)]
     return range(len(names))
@@ -314,7 +314,7 @@ def _leaf_ranges(schema: Any, n_leaves: int) -> list[range]:
 
 
 def _count_leaves(arrow_type: Any) -> int:
-    pa = pyarrow()
+    pa = import_pyarrow()
     if isinstance(arrow_type, pa.BaseExtensionType):
         return _count_leaves(arrow_type.storage_type)
     if not pa.types.is_nested(arrow_type):
@@ -332,7 +332,7 @@ def _stored_sizes(schema: Any, fields: Sequence[int]) -> list[int]:
 
 
 def _stored_size(arrow_type: Any) -> int:
-    types = pyarrow().types
+    types = import_pyarrow().types
     if types.is_boolean(arrow_type) or types.is_int8(arrow_type) or types.is_uint8(arrow_type):
         return 1
     if types.is_float32(arrow_type):
@@ -356,13 +356,13 @@ def _blocks(table: Any, names: Sequence[Hashable]) -> Iterator[Block]:
     size = _stored_size(kinds[0]) if len(kinds) == 1 else 0
     width = columns_per_block(table.num_rows, size or 8)
     if not size or table.num_rows == 0:
-        yield from gather(_one_by_one(table, names))
+        yield from gather_blocks(_one_by_one(table, names))
         return
     for a in range(0, len(names), width):
         part = table.select(range(a, min(a + width, len(names))))
         values = _matrix(part)
         if values is None:
-            yield from gather(_one_by_one(part, names[a : a + width]))
+            yield from gather_blocks(_one_by_one(part, names[a : a + width]))
         else:
             yield Block(names[a : a + width], values)
 
@@ -378,7 +378,7 @@ def _matrix(table: Any) -> npt.NDArray[Any] | None:
 
     Return None for booleans, decimals and integers with nulls, which are converted one by one.
     """
-    pa = pyarrow()
+    pa = import_pyarrow()
     # Arrow would read beyond the end of a buffer that is too small. Validated per block, so that
     # the pages are still resident when the values are read.
     table.validate(full=True)
@@ -394,15 +394,15 @@ def _matrix(table: Any) -> npt.NDArray[Any] | None:
             return None
         parts.append(part)
     if len(parts) == 1:
-        return stored(parts[0])
+        return storable(parts[0])
     values = np.empty((table.num_columns, table.num_rows), dtype=parts[0].dtype)
     np.concatenate([part.T for part in parts], axis=1, out=values)
-    return stored(values.T)
+    return storable(values.T)
 
 
 def _to_numpy(column: Any) -> npt.NDArray[Any]:
     """Convert an Arrow column to a dtype that blocks hold, with NaN for nulls."""
-    pa = pyarrow()
+    pa = import_pyarrow()
     types = pa.types
     arrow_type = column.type
     column.validate(full=True)
@@ -421,4 +421,4 @@ def _to_numpy(column: Any) -> npt.NDArray[Any]:
         values = np.fromiter(column.to_pylist(), dtype=object, count=len(column))
     if types.is_dictionary(arrow_type):
         values = values.astype(object)
-    return stored(values)
+    return storable(values)

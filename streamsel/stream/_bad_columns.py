@@ -26,7 +26,7 @@ def observed_values(values: Any, j: int) -> Any:
     return column[column == column]  # noqa: PLR0124
 
 
-def count_missing(finite: Any, n: int) -> str:
+def describe_missing(finite: Any, n: int) -> str:
     """Describe how many of n values are missing, by a mask of the finite stored values."""
     n_missing = int(finite.size - finite.sum())
     text = f"{n_missing} of {n} values {'is' if n_missing == 1 else 'are'} missing or infinite"
@@ -51,7 +51,7 @@ def columns_with_missing(values: Any) -> Any:
     return np.flatnonzero(~np.isfinite(values).all(axis=0))
 
 
-def without_finite(values: Any, columns: Any) -> Any:
+def all_non_finite(values: Any, columns: Any) -> Any:
     """Return a mask of the given columns that have no finite value."""
     if not sparse.issparse(values):
         return ~np.isfinite(values.T[columns]).any(axis=1)
@@ -61,7 +61,7 @@ def without_finite(values: Any, columns: Any) -> Any:
     return np.array([x.size == full and not np.isfinite(x).any() for x in stored], dtype=bool)
 
 
-def filled_in(values: Any, columns: Any) -> tuple[Any, int]:
+def impute_means(values: Any, columns: Any) -> tuple[Any, int]:
     """Copy the values, with the non-finite ones of some columns replaced by the column mean.
 
     Returns
@@ -134,13 +134,13 @@ def _constant_sparse_columns(values: Any) -> Any:
     return np.flatnonzero(constant)
 
 
-def constant_between_gaps(values: Any) -> Any:
+def constant_among_observed(values: Any) -> Any:
     """Return the columns with missing values whose observed values are all equal."""
     observed = ((j, observed_values(values, j)) for j in columns_with_missing(values))
     return np.array([j for j, x in observed if (x == x[0]).all()], dtype=np.intp)
 
 
-def rare_between_gaps(values: Any, min_count: int) -> Any:
+def rare_among_observed(values: Any, min_count: int) -> Any:
     """Return the columns with missing values whose observed values are rare (`rare_columns`)."""
     observed = ((j, observed_values(values, j)) for j in columns_with_missing(values))
     return np.array([j for j, x in observed if _mode(x)[1] < min_count], dtype=np.intp)
@@ -185,13 +185,13 @@ def _lower_median(values: Any) -> Any:
     return np.partition(values, middle, axis=0)[middle]
 
 
-def tell_differing(values: Any, j: int) -> str:
+def describe_rare(values: Any, j: int) -> str:
     """Describe how many values of column j differ from its most frequent value."""
     column = observed_values(values, j)
     mode, n_differing = _mode(column)
     return f"{n_differing} of {len(column)} values differ from {mode.item()}"
 
 
-def tell_value(values: Any, j: int) -> str:
+def describe_constant(values: Any, j: int) -> str:
     """Describe the value of the constant column j."""
     return f"every value is {observed_values(values, j)[0].item()}"

@@ -1,13 +1,15 @@
-"""Construction of blocks: their size and dtypes, parts of them, and gathering of columns."""
+"""Blocks: their size and dtypes, parts of them, gathering of columns, and reading in a thread."""
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from streamsel.columns import Block
+from streamsel.data.columns import Block
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -20,7 +22,7 @@ MAX_COLUMNS = 65_536
 # Up to this many columns are removed from a block by views of the columns between, without a copy.
 _MAX_CUTS = 16
 # Dtypes that learners read in place; other numbers become float64 (bool becomes uint8).
-KEPT_DTYPES = frozenset(np.dtype(name) for name in ("float64", "float32", "int8", "uint8"))
+BLOCK_DTYPES = frozenset(np.dtype(name) for name in ("float64", "float32", "int8", "uint8"))
 
 
 def columns_per_block(n_rows: int, itemsize: int = 8) -> int:
@@ -33,14 +35,14 @@ def is_sparse(values: Any) -> bool:
     return not isinstance(values, np.ndarray) and hasattr(values, "tocsc")
 
 
-def stored(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def storable(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Convert an array to a dtype that blocks hold; return it unchanged if it has one.
 
     Complex numbers are unchanged and non-numeric values become an object array: the learner
     rejects them, with the column's name.
     """
     dtype = values.dtype
-    if dtype in KEPT_DTYPES or dtype.kind in "cO":
+    if dtype in BLOCK_DTYPES or dtype.kind in "cO":
         return values
     if dtype.kind == "b":
         return values.view(np.uint8)
@@ -89,7 +91,7 @@ def part_of(block: Block, start: int, stop: int) -> Block:
     return Block(names[start:stop], values[:, start:stop])
 
 
-def cut_out(block: Block, dropped: Sequence[int]) -> Iterator[Block]:
+def drop_columns(block: Block, dropped: Sequence[int]) -> Iterator[Block]:
     """Yield a block without the columns at these ascending indices, in one or more parts."""
     width = len(block.names)
     if not dropped:
@@ -110,7 +112,7 @@ def cut_out(block: Block, dropped: Sequence[int]) -> Iterator[Block]:
             yield Block([block.names[j] for j in chosen], values)
 
 
-def gather(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[Block]:
+def gather_blocks(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[Block]:
     """Collect single columns into blocks, in their order.
 
     Parameters
@@ -137,7 +139,7 @@ def gather(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[Block]:
             raise
         kind = _SparseBuilder if is_sparse(values) else _DenseBuilder
         if kind is _DenseBuilder:
-            values = stored(values)
+            values = storable(values)
         if gathered is not None and not (type(gathered) is kind and gathered.fits(values)):
             yield gathered.block()
             gathered = None
@@ -200,8 +202,52 @@ class _SparseBuilder:
 
         indptr = np.zeros(len(self._columns) + 1, dtype=np.int64)
         np.cumsum([column.data.size for column in self._columns], out=indptr[1:])
-        data = stored(np.concatenate([column.data for column in self._columns]))
+        data = storable(np.concatenate([column.data for column in self._columns]))
         indices = np.concatenate([column.indices for column in self._columns])
         matrix = csc_array((data, indices, indptr), shape=(self._n_rows, len(self._columns)))
         matrix.has_canonical_format = True
         return Block(self._names, matrix)
+
+
+def prefetch(blocks: Iterator[Block]) -> Iterator[Block]:
+    """Yield the blocks of a file in order, each read in a thread while the previous one is in use.
+
+    Parameters
+    ----------
+    blocks
+        Iterated over in a separate thread: it must not call user code, and should spend most of
+        its time in code that releases Python's global lock.
+
+    Notes
+    -----
+    One additional block is in memory. An error is raised after the blocks before it. The thread
+    ends when the iterator is exhausted, closed or garbage-collected; it never blocks on a consumer
+    that has stopped. If the process has one core, or cannot start a thread, blocks are read without
+    one.
+    """
+    if _n_cores() == 1:
+        yield from blocks
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="streamsel-read") as thread:
+        process = os.getpid()
+        try:
+            following = thread.submit(next, blocks, None)
+        except RuntimeError:
+            # Memory may suffice without the stack of a thread.
+            yield from blocks
+            return
+        while (block := following.result()) is not None:
+            following = thread.submit(next, blocks, None)
+            yield block
+            if os.getpid() != process:
+                # A forked process lacks its parent's threads: it would wait forever.
+                raise RuntimeError(
+                    "Expected an iteration that continues in the process that began it. Got: one "
+                    "that continues in a forked process.\nHint: begin a new iteration there."
+                )
+
+
+def _n_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamsel import params
-from streamsel.plain import is_many
-from streamsel.stream._base import check_distinct
+from streamsel.serialization.json_values import is_iterable_collection
+from streamsel.stream._stream import expect_distinct_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -46,7 +46,7 @@ class Corpus(NamedTuple):
     n_documents: int
 
 
-def read(
+def read_corpus(
     documents: Iterable[str],
     tokenizer: Callable[[str], Iterable[str]] | None,
     *,
@@ -59,9 +59,9 @@ def read(
             "Expected documents to be an iterable of str, one per document. "
             f"Got: a single {type(documents).__name__}.\nHint: put it in a list."
         )
-    if not is_many(documents):
+    if not is_iterable_collection(documents):
         raise TypeError(f"Expected documents to be iterable. Got: {type(documents).__name__}.")
-    params.check("text", {"lowercase": params.Flag()}, {"lowercase": lowercase})
+    params.check("text", {"lowercase": params.FlagRule()}, {"lowercase": lowercase})
     if tokenizer is not None and not callable(tokenizer):
         raise TypeError(f"Expected tokenizer to be a function. Got: {type(tokenizer).__name__}.")
     tokenize = _WORDS.findall if tokenizer is None else tokenizer
@@ -95,7 +95,7 @@ def read(
     return Corpus(words, rank[np.array(tokens, dtype=np.int32)], document_of, len(lengths))
 
 
-def among(corpus: Corpus, wanted: set[str]) -> NDArray[np.bool_]:
+def vocabulary_mask(corpus: Corpus, wanted: set[str]) -> NDArray[np.bool_]:
     """Return a mask of the words of the corpus that are wanted."""
     return np.fromiter((word in wanted for word in corpus.words), np.bool_, len(corpus.words))
 
@@ -120,7 +120,7 @@ def check_lengths(n: tuple[int, int]) -> tuple[int, int]:
     return n[0], n[1]
 
 
-def check_slots(offsets: Sequence[int]) -> tuple[int, ...]:
+def relative_positions(offsets: Sequence[int]) -> tuple[int, ...]:
     """Validate the offsets and convert them to positions relative to the first word."""
     values = list(offsets) if isinstance(offsets, tuple | list | set | frozenset | range) else []
     if (
@@ -135,7 +135,7 @@ def check_slots(offsets: Sequence[int]) -> tuple[int, ...]:
     return tuple(max(values) - offset for offset in sorted([0, *values], reverse=True))
 
 
-def least_documents(min_df: float, corpus: Corpus) -> float:
+def min_document_count(min_df: float, corpus: Corpus) -> float:
     """Validate `min_df` and convert a proportion of the documents to a number of them."""
     if is_int(min_df) and min_df >= 1:
         return min_df
@@ -150,11 +150,11 @@ def least_documents(min_df: float, corpus: Corpus) -> float:
 def _distinct_names(vocabulary: Iterable[Any]) -> list[Any]:
     if isinstance(vocabulary, str):
         raise TypeError("Expected vocabulary to be an iterable of names. Got: a single str.")
-    if not is_many(vocabulary):
+    if not is_iterable_collection(vocabulary):
         got = type(vocabulary).__name__
         raise TypeError(f"Expected vocabulary to be an iterable of names. Got: {got}.")
     names = list(vocabulary)
-    check_distinct(names)
+    expect_distinct_names(names)
     return names
 
 

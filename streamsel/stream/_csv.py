@@ -7,36 +7,41 @@ import itertools
 import os
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from streamsel.columns import Block
-from streamsel.stream._base import ColumnStream, check_distinct, indexed_stream
+from streamsel.data.columns import Block
+from streamsel.params import parameter_repr
 from streamsel.stream._blocks import BLOCK_BYTES, columns_per_block
-from streamsel.stream._cells import (
+from streamsel.stream._csv_by_variable import open_csv_by_variable
+from streamsel.stream._number_format import find_numerals
+from streamsel.stream._numerals import ReadOptions, check_na_values
+from streamsel.stream._parts import Stamp, cached_reader, split_columns
+from streamsel.stream._stream import ColumnStream, expect_distinct_names, indexed_stream
+from streamsel.stream._text_cells import (
+    CELL_BYTES,
+    FIRST_BYTES,
     NumberParser,
     count_cells,
     find_delimiter,
-    null_in,
+    line_bound,
+    null_byte_message,
     numbered_lines,
     open_text,
+    set_line_bound,
     split_cells,
-    text_of,
+    text_errors,
 )
-from streamsel.stream._decimal import find_numerals
-from streamsel.stream._line_bound import CELL_BYTES, FIRST_BYTES, expect_cells, line_bound
-from streamsel.stream._numerals import check_na_values
-from streamsel.stream._read_options import ReadOptions
-from streamsel.stream._split import Stamp, kept_open, parts_of_columns
-from streamsel.stream._temporary import room_for, temporary_file
+from streamsel.stream._transpose import disk_space_errors, temporary_file
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
-    from streamsel.stream._read_options import Decimal, NaValues
-    from streamsel.stream._split import Cut, Part
+    from streamsel.stream._csv_by_variable import OnBad
+    from streamsel.stream._numerals import Decimal, NaValues
+    from streamsel.stream._parts import Cut, StreamPart
 
 # Bytes of rows transposed at a time: with more, a column is read from fewer pieces.
 _TILE_BYTES = 2 * BLOCK_BYTES
@@ -47,16 +52,24 @@ _SIZE = "8 bytes per cell"
 def iter_csv(
     path: str | os.PathLike[str],
     *,
+    orientation: Literal["samples", "variables"] = "samples",
     delimiter: str | None = None,
     decimal: Decimal | None = None,
     na_values: NaValues = None,
+    header: bool | None = None,
+    dtype: npt.DTypeLike = np.float64,
+    on_bad: OnBad | None = None,
 ) -> ColumnStream:
-    r"""Stream the columns of a text file with a header and one observation per line (CSV).
+    r"""Stream the columns of a text file (CSV): one observation or one variable per line.
 
     Parameters
     ----------
     path
         Text file in UTF-8, plain or gzipped, or its URL.
+    orientation
+        Content of a line: "samples", one observation under a header with the names; "variables",
+        the name of one variable, then its n values, as gene expression and genotype matrices often
+        have it.
     delimiter
         One character; by default the first of tab, comma and semicolon that is in the first line.
     decimal
@@ -65,30 +78,46 @@ def iter_csv(
         between semicolons or tabs, but not `1,304`.
     na_values
         Cells that denote a missing value, texts or numbers, in addition to the usual ones.
+    header
+        variables: whether the first line has the names of the observations. By default true if its
+        cells after the first are not all numbers.
+    dtype
+        variables: dtype of the columns: float64, float32, int8 or uint8.
+    on_bad
+        variables: handling of a line with a cell that is not a number or does not fit `dtype`. By
+        default it raises ValueError. A function is called as ``on_bad(name, reason, message)``, and
+        the line is excluded. "pass" yields the line, as other sources do: as an object column of
+        its texts, which the learner rejects with its name, or in float64.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is empty, has no line below the header, a name occurs twice in the header, or a
-        line has more or fewer cells than the header or a null byte in a cell; the message gives the
-        line number.
+        For `header`, `dtype` or `on_bad` with samples. If the file is empty, has no line below the
+        header, a name occurs twice in the header, or a line has more or fewer cells than the header
+        or a null byte in a cell; the message gives the line number. For variables, errors in a line
+        are raised while reading.
     OSError
         If the temporary file cannot be written.
 
     Notes
     -----
-    Any column requires a pass over the whole file. The file is therefore read once, when the
-    function is called, and transposed to a temporary file of 8 bytes per cell, in the directory
-    that `tempfile` chooses (set by TMPDIR); it is deleted together with the stream. Memory: tens of
-    megabytes, or a few lines if these are longer, plus the distinct texts of text columns.
+    **Variables.** About 4 MiB of columns are read at a time. `take` parses only the requested
+    lines, and stops at the last of them; it parses all lines if a name is not found. A header may
+    lack the cell above the names.
+
+    **Samples.** Any column requires a pass over the whole file. The file is therefore read once,
+    when the function is called, and transposed to a temporary file of 8 bytes per cell, in the
+    directory that `tempfile` chooses (set by TMPDIR); it is deleted together with the stream.
+    Memory: tens of megabytes, or a few lines if these are longer, plus the distinct texts of text
+    columns.
 
     Empty cells, NA, N/A, NaN, null, None and #N/A in any case are NaN, and so is a dash among
     numbers. Thousands separators (`1,304.25`, `1 304`) are read if the column uses them
     consistently and a comma cannot be a decimal mark. A column with any other cell is passed on
     as an object column of its texts, None where missing, which the learner rejects with its name;
-    if its first text comes late in the file, the file is read again. Blank lines are skipped.
+    if its first text comes late in the file, the file is read twice. Blank lines are skipped.
 
     Examples
     --------
@@ -102,20 +131,43 @@ def iter_csv(
     a [ 1. nan]
     b [2.5 3.5]
     kind ['x' 'y']
+
+    One variable per line:
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "genes.tsv")
+    ...     _ = path.write_text("gene\ts1\ts2\nTP53\t1.5\t2\nEGFR\tNA\t4\n")
+    ...     for name, values in iter_csv(path, orientation="variables"):
+    ...         print(name, values)
+    TP53 [1.5 2. ]
+    EGFR [nan 4.]
     """
+    if orientation == "variables":
+        options = ReadOptions(delimiter, decimal, check_na_values(na_values))
+        return open_csv_by_variable(path, options, on_bad, header, dtype)
+    if orientation != "samples":
+        raise ValueError(
+            "Expected orientation to be 'samples' or 'variables'. Got: "
+            f"{parameter_repr(orientation)}."
+        )
+    if header is not None or on_bad is not None or np.dtype(dtype) != np.float64:
+        raise ValueError(
+            "Expected header, dtype and on_bad with orientation='variables' only. Got: "
+            "orientation='samples'."
+        )
     return open_csv(path, ReadOptions(delimiter, decimal, check_na_values(na_values)))
 
 
 def open_csv(path: str | os.PathLike[str], options: ReadOptions) -> ColumnStream:
     """Stream the columns of a text file, as `iter_csv` does."""
     stamp = Stamp.of(path)
-    transposed = _Turned(path, options)
+    transposed = _TransposedCsv(path, options)
     p = len(transposed.names)
-    cut = cut_csv(path, stamp, options, p, 8 * transposed.n_rows * p)
+    cut = csv_splitter(path, stamp, options, p, 8 * transposed.n_rows * p)
     return _csv_stream(transposed, 0, p, cut)
 
 
-def cut_csv(
+def csv_splitter(
     path: str | os.PathLike[str], stamp: Stamp, options: ReadOptions, p: int, n_bytes: int
 ) -> Cut:
     """Return the splitter of a file of p columns and about `n_bytes` bytes."""
@@ -123,18 +175,20 @@ def cut_csv(
     def opener(a: int, b: int) -> partial[ColumnStream]:
         return partial(_csv_part, stamp.path, options, a, b)
 
-    def cut(parts: int | None, start: int) -> list[Part]:
+    def cut(parts: int | None, start: int) -> list[StreamPart]:
         size = max(1, n_bytes // p)
-        return parts_of_columns(path, stamp, range(0, (p + 1) * size, size), opener, parts, start)
+        return split_columns(path, stamp, range(0, (p + 1) * size, size), opener, parts, start)
 
     return cut
 
 
 def _csv_part(path: str, options: ReadOptions, first: int, end: int) -> ColumnStream:
-    return _csv_stream(kept_open(_Turned, path, options), first, end)
+    return _csv_stream(cached_reader(_TransposedCsv, path, options), first, end)
 
 
-def _csv_stream(transposed: _Turned, first: int, end: int, cut: Cut | None = None) -> ColumnStream:
+def _csv_stream(
+    transposed: _TransposedCsv, first: int, end: int, cut: Cut | None = None
+) -> ColumnStream:
     n = transposed.n_rows
 
     def read(start: int) -> Iterator[Block]:
@@ -158,7 +212,7 @@ def _csv_stream(transposed: _Turned, first: int, end: int, cut: Cut | None = Non
     return indexed_stream(transposed.names[first:end], n, read, fetch, cut)
 
 
-class _Turned:
+class _TransposedCsv:
     """The cells of a text file, transposed in a temporary file.
 
     Parameters
@@ -181,10 +235,10 @@ class _Turned:
         self._tile_rows: list[int] = []
         self._file_lock = threading.Lock()
         self._file = temporary_file(self, path, _SIZE)
-        with open_text(path) as file, text_of(path):
+        with open_text(path) as file, text_errors(path):
             lines = numbered_lines(file, path)
             self.names, self._delimiter = _read_header(lines, path, options.delimiter)
-            expect_cells(file, len(self.names))
+            set_line_bound(file, len(self.names))
             self._numerals = find_numerals(path, self._delimiter, options)
             found_late = self._write_tiles(lines)
         self.n_rows = sum(self._tile_rows)
@@ -194,7 +248,7 @@ class _Turned:
             )
         if found_late:
             self._write_texts_again(found_late)
-        with room_for(path, _SIZE):
+        with disk_space_errors(path, _SIZE):
             self._file.flush()
         self.decoded = {j: self._decoded(codes) for j, codes in self._codes.items()}
         self._codes.clear()
@@ -242,7 +296,7 @@ class _Turned:
                 found = count_cells(line, self._delimiter)
                 if found != p:
                     raise ValueError(
-                        null_in(line, self._path, f"line {number}")
+                        null_byte_message(line, self._path, f"line {number}")
                         or f"Expected {p} cells in line {number} of {os.fspath(self._path)!r}, "
                         f"as in its header. Got: {found}."
                     )
@@ -284,7 +338,7 @@ class _Turned:
                 cells = split_cells(line, self._delimiter)
                 for j in self._codes:
                     tile[j, i] = self._code(j, cells[j])
-        with room_for(self._path, _SIZE):
+        with disk_space_errors(self._path, _SIZE):
             self._file.write(tile.data)
         return new
 
@@ -295,7 +349,7 @@ class _Turned:
             for j, cell in enumerate(split_cells(line, self._delimiter)):
                 if j not in self._codes and self._numerals.number(cell) is None:
                     where = f"line {number}, column {j + 1} ({self.names[j]!r})"
-                    if null := null_in(cell, self._path, where):
+                    if null := null_byte_message(cell, self._path, where):
                         raise ValueError(null)
                     self._codes[j] = {}
                     new.append(j)
@@ -314,36 +368,36 @@ class _Turned:
         for j in columns:
             self._codes[j] = {}
         longest = line_bound(len(self.names))
-        with open_text(self._path, other=longest) as file, text_of(self._path):
+        with open_text(self._path, other=longest) as file, text_errors(self._path):
             lines = numbered_lines(file, self._path)
             next(_join_quoted_lines(lines, self._path))
             for batch, (rows, offset) in zip(self._batches(lines), self._tiles(), strict=True):
                 cells = [split_cells(line, self._delimiter) for _, line in batch]
                 for j in columns:
                     codes = np.array([self._code(j, row[j]) for row in cells], dtype=float)
-                    with room_for(self._path, _SIZE):
+                    with disk_space_errors(self._path, _SIZE):
                         self._file.seek(offset + j * rows * 8)
                         self._file.write(codes.data)
 
 
-def cells_of(
+def read_raw_cells(
     path: str | os.PathLike[str], options: ReadOptions, name: Hashable
 ) -> list[str | None] | None:
     """Return the raw cells of a column, None for a missing one; None without the column."""
-    with open_text(path) as file, text_of(path):
+    with open_text(path) as file, text_errors(path):
         lines = numbered_lines(file, path)
         names, delimiter = _read_header(lines, path, options.delimiter)
         if name not in names:
             return None
         j, numerals = names.index(name), find_numerals(path, delimiter, options)
-        expect_cells(file, len(names))
+        set_line_bound(file, len(names))
         cells = (split_cells(line, delimiter)[j] for _, line in _join_quoted_lines(lines, path))
         return [None if numerals.is_missing(cell) else cell for cell in cells]
 
 
-def header_of(path: str | os.PathLike[str], delimiter: str | None) -> list[Hashable]:
+def read_column_names(path: str | os.PathLike[str], delimiter: str | None) -> list[Hashable]:
     """Return the column names, reading only the header."""
-    with open_text(path) as file, text_of(path):
+    with open_text(path) as file, text_errors(path):
         return _read_header(numbered_lines(file, path), path, delimiter)[0]
 
 
@@ -359,7 +413,7 @@ def _read_header(
         )
     delimiter = find_delimiter(header[1], delimiter)
     names: list[Hashable] = [cell.strip() for cell in split_cells(header[1], delimiter)]
-    check_distinct(names)
+    expect_distinct_names(names)
     return names, delimiter
 
 

@@ -11,28 +11,27 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from streamsel.stream._anndata import iter_anndata
-from streamsel.stream._arrays import iter_npy
 from streamsel.stream._arrow import iter_ipc, iter_parquet
-from streamsel.stream._bed import iter_bed
-from streamsel.stream._cells import (
+from streamsel.stream._csv import open_csv
+from streamsel.stream._csv_by_variable import open_csv_by_variable
+from streamsel.stream._npy import iter_npy
+from streamsel.stream._numerals import DEFAULT_READ_OPTIONS, ReadOptions, is_number, to_number
+from streamsel.stream._plink import iter_bed
+from streamsel.stream._remote import is_file, is_url, open_binary
+from streamsel.stream._text_cells import (
     find_delimiter,
     numbered_lines,
     open_text,
     split_cells,
-    text_of,
+    text_errors,
 )
-from streamsel.stream._csv import open_csv
-from streamsel.stream._lines import open_lines
-from streamsel.stream._numerals import is_number, to_number
-from streamsel.stream._read_options import AS_FOUND, ReadOptions
-from streamsel.stream._remote import is_file, is_url, open_binary
 from streamsel.stream._zarr import iter_zarr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from streamsel.stream._base import ColumnStream
-    from streamsel.stream._lines import OnBad
+    from streamsel.stream._csv_by_variable import OnBad
+    from streamsel.stream._stream import ColumnStream
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".tab")
 BINARY_SUFFIXES = {
@@ -68,7 +67,7 @@ _MAGIC = {
 def open_columns(
     path: str,
     orientation: str | None,
-    options: ReadOptions = AS_FOUND,
+    options: ReadOptions = DEFAULT_READ_OPTIONS,
     on_bad: OnBad | None = None,
 ) -> ColumnStream:
     """Open a file of columns, in the format that its name or its first bytes indicate.
@@ -91,7 +90,7 @@ def open_columns(
         return _BINARY[format_](path)
     options = options._replace(delimiter=delimiter_of(path, options.delimiter))
     if orientation == "variables":
-        return open_lines(path, options, on_bad)
+        return open_csv_by_variable(path, options, on_bad)
     if orientation == "samples":
         return open_csv(path, options)
     raise ValueError(
@@ -117,7 +116,7 @@ def open_by_name(path: str | os.PathLike[str]) -> ColumnStream:
         raise ValueError(
             f"Expected a text file whose lines are samples or variables. Got: {name!r}, which may "
             "be either.\nHint: use streamsel.stream.iter_csv(path) for one sample per line, "
-            "iter_lines(path) for one variable per line."
+            "iter_csv(path, orientation='variables') for one variable per line."
         )
     return open_columns(name, orientation)
 
@@ -130,7 +129,7 @@ def infer_orientation(path: str) -> str | None:
     each; distinct integers in the first line may be a header.
     """
     delimiter = delimiter_of(path, None)
-    with open_text(path) as file, text_of(path):
+    with open_text(path) as file, text_errors(path):
         lines = itertools.islice(numbered_lines(file, path), _LINES)
         first, *rest = [split_cells(line, delimiter)[:_CELLS] for _, line in lines] or [[]]
     header = [cell for cell in first[1:] if cell.strip()]

@@ -1,4 +1,7 @@
-"""Number formats of text: the decimal mark, thousands separators, and missing values."""
+"""Options for reading files, and number formats of text.
+
+A number format is the decimal mark, thousands separators, and missing values.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,49 @@ import itertools
 import math
 import numbers
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from streamsel.params import shown
-from streamsel.plain import is_many
+from streamsel.params import parameter_repr
+from streamsel.serialization.json_values import is_iterable_collection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
+
+Decimal = Literal[".", ","]
+NaValues = str | float | Iterable[str | float] | None
+
+
+class ReadOptions(NamedTuple):
+    """Options for reading a file.
+
+    Parameters
+    ----------
+    delimiter, decimal
+        Delimiter and decimal mark of text; None to infer them.
+    na_values
+        Cells of text that denote a missing value, in addition to the usual ones.
+    layer, raw
+        Matrix of an AnnData file, as in `iter_anndata`.
+    genotypes
+        Treatment of missing genotypes of a .bed file, as in `iter_bed`.
+    """
+
+    delimiter: str | None = None
+    decimal: Decimal | None = None
+    na_values: tuple[str, ...] = ()
+    layer: str | None = None
+    raw: bool = False
+    genotypes: Literal["mean", "keep"] = "mean"
+
+
+DEFAULT_READ_OPTIONS = ReadOptions()
 
 
 # Cells that denote a missing value, in their usual spelling, which is faster to search, and as a
@@ -51,11 +84,11 @@ def check_na_values(na_values: Any) -> tuple[str, ...]:
     """
     if na_values is None:
         return ()
-    is_one = isinstance(na_values, str) or not is_many(na_values)
+    is_one = isinstance(na_values, str) or not is_iterable_collection(na_values)
     several = [na_values] if is_one else list(na_values)
     if not all(isinstance(v, str | numbers.Real) and not isinstance(v, bool) for v in several):
         raise TypeError(
-            f"Expected na_values to be texts or numbers. Got: {shown(na_values)}.\n"
+            f"Expected na_values to be texts or numbers. Got: {parameter_repr(na_values)}.\n"
             "Hint: use a list such as na_values=['.', '<0.01', -9]."
         )
     return tuple(str(value).strip() for value in several)
@@ -163,7 +196,7 @@ class Numerals:
         return self.decimal in text and not is_grouped(text, other)
 
 
-class OfCell(str):
+class CellMessage(str):
     """A message about a cell, with the cell as an attribute.
 
     Parameters
@@ -198,11 +231,11 @@ class NonNumericReason(NamedTuple):
     """
 
     reason: str
-    place: int
+    position: int
     detail: str
 
 
-def why_not_numbers(texts: Sequence[Any]) -> NonNumericReason:
+def diagnose_non_numeric(texts: Sequence[Any]) -> NonNumericReason:
     """Diagnose why the cells of a column are not numeric; None is a missing value."""
     first = next((i for i, text in enumerate(texts) if _is_not_numeric(text)), None)
     if first is None:

@@ -25,7 +25,7 @@ BLOCK_OCCURRENCES = 2**17
 BLOCK_COLUMNS = 2**14
 
 
-class Level(NamedTuple):
+class OccurrenceLevel(NamedTuple):
     """The variables of one shape, such as all 2-grams, in the order of their names.
 
     Parameters
@@ -48,7 +48,7 @@ def group(
     anchors: Ints,
     keys: Ints,
     min_df: float,
-) -> Level:
+) -> OccurrenceLevel:
     """Group positions by key, and keep the keys that occur in at least `min_df` documents.
 
     A single stable sort keeps the document order of positions within a key, so that the documents
@@ -82,10 +82,12 @@ def group(
         starts = np.append(0, np.cumsum(lengths))[:-1].astype(size)
     code: Ints = np.full(corpus.tokens.size, -1, dtype=size)
     code[positions] = np.repeat(np.arange(lengths.size, dtype=size), lengths)
-    return Level(positions, starts, code)
+    return OccurrenceLevel(positions, starts, code)
 
 
-def words_of(corpus: Corpus, min_df: float, keep: NDArray[np.bool_] | None = None) -> Level:
+def words_of(
+    corpus: Corpus, min_df: float, keep: NDArray[np.bool_] | None = None
+) -> OccurrenceLevel:
     """Group single words, of the whole vocabulary or of those in the mask `keep`."""
     anchors = np.arange(corpus.tokens.size)
     if keep is not None:
@@ -95,13 +97,13 @@ def words_of(corpus: Corpus, min_df: float, keep: NDArray[np.bool_] | None = Non
 
 def extend(
     corpus: Corpus,
-    shorter: Level,
-    words: Level,
+    shorter: OccurrenceLevel,
+    words: OccurrenceLevel,
     *,
     span: int,
     min_df: float,
     contiguous: bool,
-) -> Level:
+) -> OccurrenceLevel:
     """Extend the variables of a level by the word `span` positions after their start.
 
     An n-gram can pass `min_df` only if its parts do: a position is kept only if the shorter n-gram
@@ -120,7 +122,7 @@ def extend(
     return group(corpus, anchors, keys, min_df)
 
 
-def cut(edges: Ints, bounds: Sequence[int]) -> Iterator[tuple[int, int]]:
+def cut_runs(edges: Ints, bounds: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Cut variables into runs (start, stop) of bounded size that do not cross a bound.
 
     Parameters
@@ -140,7 +142,7 @@ def cut(edges: Ints, bounds: Sequence[int]) -> Iterator[tuple[int, int]]:
             start = stop
 
 
-class Variables:
+class OccurrenceVariables:
     """Ordered variables with their occurrences; names and columns are computed on demand.
 
     Parameters
@@ -154,9 +156,13 @@ class Variables:
     """
 
     def __init__(
-        self, corpus: Corpus, levels: Iterable[tuple[tuple[int, ...], Level]], *, binary: bool
+        self,
+        corpus: Corpus,
+        levels: Iterable[tuple[tuple[int, ...], OccurrenceLevel]],
+        *,
+        binary: bool,
     ) -> None:
-        params.check("text", {"binary": params.Flag()}, {"binary": binary})
+        params.check("text", {"binary": params.FlagRule()}, {"binary": binary})
         self.corpus = corpus
         self.binary = binary
         self.word_positions: list[tuple[int, ...]] = []
@@ -221,7 +227,7 @@ class Variables:
     def find_all(self, names: Sequence[Hashable]) -> NDArray[np.int64]:
         """Return the indices of the variables of these names, or -1, in one sweep over all."""
         numbers = dict.fromkeys(names, -1)
-        for start, stop in cut(self.edges, self.bounds):
+        for start, stop in cut_runs(self.edges, self.bounds):
             for number, name in enumerate(self.names(start, stop), start):
                 if name in numbers:
                     numbers[name] = number
@@ -258,10 +264,10 @@ class Variables:
         return found if found < end and key(found) == list(ids) else -1
 
 
-class Places(Variables):
-    """Variables (word, position in the document): `Variables` of one level, named by tuples."""
+class PositionVariables(OccurrenceVariables):
+    """`OccurrenceVariables` of one level, named by tuples (word, position in the document)."""
 
-    def __init__(self, corpus: Corpus, level: Level) -> None:
+    def __init__(self, corpus: Corpus, level: OccurrenceLevel) -> None:
         super().__init__(corpus, [((0,), level)], binary=True)
         # The position at which each document begins.
         self.begin = np.searchsorted(corpus.document, np.arange(corpus.n_documents))

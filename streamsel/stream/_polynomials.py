@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from streamsel import params
-from streamsel.columns import Block
-from streamsel.params import shown
-from streamsel.stream._base import ColumnStream
+from streamsel.data.columns import Block
+from streamsel.params import parameter_repr
 from streamsel.stream._blocks import columns_per_block, is_sparse
-from streamsel.stream._convert import as_stream
+from streamsel.stream._coerce import as_stream
+from streamsel.stream._stream import ColumnStream
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -67,9 +67,9 @@ def iter_polynomials(
     """
     if isinstance(degree, bool) or not isinstance(degree, int) or degree < 1:
         raise ValueError(
-            f"Expected degree to be an int in the range [1, inf). Got: {shown(degree)}."
+            f"Expected degree to be an int in the range [1, inf). Got: {parameter_repr(degree)}."
         )
-    rules = {"interaction_only": params.Flag()}
+    rules = {"interaction_only": params.FlagRule()}
     params.check("iter_polynomials", rules, {"interaction_only": interaction_only})
     names, base = _read_base(as_stream(source))
     d, n = base.shape
@@ -104,7 +104,7 @@ def _prefixes(
     d, n = base.shape
     choose = combinations if interaction_only else combinations_with_replacement
     for length in range(degree):
-        # products[i] is the product of the first i factors, most of which a prefix shares with the
+        # products[i] is the product of the first i factors; a prefix shares most of them with the
         # previous one.
         products = [np.ones(n)] * (length + 1)
         before: _Factors = (-1,) * length

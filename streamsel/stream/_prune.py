@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel import params
-from streamsel._jit.repeats import keep_first
-from streamsel.columns import Block, chunks
-from streamsel.stream._base import ColumnStream
-from streamsel.stream._blocks import columns_per_block, cut_out
-from streamsel.stream._convert import as_stream
-from streamsel.target.target import NoTarget
-from streamsel.ties import TIE
+from streamsel._kernels.sorting import drop_near_duplicates
+from streamsel._utils.numeric import TIE_RTOL
+from streamsel.data.columns import Block, iter_chunks
+from streamsel.stream._blocks import columns_per_block, drop_columns
+from streamsel.stream._coerce import as_stream
+from streamsel.stream._stream import ColumnStream
+from streamsel.targets.target import NoTarget
 
 Floats = NDArray[np.float64]
 
 # Minimum number of columns compared at a time, for efficient matrix products.
 _MIN_BATCH = 128
-_THRESHOLD = params.Real(0.0, open=True)
+_THRESHOLD = params.FloatRule(0.0, open=True)
 
 
 def prune(X: Any, threshold: float = 0.95, window: int = 100) -> Pruned:
@@ -60,7 +60,7 @@ def prune(X: Any, threshold: float = 0.95, window: int = 100) -> Pruned:
     the threshold count as reaching it.
 
     Columns without a correlation are kept and not compared: constant ones, those with missing
-    values, and non-numeric ones. Apply [`screen`](stream.md#streamsel.stream.screen) first to
+    values, and non-numeric ones. Apply [`clean`](stream.md#streamsel.stream.clean) first to
     exclude them.
 
     `skip` repeats the comparison from the first column, so that it yields the rest of the same
@@ -97,7 +97,7 @@ class Pruned(ColumnStream):
 
     def __init__(self, stream: ColumnStream, threshold: float, window: int) -> None:
         params.check("prune", {"threshold": _THRESHOLD}, {"threshold": threshold})
-        params.check("prune", {"window": params.Whole(1)}, {"window": window})
+        params.check("prune", {"window": params.IntRule(1)}, {"window": window})
         if threshold > 1.0:
             raise ValueError(
                 f"Expected threshold, a correlation, to be at most 1. Got: {threshold!r}."
@@ -105,12 +105,12 @@ class Pruned(ColumnStream):
         super().__init__(
             self._pruned,
             n_rows=stream.n_rows,
-            rereadable=stream.rereadable,
+            reiterable=stream.reiterable,
             take=stream.take,
-            beside=stream.beside,
+            row_metadata=stream.row_metadata,
         )
         self._source = stream
-        self._min_correlation = threshold - TIE
+        self._min_correlation = threshold - TIE_RTOL
         self._window = window
         self.n_read = 0
         self.last_read: Hashable = None
@@ -131,14 +131,14 @@ class Pruned(ColumnStream):
                 self.n_pruned += len(dropped)
             position += len(block.names)
             if len(dropped) < len(block.names):
-                yield from cut_out(block, dropped)
+                yield from drop_columns(block, dropped)
 
     def _compare(self, block: Block, n: int, recent: Floats) -> tuple[Floats, list[int]]:
         """Return the last kept columns, including those of the block, and the indices to drop."""
         dropped: list[int] = []
         start = 0
         step = min(max(self._window, _MIN_BATCH), columns_per_block(n))
-        for chunk in chunks(block, n):
+        for chunk in iter_chunks(block, n):
             mean, _, m2, _ = chunk.scan(NoTarget(n), 1)
             compared = np.flatnonzero(np.isfinite(m2) & (m2 > 0.0))
             for first in range(0, compared.size, step):
@@ -148,7 +148,7 @@ class Pruned(ColumnStream):
                 unit /= np.sqrt(m2[indices])[:, None]
                 both = np.concatenate((recent, unit))
                 kept = np.ones(len(both), dtype=np.bool_)
-                keep_first(unit @ both.T, self._window, self._min_correlation, kept)
+                drop_near_duplicates(unit @ both.T, self._window, self._min_correlation, kept)
                 dropped += (start + indices[~kept[len(recent) :]]).tolist()
                 recent = both[np.flatnonzero(kept)[-self._window :]]
             start += m2.size

@@ -162,7 +162,7 @@ def version_of(url: str) -> tuple[int, str]:
         return int(info.get("size") or 0), digest.hexdigest()[:16]
 
 
-def files_like(pattern: str) -> list[str]:
+def matching_urls(pattern: str) -> list[str]:
     """Return the URLs that match a pattern with stars."""
     with _url_errors(pattern):
         system, name = _system(pattern)

@@ -6,15 +6,15 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from streamsel.params import kind_of
-from streamsel.stream._base import ColumnStream, check_names
-from streamsel.stream._split import Stamp, kept_open, parts_of_columns
-from streamsel.stream._stores import DenseMatrix, matrix_stream, reading_store
+from streamsel.params import type_name
+from streamsel.stream._chunked import DenseMatrix, matrix_stream, store_errors
+from streamsel.stream._parts import Stamp, cached_reader, split_columns
+from streamsel.stream._stream import ColumnStream, check_names
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from streamsel.stream._split import Part
+    from streamsel.stream._parts import StreamPart
 
 _KIND = "Zarr array"
 
@@ -44,15 +44,16 @@ def iter_zarr(array: Any, names: Sequence[Hashable] | None = None) -> ColumnStre
 
     Notes
     -----
-    Reading a column decodes all chunks that contain a part of it. Complete columns of chunks are
-    therefore read at a time, about 16 MiB, or one if that is more: chunks of all rows and some
-    columns are best. If a column of chunks exceeds 32 MiB and a row of chunks is smaller, as with
-    chunks of few rows and all columns, the array is transposed once, at the first read: its rows
-    are read in order, 32 MiB at a time, and written to a temporary file of all its numbers, in the
-    directory that `tempfile` chooses (TMPDIR). If neither fits into 256 MiB the array is refused.
+    Reading a column decodes all chunks that contain a part of it. Each read therefore covers
+    complete columns of chunks: about 16 MiB, or a single column of chunks if that is larger. Chunks
+    with all rows and some columns are best. If a column of chunks exceeds 32 MiB and a row of
+    chunks is smaller, as with chunks of few rows and all columns, the array is transposed once, at
+    the first read: its rows are read in order, 32 MiB at a time, and a transposed copy of the whole
+    array is written to a temporary file, in the directory that `tempfile` chooses (TMPDIR). If
+    neither fits into 256 MiB, the array is refused.
 
-    An absent chunk has the array's fill value, by the Zarr format, mostly 0: it cannot be
-    distinguished from a lost one, as after an incomplete copy of a directory.
+    In the Zarr format an absent chunk has the array's fill value, usually 0. A chunk that was lost,
+    for example by an incomplete copy of a directory, cannot be distinguished from it.
 
     Dtypes are those of `iter_array`. An array in a directory, accessible to other processes, can be
     split into parts.
@@ -73,7 +74,7 @@ def iter_zarr(array: Any, names: Sequence[Hashable] | None = None) -> ColumnStre
     if not isinstance(array, (str, os.PathLike)):
         if not isinstance(array, _zarr().Array):
             raise TypeError(
-                f"Expected a zarr.Array, or the path or URL of one. Got: {kind_of(array)}.\n"
+                f"Expected a zarr.Array, or the path or URL of one. Got: {type_name(array)}.\n"
                 "Hint: use streamsel.stream.iter_array for NumPy arrays, iter_sparse for SciPy."
             )
         matrix = DenseMatrix(array, str(array.store_path))
@@ -86,16 +87,18 @@ def iter_zarr(array: Any, names: Sequence[Hashable] | None = None) -> ColumnStre
     def opener(a: int, b: int) -> partial[ColumnStream]:
         return partial(_zarr_part, stamp.path, all_names[a:b], a)
 
-    def cut(parts: int | None, start: int) -> list[Part]:
+    def cut(parts: int | None, start: int) -> list[StreamPart]:
         p = matrix.shape[1]
-        size = max(1, matrix.n_bytes // max(1, p))
-        return parts_of_columns(path, stamp, range(0, (p + 1) * size, size), opener, parts, start)
+        column_bytes = max(1, matrix.n_bytes // max(1, p))
+        return split_columns(
+            path, stamp, range(0, (p + 1) * column_bytes, column_bytes), opener, parts, start
+        )
 
     return matrix_stream(matrix, all_names, 0, _KIND, cut)
 
 
 def _zarr_part(path: str, names: Sequence[Hashable], first: int) -> ColumnStream:
-    return matrix_stream(kept_open(_open, path), names, first, _KIND)
+    return matrix_stream(cached_reader(_open, path), names, first, _KIND)
 
 
 def _zarr() -> Any:
@@ -108,12 +111,12 @@ def _zarr() -> Any:
 
 def _open(path: str | os.PathLike[str]) -> DenseMatrix:
     zarr = _zarr()
-    with reading_store(_KIND, path):
-        found = zarr.open(os.fspath(path), mode="r")
-    if not isinstance(found, zarr.Array):
-        arrays = ", ".join(f"{name} {a.shape}" for name, a in sorted(found.arrays())[:5])
+    with store_errors(_KIND, path):
+        opened = zarr.open(os.fspath(path), mode="r")
+    if not isinstance(opened, zarr.Array):
+        arrays = ", ".join(f"{name} {a.shape}" for name, a in sorted(opened.arrays())[:5])
         raise ValueError(  # noqa: TRY004 (the content of the path is wrong, not its type)
             f"Expected a Zarr array. Got: {os.fspath(path)!r}, a group"
             + (f" with {arrays}.\nHint: open one of them by its path." if arrays else ".")
         )
-    return DenseMatrix(found, path)
+    return DenseMatrix(opened, path)

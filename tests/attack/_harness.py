@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamsel.cli._errors import EXPECTED
+from streamsel.cli.errors import EXPECTED_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -59,7 +59,7 @@ def judge(call: Callable[[], str], ours: str = "Expected ") -> tuple[str, str]:
     """
     try:
         return call(), ""
-    except EXPECTED as error:
+    except EXPECTED_ERRORS as error:
         said = _in_short(error)
         if isinstance(error, MemoryError):
             return "memory", said

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamsel.persist import load, read_notes, save
+from streamsel.serialization.archive import load, read_metadata, save
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ class Ended:
     """What a whole run has left."""
 
     state: bytes
-    notes: dict[str, Any]
+    metadata: dict[str, Any]
     out: bytes
     said: str
     first_save: float
@@ -257,22 +257,26 @@ def _damage(folder: Folder, before: bytes | None, whole: Ended) -> str:
 
 
 def _ended(folder: Folder, said: str, first_save: float, seconds: float) -> Ended:
-    model, notes = load(folder.model), read_notes(folder.model)
+    model, metadata = load(folder.model), read_metadata(folder.model)
     copy = folder.path / "copy"
     save(model, copy)
     state = copy.read_bytes()
     copy.unlink()
-    notes = {key: value for key, value in notes.items() if key not in _OF_THE_RUN}
-    return Ended(state, notes, folder.out.read_bytes(), said, first_save, seconds)
+    metadata = {key: value for key, value in metadata.items() if key not in _OF_THE_RUN}
+    return Ended(state, metadata, folder.out.read_bytes(), said, first_save, seconds)
 
 
 def _difference(got: Ended, whole: Ended) -> str:
-    parts = ("state", "out", "said", "notes")
+    parts = ("state", "out", "said", "metadata")
     differ = [part for part in parts if getattr(got, part) != getattr(whole, part)]
-    if differ == ["notes"]:
-        odd = {k for k in {*got.notes, *whole.notes} if got.notes.get(k) != whole.notes.get(k)}
-        here = {key: (whole.notes.get(key), got.notes.get(key)) for key in sorted(odd)}
-        return f"notes differ: {_in_short(json.dumps(here))}"
+    if differ == ["metadata"]:
+        odd = {
+            k
+            for k in {*got.metadata, *whole.metadata}
+            if got.metadata.get(k) != whole.metadata.get(k)
+        }
+        here = {key: (whole.metadata.get(key), got.metadata.get(key)) for key in sorted(odd)}
+        return f"metadata differ: {_in_short(json.dumps(here))}"
     return f"not the same: {', '.join(differ)}" if differ else ""
 
 

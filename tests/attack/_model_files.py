@@ -43,7 +43,7 @@ def labels() -> list[str]:
     for name, mode in MODES.items():
         if mode.learner in _KNOWN:
             found.append(f"columns {name}")
-            if mode.has_target == mode.cls.supervised:
+            if mode.has_target == mode.cls._is_supervised:
                 found += [f"rows {name}", f"both {name}"]
     return found
 
@@ -65,7 +65,7 @@ def sample(label: str) -> Sample:
                 model.learn_one(x, *([] if y is None else [y[i].item()]))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model")
-        streamsel.save(model, path, notes={"of": label})
+        streamsel.save(model, path, metadata={"of": label})
         data = path.read_bytes()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         header = json.loads(archive.read("header.json"))
@@ -192,7 +192,7 @@ def _at(tree: Any, place: tuple[Any, ...]) -> Any:
 
 def _change_header(header: dict[str, Any], arrays: dict[str, Any], rng: random.Random) -> None:
     # Parameters and scalars are few beside the names: each field of the header has its turn.
-    field = rng.choice(("state", "state", "state", "params", "params", "notes", None))
+    field = rng.choice(("state", "state", "state", "params", "params", "metadata", None))
     if field is None or not isinstance(header.get(field), dict):
         places = _places(header)[1:]
     else:
@@ -351,8 +351,8 @@ def _text(text: str, rng: random.Random) -> str | bytes:
             text.replace('"state": {', '"state": {"n_columns": 5, ', 1),
             text.replace('"n_columns": ', f'"n_columns": {"9" * rng.choice((19, 400, 5000))}', 1),
             text.replace('"n_columns": ', '"n_columns": NaN, "x": ', 1),
-            text.replace('"notes": ', f'"notes": {deep}', 1),
-            text.replace('"notes": ', f'"notes": {deep}1' + "]" * 100_000 + ', "x": ', 1),
+            text.replace('"metadata": ', f'"metadata": {deep}', 1),
+            text.replace('"metadata": ', f'"metadata": {deep}1' + "]" * 100_000 + ', "x": ', 1),
             text.replace('"state": {', f'"state": {{"deep": {_nested(rng)}, ', 1),
             text[:at],
             text + text,

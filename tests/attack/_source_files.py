@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import functools
 import gzip
 import io
 from pathlib import Path
@@ -15,7 +16,16 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
 
-from streamsel.stream import iter_bed, iter_csv, iter_ipc, iter_lines, iter_npy, iter_parquet
+from streamsel.stream import (
+    iter_bed,
+    iter_csv,
+    iter_ipc,
+    iter_npy,
+    iter_parquet,
+)
+
+# Text with one variable per line.
+BY_VARIABLE = functools.partial(iter_csv, orientation="variables")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,8 +55,8 @@ OPENERS: dict[str, tuple[str, Callable[[Any], ColumnStream]]] = {
     "parquet": (".parquet", iter_parquet),
     "npy": (".npy", iter_npy),
     "csv": (".csv", iter_csv),
-    "lines": (".txt", iter_lines),
-    "lines.gz": (".tsv.gz", iter_lines),
+    "lines": (".txt", BY_VARIABLE),
+    "lines.gz": (".tsv.gz", BY_VARIABLE),
     "bed": (".bed", _iter_plink),
     "bim": (".bim", _iter_plink),
     "fam": (".fam", _iter_plink),

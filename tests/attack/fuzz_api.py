@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import streamsel
-from streamsel.params import rules_of, shown
+from streamsel.params import parameter_repr, rules_of
 from tests.attack._bad_values import PoisonedError, values
 from tests.attack._harness import run
 from tests.attack._model_files import Sample, labels, sample
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 # What of a source that is not what it should be is read at most.
 _MOST = 5000
-_SOURCES = sorted(set(streamsel.stream.__all__) - {"ColumnStream", "Part", "with_dummies"})
+_SOURCES = sorted(set(streamsel.stream.__all__) - {"ColumnStream", "StreamPart", "with_probes"})
 _JUDGES = sorted(set(streamsel.evaluate.__all__) - {"Stability"})
 
 # What Python says of paths, and narwhals of names that come twice.
@@ -105,7 +105,7 @@ def _still_usable(model: Any, whole: Sample) -> tuple[str, str]:
     for name, call in {
         "report": model.report,
         "transform_one": lambda: model.transform_one(row),
-        "state": lambda: streamsel.shapes.expect_finite(model._get_state()),
+        "state": lambda: streamsel.serialization.schema.expect_finite(model._get_state()),
     }.items():
         verdict, said = _tried(call)
         if verdict == "traceback":
@@ -157,7 +157,7 @@ def _constructed(whole: Sample, rng: random.Random) -> tuple[str, str]:
     y = whole.y
 
     def columns() -> None:
-        if cls.supervised:
+        if cls._is_supervised:
             model.learn_target(y)
         model.learn_columns(whole.X, list(row))
 
@@ -171,7 +171,7 @@ def _constructed(whole: Sample, rng: random.Random) -> tuple[str, str]:
     for name, use in uses.items():
         verdict, said = _tried(use)
         if verdict == "traceback":
-            return verdict, f"{shown(params)}: {name}: {said}"
+            return verdict, f"{parameter_repr(params)}: {name}: {said}"
     return "right", ""
 
 
@@ -217,7 +217,7 @@ def _file(rng: random.Random, folder: Path) -> None:
         streamsel.save(values(rng), path)
     elif how == 1:
         streamsel.save(model, path, values(rng))
-        streamsel.persist.read_notes(path)
+        streamsel.serialization.archive.read_metadata(path)
     elif how == 2:
         value = values(rng)
         if not isinstance(value, str | int | Path):  # which may be a file that is there

@@ -86,7 +86,7 @@ def use(model: Any, label: str, path: Path) -> tuple[str, str]:
         "save": lambda: streamsel.load(streamsel.save(model, path) or path),
         "learn_one": lambda: [model.learn_one(row, *target) for _ in range(3)],
         "learn_many": lambda: model.learn_many(X, *([] if y is None else [y])),
-        "renew": model.renew,
+        "refresh": model.refresh,
         "report again": model.report,
         "transform_one again": lambda: model.transform_one(row),
         "save again": lambda: streamsel.load(streamsel.save(model, path) or path),

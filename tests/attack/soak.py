@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import streamsel
-from streamsel.memory import peak_bytes
+from streamsel._utils.system import peak_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,7 +83,7 @@ def rows(n_rows: int) -> Iterator[tuple[Floats, Floats]]:
 def learn_columns(name: str, n_columns: int) -> Found:
     """Learn all columns; compare what was found with what they are."""
     model, y = ON_COLUMNS[name](), target()
-    if model.supervised:
+    if model._is_supervised:
         model.learn_target(y)
     began, early = time.monotonic(), 0
     for first, X in columns(n_columns):

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from streamsel.memory import peak_bytes, resident_bytes
+from streamsel._utils.system import peak_bytes, resident_bytes
 
 # Read by OpenMP, polars and Rust's rayon when they start, which no job has done yet.
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "POLARS_MAX_THREADS", "RAYON_NUM_THREADS"), "1")
@@ -281,8 +281,8 @@ FAMILIES = {
         classes=True,
         many=False,
         jobs={
-            "ProjSe": Job(selector("ProjSe", target="class"), by_columns),
-            **exact("ForwardSelection", "MRMR", target="class"),
+            "ProjSe": Job(selector("ProjSe", target_type="class"), by_columns),
+            **exact("ForwardSelection", "MRMR", target_type="class"),
             "`U.T @ X`": Job(projection, with_basis, limit=True),
             "SelectKBest f_classif": Job(k_best("f_classif"), by_rows),
             "SelectKBest mutual_info_classif": Job(

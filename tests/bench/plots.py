@@ -4,7 +4,7 @@ import string
 
 import matplotlib as mpl
 
-from streamsel.plot._style import ACCENT, CHOSEN, INK, MARKS, ROLES
+from streamsel.plot.style import ACCENT, INK, MARKS, ROLES, SELECTED
 from tests.bench.page import BYTES, plot_name, quantity, remembered, size
 
 mpl.use("svg")
@@ -13,7 +13,7 @@ from matplotlib import pyplot as plt
 # More lines no panel has.
 MOST = 6
 # One colour and mark a contestant, the same in every plot; the first, streamsel's, is blue.
-COLOURS = (CHOSEN, *(ROLES[role] for role in ("third", "fourth", "sixth", "fifth")), INK)
+COLOURS = (SELECTED, *(ROLES[role] for role in ("third", "fourth", "sixth", "fifth")), INK)
 OURS, LIMIT = ACCENT, "#8a93a0"
 
 

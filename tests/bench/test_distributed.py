@@ -20,7 +20,7 @@ import sys
 import numpy as np
 from streamsel import ProjSe
 from streamsel.distributed import learn
-from streamsel.memory import peak_bytes
+from streamsel._utils.system import peak_bytes
 from streamsel.stream import iter_files
 from tests.distributed.clusters import quiet_client
 if __name__ == "__main__":

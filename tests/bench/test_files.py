@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from streamsel import ProjSe
-from streamsel.stream import iter_csv, iter_ipc, iter_lines, iter_npy, iter_parquet
+from streamsel.stream import iter_csv, iter_ipc, iter_npy, iter_parquet
 
 N = 1000
 
@@ -85,7 +85,7 @@ def test_npy(against, size, tmp_path, target, order):
 @pytest.mark.parametrize("missing", [0.0, 0.05])
 def test_lines(against, size, tmp_path, target, missing):
     def ours():
-        stream = iter_lines(path, header=False)
+        stream = iter_csv(path, orientation="variables", header=False)
         # A column that lacks a value would be refused: those are read only.
         if not missing:
             _learn(stream, target["one target"])

@@ -6,9 +6,9 @@ NumPy knows that `X @ X.T` is symmetric, and computes half of it: a bar of 1 is 
 import numpy as np
 import pytest
 
-from streamsel.columns import Block, chunks
-from streamsel.held.gram import Gram
-from streamsel.target.target import NoTarget
+from streamsel.data.columns import Block, iter_chunks
+from streamsel.state.gram.gram import Gram
+from streamsel.targets.target import NoTarget
 from tests.bench.test_columns import bytes_of, fortran, sparse
 
 
@@ -21,7 +21,7 @@ def gram(X, n_jobs=1, q=1):
     """Return K of the standardised columns of X, all that a learner does to get there included."""
     n = X.shape[0]
     held = Gram(n, q, n_jobs)
-    for chunk in chunks(Block(range(X.shape[1]), X), n):
+    for chunk in iter_chunks(Block(range(X.shape[1]), X), n):
         stats = chunk.scan(NoTarget(n), n_jobs)
         varies = stats.m2 > 0.0
         # Columns of unequal weight: the powers of the relevance are not 1.

@@ -140,7 +140,7 @@ def test_pca_of_many_rows(against, size):
     X = np.asfortranarray(hidden @ rng.standard_normal((20, p)) + 2.0 * rng.standard_normal((n, p)))
 
     def ours():
-        return learnt(streamsel.PCA, None, X, n_components=Q, max_rows_gram=n // 2).embedding
+        return learnt(streamsel.PCA, None, X, n_components=Q, max_gram_rows=n // 2).embedding
 
     def theirs():
         return PCA(Q, svd_solver="randomized", random_state=0).fit_transform(X)

@@ -9,13 +9,13 @@ from inspect import signature
 
 import pytest
 
-from streamsel.catalogue import fetch, names
+from streamsel.registry import fetch, names
 
 MEMORY = """
 import numpy as np
 from streamsel import {name}
-from streamsel.columns import Block
-from streamsel.memory import peak_bytes
+from streamsel.data.columns import Block
+from streamsel._utils.system import peak_bytes
 from streamsel.stream import ColumnStream
 n, p, b = 200, {p}, 1000
 block = np.empty((b, n)).T
@@ -25,7 +25,7 @@ def blocks():
         rng.standard_normal(out=block.T)
         yield Block(range(start, start + b), block)
 model = {name}({parameters})
-if model.supervised:
+if model._is_supervised:
     y = np.random.default_rng(1).standard_normal(n)
     model.learn_target(y > 0.0 if model._needs_classes else y)
 model.learn_columns(ColumnStream(blocks, n_rows=n, n_columns=p))
@@ -48,7 +48,7 @@ print(model.relevance, flush=True)
 FEATURES = """
 import gc
 import numpy as np
-from streamsel.memory import resident_bytes
+from streamsel._utils.system import resident_bytes
 {imports}
 p = {p}
 names = [f"feature {{j}}" for j in range(p)]
@@ -71,7 +71,7 @@ print((resident_bytes() - before) / p)
 ENDLESS = """
 import time
 from streamsel import SOSPCA, ProjSe
-from streamsel.memory import resident_bytes
+from streamsel._utils.system import resident_bytes
 n = {n}
 model = {model}
 for i in range(n):

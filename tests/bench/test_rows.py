@@ -11,10 +11,10 @@ import pytest
 from river import feature_selection, preprocessing, stats
 
 from streamsel import SOSPCA, ProjSe, SelectKBest
-from streamsel.extraction._on_rows import ComponentsOnRows
-from streamsel.held.moments import Moments
-from streamsel.rows import RowDoor
-from streamsel.target.rows import RowTarget
+from streamsel.base.row_input import RowReader
+from streamsel.extraction._sospca_rows import SOSPCARowState
+from streamsel.state.moments.moments import Moments
+from streamsel.targets.rows import RowTarget
 from tests.bench.jobs import QUICK
 from tests.bench.page import bold
 
@@ -282,11 +282,11 @@ def test_rows_per_second(benchmark, table, repeats, size, p):
 # Where a row's time goes
 
 PARTS = {
-    "names compared, values read": [(RowDoor, "again")],
-    "target read": [(RowTarget, "again")],
+    "names compared, values read": [(RowReader, "read_repeated")],
+    "target read": [(RowTarget, "encode_known")],
     "moments": [(Moments, "learn_one")],
-    "components and candidates": [(ComponentsOnRows, "learn_one")],
-    f"refresh, every {BATCH} rows": [(ComponentsOnRows, "refresh")],
+    "components and candidates": [(SOSPCARowState, "learn_one")],
+    f"refresh, every {BATCH} rows": [(SOSPCARowState, "refresh")],
 }
 
 

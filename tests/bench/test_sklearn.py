@@ -51,7 +51,7 @@ def test_fit_and_the_learner(against, size, name):
     learner = getattr(streamsel, name)
 
     def learn():
-        model = learner(target="class")
+        model = learner(target_type="class")
         model.learn_target(y)
         model.learn_columns(X)
         return model.relevance

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streamsel import ProjSe
-from streamsel.stream import iter_anndata, iter_bed, iter_zarr, screen
+from streamsel.stream import clean, iter_anndata, iter_bed, iter_zarr
 
 N = 2000
 
@@ -32,7 +32,7 @@ def test_bed(against, size, tmp_path, y, missing):
     how = f"{100 * missing:g} % missing" if missing else "whole"
     against(
         f".bed, {how}, {N}×{p:,}, ProjSe / bed_reader's read as int8, one thread",
-        lambda: _learn(screen(iter_bed(path), missing="mean"), y),
+        lambda: _learn(clean(iter_bed(path), missing="mean"), y),
         lambda: open_bed(path, num_threads=1).read(dtype="int8", order="F"),
         bar=None if missing else 1.2,
     )

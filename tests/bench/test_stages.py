@@ -53,7 +53,7 @@ def selecting(cls, y, X, **parameters):
 
 
 @pytest.fixture
-def beside(against, report):
+def alongside(against, report):
     """Time ours and a peer in turn; both must select the same, and all of it be proven."""
 
     def run(what, ours, peer, *, bar):
@@ -70,10 +70,10 @@ def beside(against, report):
 
 
 @pytest.mark.parametrize(("k", "c", "bar"), [(25, TARGETS, 0.25), (50, 1, 0.5)])
-def test_forward_selection(beside, case, k, c, bar):
+def test_forward_selection(alongside, case, k, c, bar):
     pytest.importorskip("fastcan")
     Y = case.Y if c > 1 else case.y
-    beside(
+    alongside(
         f"ForwardSelection ridge=0, k={k}, {c} target{'s' * (c > 1)}, {case.about} / FastCan",
         partial(selecting, ForwardSelection, Y, case.X, k=k, ridge=0.0),
         partial(fastcan, case.X, Y, k),
@@ -82,10 +82,10 @@ def test_forward_selection(beside, case, k, c, bar):
 
 
 @pytest.mark.parametrize("k", [25, 50])
-def test_mrmr(beside, case, k):
+def test_mrmr(alongside, case, k):
     pytest.importorskip("mrmrs")
     frame = polars_frame(Data(case.X, case.y, case.y[:, None], None))
-    beside(
+    alongside(
         f"MRMR, k={k}, {case.about} / mrmrs",
         partial(selecting, MRMR, case.y, case.X, k=k),
         partial(mrmrs("regression"), *frame, k),
@@ -157,11 +157,11 @@ def test_lasso(against, report, tmp_path, case, peer, told, bar):
     against(f"{what} / {told}", ours, limit, bar=bar, rounds=rounds)
     model, coefs = models[-1], theirs[-1]
     np.testing.assert_allclose(list(model.path), alphas, rtol=1e-9)
-    assert not model.is_cut_short
+    assert not model.path_truncated
     passes = model.n_passes
     report(f"{what}: readings", f"{passes:.2f}", bar="≤ 4", met=passes <= 4)
     off = violation(X, y, alphas, coefs)
-    report(f"{what}: slopes off by / {told}", f"{model.kkt:.1e}", f"{off:.1e}")
+    report(f"{what}: slopes off by / {told}", f"{model.kkt_violation:.1e}", f"{off:.1e}")
     dense = np.zeros_like(coefs)
     for column, found in zip(dense.T, model.path.values(), strict=True):
         column[list(found)] = list(found.values())

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 import streamsel
-from streamsel.learner.report import Density
+from streamsel.base.report import Density
 from tests.page.reading import HOSTILE
 
 pytestmark = pytest.mark.browser
 
 MEASURES = (Path(__file__).parent / "measures.js").read_text(encoding="utf-8")
 MOST_BYTES = 500_000
-ALARMS = {"alarms": [{"code": "skipped", "text": "15 % of the columns were skipped"}]}
+ALARMS = {"warnings": [{"code": "skipped", "text": "15 % of the columns were skipped"}]}
 NOTES = ALARMS | {
     "command": "select",
     "file": "expression.parquet",
@@ -33,7 +33,7 @@ def data():
 
 def learnt(model, y):
     X, _ = data()
-    if model.supervised:
+    if model._is_supervised:
         model.learn_target(y)
     model.learn_columns(X, [*HOSTILE, *(f"gene {j}" for j in range(len(HOSTILE), 400))])
     return model
@@ -78,14 +78,14 @@ def ten_million():
     rng = np.random.default_rng(0)
     counts = rng.integers(0, 100_000, size=(64, 140)) * (edges[1:] < 0.5)
     density = Density(counts, 2**18, edges, np.clip(1.0 - 2.0 * edges, 0.0, 1.0))
-    row = report.found[0] | {"round": 0, "certified": True}
+    row = report.results[0] | {"round": 0, "certified": True}
     found = [
         row | {"name": f"rs{10_000_000 - j}", "relevance": 0.9 - j / 20_000, "arrival": 997 * j}
         for j in range(10_000)
     ]
     others = {row["name"]: [("rs1", 0.97), ("rs2", 0.91)] for row in found}
-    report = replace(report, found=found, columns_seen=10_000_000, density=density)
-    return replace(report, alternatives=others, asked=10_000), NOTES
+    report = replace(report, results=found, columns_seen=10_000_000, density=density)
+    return replace(report, alternatives=others, n_requested=10_000), NOTES
 
 
 PAGES = [with_pool, with_classes, with_path, on_gram, on_rows, empty, ten_million]
@@ -95,7 +95,7 @@ PAGES = [with_pool, with_classes, with_path, on_gram, on_rows, empty, ten_millio
 def path(request, tmp_path_factory):
     model, notes = request.param()
     path = tmp_path_factory.mktemp("pages") / f"{request.param.__name__}.html"
-    path.write_text(streamsel.report(model, notes=notes), encoding="utf-8")
+    path.write_text(streamsel.report(model, metadata=notes), encoding="utf-8")
     return path
 
 

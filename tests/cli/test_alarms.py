@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from streamsel.cli import _alarms, _job
-from streamsel.cli._log import Log
-from streamsel.persist import read_notes
+from streamsel.cli import diagnostics, run
+from streamsel.cli.log import Log
+from streamsel.serialization.archive import read_metadata
 
 N = 40
 
@@ -24,7 +24,7 @@ def columns():
 
 
 def codes(result):
-    return [alarm["code"] for alarm in result.json()["alarms"]]
+    return [alarm["code"] for alarm in result.json()["warnings"]]
 
 
 def test_they_are_said_three_times(call, table, columns, tmp_path):
@@ -34,16 +34,16 @@ def test_they_are_said_three_times(call, table, columns, tmp_path):
     given += ["--method", "ProjSe"]
     result = call(*given)
     assert codes(result) == ["ranking"]
-    text = result.json()["alarms"][0]["text"]
-    assert f"streamsel: alarm: {text}\n" == result.stderr
+    text = result.json()["warnings"][0]["text"]
+    assert f"streamsel: warning: {text}\n" == result.stderr
     assert "2 of 5 nearly repeat an earlier one" in text
-    assert read_notes(model)["alarms"] == result.json()["alarms"]
+    assert read_metadata(model)["warnings"] == result.json()["warnings"]
     # And again by a run that has nothing to learn, and to programs.
     result = call(*given, "--resume", "--log-format", "json")
     assert codes(result) == ["ranking"]
-    event = next(e for e in map(json.loads, result.stderr.splitlines()) if e["event"] == "alarm")
+    event = next(e for e in map(json.loads, result.stderr.splitlines()) if e["event"] == "warning")
     assert (event["level"], event["code"], event["message"]) == ("warning", "ranking", text)
-    assert "alarms: this is a univariate ranking" in call("info", model).stdout
+    assert "warnings: this is a univariate ranking" in call("info", model).stdout
 
 
 def test_nothing_is_said_without_cause(call, table, columns):
@@ -81,10 +81,10 @@ def test_one_column_too_many(call, table, columns):
 
 
 def test_what_is_left_out_on_demand_is_no_loss():
-    assert _alarms.skipped(100, {"constant": 60, "rare": 30}) is None
-    assert _alarms.skipped(100, {"missing": 10}) is None
-    assert _alarms.skipped(100, {"missing": 10, "text": 1}).code == "skipped"
-    assert "--decimal" in _alarms.skipped(100, {"text": 99}).text
+    assert diagnostics.skipped_warning(100, {"constant": 60, "rare": 30}) is None
+    assert diagnostics.skipped_warning(100, {"missing": 10}) is None
+    assert diagnostics.skipped_warning(100, {"missing": 10, "text": 1}).code == "skipped"
+    assert "--decimal" in diagnostics.skipped_warning(100, {"text": 99}).text
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_what_is_left_out_on_demand_is_no_loss():
     ],
 )
 def test_targets(y, kind, code):
-    found = _alarms.of_target(_alarms.columns_of(np.array(y), ["y"]), kind)
+    found = diagnostics.target_warnings(diagnostics.target_columns(np.array(y), ["y"]), kind)
     assert [alarm.code for alarm in found] == ([] if code is None else [code])
     assert all("the target y" in alarm.text for alarm in found)
 
@@ -111,14 +111,16 @@ def test_targets(y, kind, code):
 def test_targets_of_several_columns():
     pa = pytest.importorskip("pyarrow")
     table = pa.table({"a": [f"s{j}" for j in range(20)], "b": [*"xy"] * 10})
-    assert [a.code for a in _alarms.of_target(_alarms.columns_of(table, []), "auto")] == ["classes"]
+    assert [
+        a.code for a in diagnostics.target_warnings(diagnostics.target_columns(table, []), "auto")
+    ] == ["classes"]
     numbers = np.column_stack([np.arange(20), np.arange(20) ** 2])
-    assert len(_alarms.of_target(_alarms.columns_of(numbers, []), "auto")) == 1
-    assert _alarms.columns_of(None, []) == {}
+    assert len(diagnostics.target_warnings(diagnostics.target_columns(numbers, []), "auto")) == 1
+    assert diagnostics.target_columns(None, []) == {}
 
 
 def test_an_identifier_as_target(call, table, columns):
-    given = ["--target-kind", "class", "-k", 2]
+    given = ["--target-type", "class", "-k", 2]
     result = call("select", table(**columns), "-t", "y", *given)
     assert "every row is its own class" in result.stderr
 
@@ -149,34 +151,34 @@ def test_another_outcome(relevances, names, targets, found):
         {"name": name, "relevance": value, "above_noise": True}
         for name, value in zip(names, relevances, strict=True)
     ]
-    alarm = _alarms.outcome(rows, targets)
+    alarm = diagnostics.outcome_warning(rows, targets)
     assert (alarm is None) == (found is None)
     assert found is None or alarm.text.startswith(found)
     below = [row | {"above_noise": False} for row in rows]
     if max(relevances) > 0.9:
-        assert _alarms.outcome(below, targets) is None
+        assert diagnostics.outcome_warning(below, targets) is None
 
 
 def test_another_outcome_is_found_in_a_file(call, table, columns):
     other = np.round(np.array(columns["y"]) * 2 + 1, 5).tolist()
     result = call("select", table(**columns, months=other), "-t", "y", "-k", 2, "--json")
     assert codes(result) == ["outcome"]
-    assert result.json()["alarms"][0]["text"].startswith("months has a relevance near 1")
+    assert result.json()["warnings"][0]["text"].startswith("months has a relevance near 1")
 
 
 def test_columns_alike():
     rng = np.random.default_rng(0)
     x, z = rng.normal(size=(2, 50))
-    assert _alarms.count_alike([x, z]) == 0
-    assert _alarms.count_alike([x, z, -2 * x + 1, z + 0.1 * x, np.ones(50)]) == 2
+    assert diagnostics.count_similar([x, z]) == 0
+    assert diagnostics.count_similar([x, z, -2 * x + 1, z + 0.1 * x, np.ones(50)]) == 2
 
 
 def test_long_lines_are_not_read_again(call, files, monkeypatch):
     given = ["select", files / "variables.csv", "-t", "y", "-k", 3, "--drop", "labels", "--json"]
     given += ["--method", "ProjSe"]
     assert codes(call(*given)) == []
-    monkeypatch.setattr(_job, "MAX_BYTES", 0)
-    assert "are selected together" in call(*given).json()["alarms"][0]["text"]
+    monkeypatch.setattr(run, "MAX_BYTES", 0)
+    assert "are selected together" in call(*given).json()["warnings"][0]["text"]
 
 
 def test_they_are_coloured_where_there_are_colours(monkeypatch):
@@ -189,6 +191,6 @@ def test_they_are_coloured_where_there_are_colours(monkeypatch):
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setattr("sys.stderr", screen := Terminal())
-        Log().say("alarm", "many", level="warning", code="skipped")
+        Log().emit("warning", "many", level="warning", code="skipped")
         assert ("\x1b[33m" in screen.getvalue()) == coloured
-        assert "alarm: many" in screen.getvalue()
+        assert "warning: many" in screen.getvalue()

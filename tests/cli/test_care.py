@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from streamsel import SOSPCA, ForwardSelection, ProjSe, SelectKBest, load
-from streamsel.cli import _job, _learn, _outputs
-from streamsel.cli._warmup import compile_for
-from streamsel.persist import read_notes
-from streamsel.stream import iter_array, iter_lines, screen
+from streamsel.cli import output, run
+from streamsel.cli.commands import select
+from streamsel.cli.warmup import compile_for
+from streamsel.serialization.archive import read_metadata
+from streamsel.stream import clean, iter_array, iter_csv
 
 
 @pytest.fixture
@@ -80,7 +81,7 @@ def full(*_):
 
 
 def test_a_model_that_cannot_be_saved(call, small, tmp_path, monkeypatch):
-    monkeypatch.setattr("streamsel.persist.save", full)
+    monkeypatch.setattr("streamsel.serialization.archive.save", full)
     path, out = tmp_path / "model", tmp_path / "out.csv"
     result = call("select", small, "-t", "y", "-k", 1, "-m", path, "-o", out, code=1)
     assert len(result.rows()) == 1
@@ -90,7 +91,7 @@ def test_a_model_that_cannot_be_saved(call, small, tmp_path, monkeypatch):
 
 
 def test_columns_that_cannot_be_written(call, small, tmp_path, monkeypatch):
-    monkeypatch.setattr(_outputs, "_write_text", full)
+    monkeypatch.setattr(output, "_write_text", full)
     path, model = tmp_path / "out.csv", tmp_path / "model"
     result = call("select", small, "-t", "y", "-k", 1, "-o", path, "-m", model, code=1)
     assert len(result.rows()) == 1
@@ -105,12 +106,12 @@ def test_nothing_is_certified_before_the_end(call, small, tmp_path, monkeypatch)
         signal.raise_signal(signal.SIGINT)
         return learn(self, *args, **kwargs)
 
-    monkeypatch.setattr(_learn, "compile_for", lambda *_, **__: None)
+    monkeypatch.setattr(select, "compile_for", lambda *_, **__: None)
     monkeypatch.setattr(ForwardSelection, "learn_columns", interrupted)
     model = tmp_path / "model"
     rows = call("select", small, "-t", "y", "-k", 1, "-m", model, code=130).rows()
     assert [row["certified"] for row in rows] == ["no"]
-    assert not read_notes(model)["complete"]
+    assert not read_metadata(model)["complete"]
     assert call("info", model, "--json").json()["n_certified"] == 0
 
 
@@ -128,21 +129,21 @@ def test_nothing_learnt(call, table):
 
 def test_complex_columns_are_called_so(rng):
     X = rng.normal(size=(5, 2)) + 1j
-    screened = screen(X)
+    screened = clean(X)
     assert list(screened) == []
     assert screened.skipped == {"complex": 2}
 
 
 def test_compiling_is_no_part_of_the_run(call, small, monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(_job.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(run.time, "monotonic", lambda: clock[0])
 
     def compile_for(*_, **__):
         clock[0] += 20
 
-    monkeypatch.setattr(_learn, "compile_for", compile_for)
+    monkeypatch.setattr(select, "compile_for", compile_for)
     result = call("select", small, "-t", "y", "-k", 1, "--json").json()
-    assert result["notes"]["seconds"] < 20
+    assert result["metadata"]["seconds"] < 20
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i1", "u1"])
@@ -187,7 +188,7 @@ def test_compiling_is_for_what_is_to_come(rng, monkeypatch, model, y):
 
 
 def test_a_signal_while_compiling_acts_at_once(call, small, monkeypatch):
-    monkeypatch.setattr(_learn, "compile_for", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(select, "compile_for", lambda *_, **__: signal.raise_signal(signal.SIGINT))
     result = call("select", small, "-t", "y", code=130)
     assert result.stderr == "streamsel: interrupted before the first column was learnt\n"
 
@@ -257,10 +258,10 @@ def test_a_delimiter_that_is_none(call, small):
 def test_only_the_lines_asked_for_are_parsed(tmp_path):
     path = tmp_path / "lines.csv"
     path.write_text("a,1,2\nb,x,y\nragged,1\nc,3,4\n")
-    found = iter_lines(path, header=False).take(["c", "a"])
+    found = iter_csv(path, orientation="variables", header=False).take(["c", "a"])
     assert {name: values.tolist() for name, values in found.items()} == {"c": [3, 4], "a": [1, 2]}
     with pytest.raises(ValueError, match="line 2"):
-        iter_lines(path, header=False).take(["b"])
+        iter_csv(path, orientation="variables", header=False).take(["b"])
 
 
 # Processes ---------------------------------------------------------------------------------------
@@ -279,7 +280,7 @@ import builtins
 from streamsel.cli import main
 real = builtins.__import__
 def wait(name, *args, **kwargs):
-    if name == "streamsel.cli._app":
+    if name == "streamsel.cli.app":
         raise KeyboardInterrupt
     return real(name, *args, **kwargs)
 builtins.__import__ = wait

@@ -35,8 +35,8 @@ AS_MISSING = ["--na-values", "<1,.", "--missing", "mean"]
 def test_what_is_said_of_columns_left_out(call, table, lie):
     where = {"samples": "in row 5", "variables": "'<1'"}[lie]
     found = call("select", table / f"{lie}.csv", *GIVEN, "--json").json()
-    assert found["notes"]["skipped"] == {"mixed": 1, "ambiguous": 1}
-    mixed, ambiguous = (a["text"] for a in found["alarms"] if a["code"] == "cells")
+    assert found["metadata"]["skipped"] == {"mixed": 1, "ambiguous": 1}
+    mixed, ambiguous = (a["text"] for a in found["warnings"] if a["code"] == "cells")
     assert mixed.startswith(
         "1 numeric column was skipped because of non-numeric cells, for example crp: "
     )
@@ -47,7 +47,7 @@ def test_what_is_said_of_columns_left_out(call, table, lie):
     assert "which may be" in ambiguous
     assert ambiguous.endswith("Hint: set --decimal . or --decimal ,")
     said = call("select", table / f"{lie}.csv", *GIVEN).stderr
-    assert f"streamsel: alarm: {mixed}\n" in said
+    assert f"streamsel: warning: {mixed}\n" in said
 
 
 @pytest.mark.parametrize("lie", ["samples", "variables"])
@@ -58,8 +58,8 @@ def test_cells_that_stand_for_missing_values(call, table, tmp_path, lie, workers
     given = [*GIVEN, *AS_MISSING, *decimal, *workers]
     found = call("select", path, *given, "-m", model, "-k", 3)
     assert {row["name"] for row in found.rows()} == {"a", "crp", "income"}
-    assert "alarm" not in found.stderr
-    known = call("info", model, "--json").json()["notes"]
+    assert "warning" not in found.stderr
+    known = call("info", model, "--json").json()["metadata"]
     assert known["na_values"] == ["<1", "."]
     # What is applied to a file reads its cells as the run did.
     rows = call("transform", model, path, *decimal).stdout.splitlines()
@@ -95,15 +95,15 @@ def test_a_name_with_a_comma(call, tmp_path):
     said = call(*given).stderr
     assert """Hint: --na-values '"<0,01"' reads such cells as missing""" in said
     found = call(*given, "--na-values", '"<0,01"', "--missing", "mean")
-    assert "alarm: 1 column" not in found.stderr
+    assert "warning: 1 column" not in found.stderr
 
 
 def test_a_target_with_cells_that_are_none(call, table, tmp_path):
     given = ["select", table / "samples.csv", "-k", 1]
     said = call(*given, "-t", "crp").stderr
     assert "the target crp is taken as classes because of '<1' in row 5" in said
-    assert "Hint: --na-values '<1' reads such cells as missing; --target-kind class" in said
-    assert "is taken as" not in call(*given, "-t", "crp", "--target-kind", "class").stderr
+    assert "Hint: --na-values '<1' reads such cells as missing; --target-type class" in said
+    assert "is taken as" not in call(*given, "-t", "crp", "--target-type", "class").stderr
     known = [*given, "-t", "crp", "--na-values", "<1,."]
     assert "2 of 40 rows have no target and are dropped" in call(*known).stderr
     assert "missing" in call(*known, "--missing-target", "error", code=1).stderr
@@ -118,7 +118,7 @@ def test_a_target_with_cells_that_are_none(call, table, tmp_path):
     given += ["--target-file", tmp_path / "y.txt"]
     assert "y.txt: '1,000' in row 0, which may be 1000 or 1" in call(*given, code=1).stderr
     call(*given, "--decimal", ".")
-    call(*given, "--target-kind", "class")
+    call(*given, "--target-type", "class")
     tmp_path.joinpath("y.txt").write_text("\n".join(["12,345,678", *values[1:]]))
     call(*given)
 
@@ -162,11 +162,11 @@ def test_in_other_processes_no_example_is_known(call, table):
 
 def test_saved_examples_are_looked_at(call, table, tmp_path):
     from streamsel import save
-    from streamsel.persist import read_notes
+    from streamsel.serialization.archive import read_metadata
 
     path, model = table / "samples.csv", tmp_path / "m"
     call("select", path, *GIVEN, "-m", model)
-    learnt, known = load(model), read_notes(model)
+    learnt, known = load(model), read_metadata(model)
     for bad in ([1, 2, 3], "x", ["a", "b"]):
         save(learnt, model, known | {"examples": {"mixed": bad}})
         said = call("select", path, "-m", model, "--resume", code=1).stderr

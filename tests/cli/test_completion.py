@@ -3,8 +3,8 @@
 import pytest
 from click.shell_completion import ShellComplete
 
-from streamsel import catalogue
-from streamsel.cli._app import app
+from streamsel import registry
+from streamsel.cli.app import app
 
 
 def offered(*words):
@@ -13,14 +13,14 @@ def offered(*words):
 
 
 def test_methods():
-    assert offered("select", "--method", "") == list(catalogue.names("selector"))
+    assert offered("select", "--method", "") == list(registry.names("selector"))
     assert offered("reduce", "--method", "pc") == ["PCA"]
 
 
 @pytest.mark.parametrize(
     ("method", "typed", "expected"),
     [
-        (["--method", "MRMR"], "form", ["form=quotient", "form=difference"]),
+        (["--method", "MRMR"], "scheme", ["scheme=quotient", "scheme=difference"]),
         ([], "max_cand", ["max_candidates="]),
         ([], "nothing", []),
     ],

@@ -44,8 +44,8 @@ def test_a_whole_run(run):
     assert found["class"] == "SelectKBest"
     assert found["parameters"]["score"] == "f"
     assert found["parameters"]["n_bins"] == 7
-    assert found["notes"]["min_count"] == 2
-    assert found["notes"]["dropped"] == ["labels"]
+    assert found["metadata"]["min_count"] == 2
+    assert found["metadata"]["dropped"] == ["labels"]
     assert found["streamsel"]
 
 
@@ -64,7 +64,7 @@ def test_the_command_line_wins_then_the_environment(run, monkeypatch):
 def test_the_environment_without_a_file(call, files, monkeypatch, tmp_path):
     said = {
         "TARGET": "y,labels",
-        "TARGET_KIND": "class",
+        "TARGET_TYPE": "class",
         "LIST_SKIPPED": str(tmp_path / "listed"),
         "JSON": "yes",
         "METHOD": "SelectKBest",
@@ -76,8 +76,8 @@ def test_the_environment_without_a_file(call, files, monkeypatch, tmp_path):
     for name, value in said.items():
         monkeypatch.setenv(f"STREAMSEL_SELECT_{name}", value)
     found = call("select", files / "data.parquet").json()
-    assert found["notes"]["target"] == ["y", "labels"]
-    assert found["parameters"]["target"] == "class"
+    assert found["metadata"]["target"] == ["y", "labels"]
+    assert found["parameters"]["target_type"] == "class"
     assert found["parameters"]["n_bins"] == 7
     assert len(found["selected"]) == 3
     assert (tmp_path / "listed").exists()
@@ -87,7 +87,7 @@ def test_a_name_in_a_list_is_one_name(call, table, tmp_path):
     path = table(**{"y": [1, 2, 4.5], 'a, "b': [3, 2, 2], "c": [1, 3, 1]})
     (tmp_path / "run.toml").write_text("[select]\ntarget = 'y'\ndrop = ['a, \"b']\njson = true\n")
     found = call("select", path, "--config", tmp_path / "run.toml").json()
-    assert found["notes"]["dropped"] == ['a, "b']
+    assert found["metadata"]["dropped"] == ['a, "b']
 
 
 def test_transform(call, files, tmp_path):
@@ -120,8 +120,8 @@ def test_merge(call, table, tmp_path):
         ("kk = 3", "[select] kk: no such option. Hint: did you mean k?"),
         ("min_count = 3", "did you mean min-count"),
         ("config = 'other.toml'", "[select] config: no such option"),
-        ("k = 'x'", "[select] k must be an int in the range"),
-        ("k = 0", "[select] k must be an int in the range"),
+        ("k = 'x'", "[select] k: expected an int in the range"),
+        ("k = 0", "[select] k: expected an int in the range"),
         ("checkpoint = 'soon'", "[select] checkpoint: 'soon' is not a valid float"),
         ("orientation = 'up'", "[select] orientation: 'up' is not one of"),
         ("json = 1", "[select] json: expected true or false. Got: 1"),

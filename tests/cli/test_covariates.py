@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from streamsel import ForwardSelection, load
-from streamsel.cli import _learn
-from streamsel.persist import read_notes
+from streamsel.cli.commands import select
+from streamsel.serialization.archive import read_metadata
 from tests.cli.conftest import write_text
 
 N, P = 50, 30
@@ -81,7 +81,7 @@ def test_what_is_asked_given_them(
     assert model.selected[0] == {1: "g2", 2: "g3"}[len(covariates)]
     assert found["noise_floor"] == pytest.approx(model.noise_floor())
     assert found["columns_seen"] == P
-    assert found["notes"]["covariates"] == covariates
+    assert found["metadata"]["covariates"] == covariates
     # Rows go on where the columns ended.
     again = load(path)
     assert again.covariates == tuple(covariates)
@@ -164,7 +164,7 @@ def test_a_run_is_taken_up_where_it_stopped(
 
     monkeypatch.chdir(folder)
     monkeypatch.setattr(_blocks, "BLOCK_BYTES", 8 * N * 8)
-    monkeypatch.setattr(_learn, "compile_for", lambda *_, **__: None)
+    monkeypatch.setattr(select, "compile_for", lambda *_, **__: None)
     learn, calls = ForwardSelection.learn_columns, []
 
     def learn_columns(self, *args, **kwargs):
@@ -179,7 +179,7 @@ def test_a_run_is_taken_up_where_it_stopped(
     arguments = [*target, *drop, *k, "--covariate", "age,site", "-m", model]
     call("select", file, *arguments, code=130)
     assert load(model).n_columns < P
-    assert read_notes(model)["covariates"] == ["age", "site"]
+    assert read_metadata(model)["covariates"] == ["age", "site"]
     found = call("select", file, "--resume", model, "--json").json()
     assert found["columns_seen"] == P
     whole = expected(study, ["age", "site"])

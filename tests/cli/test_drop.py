@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from streamsel.persist import read_notes
+from streamsel.serialization.archive import read_metadata
 
 FILES = ["data.parquet", "samples.csv", "variables.csv", "variables.tsv.gz"]
 GIVEN = ["-t", "y", "-k", 40]
@@ -55,7 +55,7 @@ def test_resumed_and_applied(call, files, data, tmp_path):
     model = tmp_path / "m"
     given = ["-t", "y", "-q", 2, "--drop", "v1*,labels", "-m", model]
     call("reduce", files / "data.parquet", *given)
-    assert read_notes(model)["dropped"] == ["v1*", "labels"]
+    assert read_metadata(model)["dropped"] == ["v1*", "labels"]
     call("reduce", files / "data.parquet", *given, "--resume")
     plain = tmp_path / "plain"
     names = ",".join(name for name in data.names if name.startswith("v1"))

@@ -134,7 +134,7 @@ def test_a_label_that_is_missing(call, tmp_path, orientation):
 
 
 def test_a_target_of_labels_that_should_be_numbers(call, files):
-    arguments = ["-t", "labels", "--target-kind", "numeric"]
+    arguments = ["-t", "labels", "--target-type", "numeric"]
     failure(call("select", files / "data.parquet", *arguments, code=1))
 
 
@@ -195,7 +195,7 @@ def test_usage_of_reduce(call, files, q):
 )
 def test_parameters_that_the_learner_refuses(call, files, options):
     result = call("select", files / "data.parquet", "-t", "y", *options, code=2)
-    assert f"Error: {options[4]} must be " in result.stderr
+    assert f"Error: {options[4]}: expected " in result.stderr
     assert not result.stdout
 
 
@@ -213,7 +213,7 @@ def test_a_directory_without_permission(call, tmp_path, monkeypatch):
     def refuse(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("streamsel.files._create_locked", refuse)
+    monkeypatch.setattr("streamsel.serialization.atomic._create_locked", refuse)
     arguments = ["select", tmp_path / "none.parquet", "-t", "y", "--model", tmp_path / "m"]
     assert "not writable" in failure(call(*arguments, code=1))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamsel import load
-from streamsel.persist import read_notes
+from streamsel.serialization.archive import read_metadata
 
 
 def read_table(path):
@@ -104,7 +104,7 @@ def test_info(call, files, tmp_path):
     found = call("info", path, "--json").json()
     assert found["class"] == "ForwardSelection"
     assert [row["name"] for row in found["selected"]] == load(path).selected
-    assert found["notes"] == read_notes(path)
+    assert found["metadata"] == read_metadata(path)
     text = call("info", path).stdout
     assert "# columns read: 41" in text
     assert "\nv7\t" in text
@@ -117,7 +117,7 @@ def test_rare_columns(call, table, tmp_path, rng):
     result = call("select", file, "-t", "y", "-k", 2, "--min-count", 2, "-m", path)
     assert load(path).selected == ["noise"]
     assert "1 rare" in result.stderr
-    assert read_notes(path)["min_count"] == 2
+    assert read_metadata(path)["min_count"] == 2
 
 
 def test_info_on_components(call, files, tmp_path):
@@ -136,8 +136,8 @@ def test_info_on_a_model_saved_by_python(call, tmp_path, rng):
     model = SOSPCA(2)
     model.learn_target(rng.normal(size=9))
     model.learn_columns(rng.normal(size=(9, 4)))
-    save(model, tmp_path / "model", notes=["from", "Python"])
-    assert call("info", tmp_path / "model", "--json").json()["notes"] == ["from", "Python"]
+    save(model, tmp_path / "model", metadata=["from", "Python"])
+    assert call("info", tmp_path / "model", "--json").json()["metadata"] == ["from", "Python"]
     assert "from, Python" in call("info", tmp_path / "model").stdout
 
 

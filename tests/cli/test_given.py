@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streamsel import ForwardSelection, load
-from streamsel.persist import read_notes
+from streamsel.serialization.archive import read_metadata
 from tests.cli.conftest import write_text
 
 N, P = 60, 10
@@ -50,12 +50,12 @@ def folder(study, tmp_path_factory):
 
 
 def expected(study, survival, weighted):
-    model = ForwardSelection(4, target="survival") if survival else ForwardSelection(4)
+    model = ForwardSelection(4, target_type="survival") if survival else ForwardSelection(4)
     y = np.column_stack([study["months"], study["died"]]) if survival else study["months"]
     model.learn_target(y, weights=study["w"] if weighted else None)
     names = [f"g{j}" for j in range(P)]
     model.learn_columns(np.column_stack([study[name] for name in names]), names=names)
-    return model.report().found
+    return model.report().results
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -78,9 +78,9 @@ def test_resume_knows_them(call, study, folder, tmp_path):
     model = tmp_path / "m"
     given = ["select", folder / "all.csv", "-t", "months", "--event", "died", "--weights", "w"]
     call(*given, "-m", model)
-    notes = read_notes(model)
+    notes = read_metadata(model)
     assert (notes["target"], notes["weights"]) == (["months", "died"], "w")
-    assert load(model).target == "survival"
+    assert load(model).target_type == "survival"
     again = ["select", folder / "all.csv", "-m", model, "--resume"]
     call(*again)
     call(*again, "-t", "months", "--event", "died", "--weights", "w")
@@ -102,7 +102,7 @@ def test_what_makes_no_sense(call, study, folder):
         "--event requires exactly one --target"
         in call(*given, "-t", "w", "--event", "died", code=2).stderr
     )
-    assert "survival" in call(*given, "--event", "died", "--target-kind", "class", code=2).stderr
+    assert "survival" in call(*given, "--event", "died", "--target-type", "class", code=2).stderr
     assert "already used as target" in call(*given, "--weights", "months", code=2).stderr
     assert "no such column: 'v'" in call(*given, "--weights", "v", code=1).stderr
     assert "weights that are 0, or from 1e-100" in call(*given, "--weights", "g1", code=1).stderr

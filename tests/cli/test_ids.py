@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsel import load
-from streamsel.cli._errors import CommandError
-from streamsel.cli._ids import Identifiers, rows_of
-from streamsel.persist import read_notes
+from streamsel.cli.errors import CommandError
+from streamsel.cli.identifiers import Identifiers, match_rows
+from streamsel.serialization.archive import read_metadata
 from tests.cli.conftest import write_text
 
 N, P = 40, 12
@@ -88,7 +88,7 @@ def test_covariates_are_joined_too(call, folder, study, tmp_path):
     for name in ("patients.csv", "ordered.csv"):
         given = ["--target-file", folder / name, "-t", "y", "--covariate", "site"]
         call("select", folder / "genes.csv", *given, "--id", "sample", "-m", model)
-        found.append(read_notes(model)["fingerprint"]["target"])
+        found.append(read_metadata(model)["fingerprint"]["target"])
     assert found[0] == found[1]
 
 
@@ -229,7 +229,7 @@ def test_resume_knows_it(call, folder, tmp_path):
     model = tmp_path / "m"
     given = ["--target-file", folder / "patients.csv", "-t", "y"]
     call("select", folder / "genes.csv", *given, "--id", "sample", "-m", model)
-    assert read_notes(model)["id"] == "sample"
+    assert read_metadata(model)["id"] == "sample"
     again = ["select", folder / "genes.csv", "--model", model, "--resume"]
     call(*again)
     call(*again, "--id", "sample")
@@ -264,8 +264,8 @@ def test_the_wrong_orientation_of_a_square_is_seen(call, tmp_path, orientation):
     """There the number of values says nothing."""
     rng = np.random.default_rng(0)
     samples, genes = [f"S{j:02}" for j in range(10)], [f"g{j}" for j in range(10)]
-    above, beside = (samples, genes) if orientation == "samples" else (genes, samples)
-    rows = [[name, *rng.normal(size=10)] for name in beside]
+    above, alongside = (samples, genes) if orientation == "samples" else (genes, samples)
+    rows = [[name, *rng.normal(size=10)] for name in alongside]
     write_text(tmp_path / "x.csv", [["", *above], *rows], ",")
     patients = write(tmp_path / "y.csv", {"id": samples, "y": rng.normal(size=10).tolist()})
     given = ["select", tmp_path / "x.csv", "--target-file", patients, "-t", "y", "--orientation"]
@@ -373,16 +373,16 @@ def test_rows_are_found_whatever_the_order(data):
     wanted = others[: data.draw(st.integers(1, len(names)))]
     known = Identifiers("y", "id", names)
     for drop in (True, False):
-        rows = rows_of(Identifiers("x", "id", wanted), known, drop=drop)
+        rows = match_rows(Identifiers("x", "id", wanted), known, drop=drop)
         assert [names[row] for row in rows] == wanted
         with pytest.raises(CommandError, match="1 of "):
-            rows_of(Identifiers("x", "id", [*wanted, None]), known, drop=drop)
+            match_rows(Identifiers("x", "id", [*wanted, None]), known, drop=drop)
         twice = Identifiers("y", "id", [*names, wanted[0]])
         with pytest.raises(CommandError, match="are duplicated"):
-            rows_of(Identifiers("x", "id", wanted), twice, drop=drop)
+            match_rows(Identifiers("x", "id", wanted), twice, drop=drop)
     stranger = "".join(names) + "!"
-    found = rows_of(Identifiers("x", "id", [stranger, *wanted]), known, drop=True)
+    found = match_rows(Identifiers("x", "id", [stranger, *wanted]), known, drop=True)
     assert [None if row < 0 else names[row] for row in found] == [None, *wanted]
     for ids, drop in (([stranger, *wanted], False), ([stranger], True)):
         with pytest.raises(CommandError, match="are not in y"):
-            rows_of(Identifiers("x", "id", ids), known, drop=drop)
+            match_rows(Identifiers("x", "id", ids), known, drop=drop)

@@ -9,9 +9,11 @@ import time
 import numpy as np
 import pytest
 
-from streamsel import ForwardSelection, load, persist
-from streamsel.cli import _interrupt, _learn, _results
-from streamsel.persist import read_notes
+from streamsel import ForwardSelection, load
+from streamsel.cli import results, signals
+from streamsel.cli.commands import select
+from streamsel.serialization import archive
+from streamsel.serialization.archive import read_metadata
 
 CODES = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 
@@ -21,11 +23,11 @@ def test_a_block_that_is_being_learnt_is_learnt(call, wide, interrupt_after):
     model = wide / "model"
     arguments = ["--target-file", wide / "y.npy", "--model", model, "--json"]
     result = call("select", wide / "wide.npy", *arguments, code=130)
-    notes = read_notes(model)
+    notes = read_metadata(model)
     assert load(model).n_columns == notes["columns_read"] - notes["skipped"]["missing"]
     assert 0 < notes["columns_read"] < 100
     assert not notes["complete"]
-    assert not result.json()["notes"]["complete"]
+    assert not result.json()["metadata"]["complete"]
     assert [row["name"] for row in result.json()["selected"]] == load(model).selected
     assert "interrupted after" in result.stderr
     assert f"--resume {model}" in result.stderr
@@ -43,7 +45,7 @@ def test_each_signal_has_its_exit_code(call, wide, interrupt_after, number, code
     interrupt_after(3, number=number)
     line = ["select", wide / "wide.npy", "--target-file", wide / "y.npy", "-m", wide / "model"]
     assert "the model was saved to" in call(*line, code=code).stderr
-    assert not read_notes(wide / "model")["complete"]
+    assert not read_metadata(wide / "model")["complete"]
 
 
 @pytest.mark.parametrize(("number", "code"), CODES)
@@ -60,12 +62,12 @@ def test_a_signal_that_is_ignored_stays_so(call, wide, interrupt_after, number, 
 def test_a_second_signal_does_not_cost_what_is_being_saved(
     call, wide, interrupt_after, monkeypatch
 ):
-    monkeypatch.setattr(_interrupt, "AT_ONCE", 0.0)
-    in_the_middle(monkeypatch, persist, "save", signal.SIGTERM)
+    monkeypatch.setattr(signals, "SAME_SIGNAL_SECONDS", 0.0)
+    in_the_middle(monkeypatch, archive, "save", signal.SIGTERM)
     interrupt_after(3)
     line = ["select", wide / "wide.npy", "--target-file", wide / "y.npy", "-m", wide / "model"]
     assert "the model was saved to" in call(*line, code=130).stderr
-    assert 0 < read_notes(wide / "model")["columns_read"] < 100
+    assert 0 < read_metadata(wide / "model")["columns_read"] < 100
 
 
 def test_two_signals_at_once_are_one(call, wide, monkeypatch):
@@ -73,7 +75,7 @@ def test_two_signals_at_once_are_one(call, wide, monkeypatch):
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGHUP)
 
-    monkeypatch.setattr(_learn, "compile_for", lambda *_, **__: None)
+    monkeypatch.setattr(select, "compile_for", lambda *_, **__: None)
     monkeypatch.setattr(ForwardSelection, "learn_columns", learn_columns)
     line = ["select", wide / "wide.npy", "--target-file", wide / "y.npy", "-m", wide / "model"]
     call(*line, code=143)
@@ -82,12 +84,12 @@ def test_two_signals_at_once_are_one(call, wide, monkeypatch):
 @pytest.mark.parametrize(("number", "code"), CODES)
 def test_a_signal_while_a_run_is_finishing(call, wide, monkeypatch, number, code):
     line = ["select", wide / "wide.parquet", "-t", "y", "-m", wide / "m", "-o", wide / "out.csv"]
-    for module, name in ((persist, "save"), (_results, "write_table")):
+    for module, name in ((archive, "save"), (results, "write_table")):
         with monkeypatch.context() as patch:
             in_the_middle(patch, module, name, number)
             result = call(*line, code=code)
         assert f"{wide / 'out.csv'} was not written" in result.stderr
-        assert read_notes(wide / "m")["complete"]
+        assert read_metadata(wide / "m")["complete"]
         assert [row["name"] for row in result.rows()] == load(wide / "m").selected
         assert sorted(path.name for path in wide.iterdir() if ".tmp" in path.name) == []
         again = call(*line, "--resume")
@@ -141,7 +143,7 @@ def test_a_run_is_taken_up_where_it_stopped(
     for key in ("selected", "columns_seen", "noise_floor", "parameters", "n_certified"):
         assert rest[key] == whole[key]
     for key in ("columns_read", "skipped", "filled", "complete", "missing"):
-        assert rest["notes"][key] == whole["notes"][key]
+        assert rest["metadata"][key] == whole["metadata"][key]
     assert load("model").n_columns == whole["columns_seen"]
     header = out.read_text().splitlines()[0]
     assert header == ",".join(str(row["name"]) for row in whole["selected"])
@@ -167,12 +169,12 @@ def test_resuming_what_cannot_be(call, wide, interrupt_after, tmp_path):
 
 
 def test_checkpoints(call, wide, monkeypatch):
-    from streamsel import persist
+    from streamsel.serialization import archive
 
     saved = []
-    save = persist.save
+    save = archive.save
     monkeypatch.setattr(
-        persist, "save", lambda *args: (save(*args), saved.append(args[2]["columns_read"]))
+        archive, "save", lambda *args: (save(*args), saved.append(args[2]["columns_read"]))
     )
     arguments = ["--target-file", wide / "y.npy", "-m", wide / "model", "--checkpoint", 0]
     call("select", wide / "wide.npy", *arguments)
@@ -197,10 +199,10 @@ SLOW = """
 import sys, time
 from pathlib import Path
 from streamsel.cli import main
-from streamsel.stream import _blocks, _screen
+from streamsel.stream import _blocks, _clean
 
 _blocks.BLOCK_BYTES = 20 * 8 * 10
-good_part, blocks = _screen.Screen._good_part, []
+good_part, blocks = _clean.CleanStream._good_part, []
 
 def wait(self, *arguments):
     blocks.append(None)
@@ -209,7 +211,7 @@ def wait(self, *arguments):
         time.sleep(1000)
     return good_part(self, *arguments)
 
-_screen.Screen._good_part = wait
+_clean.CleanStream._good_part = wait
 main(sys.argv[2:])
 """
 
@@ -231,7 +233,7 @@ def test_a_signal_to_a_process_that_waits_for_data(call, wide, number, code):
     assert run.returncode == code, stderr
     assert "streamsel: interrupted after " in stderr
     assert "Traceback" not in stderr
-    notes = read_notes(model)
+    notes = read_metadata(model)
     assert 0 < notes["columns_read"] < 100
     assert [line.split("\t")[0] for line in stdout.splitlines()[1:]] == load(model).selected
 
@@ -261,4 +263,4 @@ def test_a_terminal_that_hangs_up(call, wide):
         time.sleep(0.02)
     os.close(ours)
     assert run.wait() == 129
-    assert 0 < read_notes(model)["columns_read"] < 100
+    assert 0 < read_metadata(model)["columns_read"] < 100

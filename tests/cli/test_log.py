@@ -10,32 +10,33 @@ import numpy as np
 import pytest
 
 import streamsel
-from streamsel.cli import _learn, _progress
-from streamsel.cli._log import begin_log
+from streamsel.cli import progress
+from streamsel.cli.commands import select
+from streamsel.cli.log import start_log
 from streamsel.stream import _blocks
 from tests.cli.test_terminal import COMMAND
 
 
 @pytest.fixture(autouse=True)
 def fresh_log():
-    begin_log([])
+    start_log([])
 
 
 @pytest.fixture
 def clock(monkeypatch):
     """A clock that stands still until it is set."""
     clock = SimpleNamespace(now=1000.0)
-    monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock.now))
     return clock
 
 
 @pytest.fixture
 def often(monkeypatch):
     """Lines of progress are always due, and blocks are small."""
-    monkeypatch.setattr(_progress, "FIRST_LINE", 0.0)
-    monkeypatch.setattr(_progress, "LONGEST_GAP", 0.0)
+    monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
+    monkeypatch.setattr(progress, "LONGEST_INTERVAL", 0.0)
     monkeypatch.setattr(_blocks, "BLOCK_BYTES", 60 * 8 * 10)
-    monkeypatch.setattr(_learn, "compile_for", lambda *_, **__: None)
+    monkeypatch.setattr(select, "compile_for", lambda *_, **__: None)
 
 
 def events(result):
@@ -50,8 +51,8 @@ class Model:
 
 
 def test_a_line_of_progress(clock, capsys, monkeypatch):
-    monkeypatch.setattr(_progress, "resident_bytes", lambda: 180_000_000)
-    with _progress.meter("selecting", 1_000_000) as meter:
+    monkeypatch.setattr(progress, "resident_bytes", lambda: 180_000_000)
+    with progress.meter("selecting", 1_000_000) as meter:
         meter.begin()
         clock.now += 4
         meter.update(100_000, Model())
@@ -65,22 +66,22 @@ def test_a_line_of_progress(clock, capsys, monkeypatch):
 
 
 def test_what_a_line_leaves_out(clock, capsys, monkeypatch):
-    monkeypatch.setattr(_progress, "resident_bytes", lambda: None)
-    meter = _progress.meter("selecting", None, 500)
+    monkeypatch.setattr(progress, "resident_bytes", lambda: None)
+    meter = progress.meter("selecting", None, 500)
     clock.now += 10
     meter.update(1500)
     assert capsys.readouterr().err == "streamsel: 1,500 columns, 100/s\n"
     clock.now += 10
-    meter.update(10, reading="reading 2 of about 3, 1 of 4 proven")
+    meter.update(10, pass_name="reading 2 of about 3, 1 of 4 proven")  # noqa: S106
     clock.now += 10
-    meter.update(110, reading="reading 2 of about 3, 1 of 4 proven")
+    meter.update(110, pass_name="reading 2 of about 3, 1 of 4 proven")  # noqa: S106
     assert capsys.readouterr().err.splitlines()[1] == (
         "streamsel: reading 2 of about 3, 1 of 4 proven: 110 columns, 11/s"
     )
 
 
 def test_lines_come_more_rarely_the_longer_it_takes(clock):
-    pace, due = _progress.Pace(), []
+    pace, due = progress.LinePace(), []
     for second in range(24 * 3600):
         clock.now = 1000.0 + second
         if pace.is_due():
@@ -154,7 +155,7 @@ def test_warnings_are_objects(call, files, monkeypatch):
     def warn(*_, **__):
         warnings.warn("beware", UserWarning, stacklevel=1)
 
-    monkeypatch.setattr(_learn, "compile_for", warn)
+    monkeypatch.setattr(select, "compile_for", warn)
     arguments = [files / "data.parquet", "-t", "y", "-k", 1, "--log-format", "json"]
     said = events(call("select", *arguments))
     (warning,) = (one for one in said if one["event"] == "warning")
@@ -168,14 +169,14 @@ def test_how_the_target_was_taken_is_an_object(call, table, command):
     (one,) = (one for one in said if one["event"] == "target")
     assert one["target"] == "3 classes: 1 (12 rows), 2 (12 rows), 3 (8 rows)"
     assert one["by_rule"] is True
-    hint = " (inferred as classes; --target-kind numeric treats it as numeric)"
+    hint = " (inferred as classes; --target-type numeric treats it as numeric)"
     assert one["message"] == f"target: {one['target']}{hint}"
 
 
 @pytest.mark.parametrize(
     ("y", "hint"),
     [
-        ([i % 25 for i in range(60)], " (inferred as numeric; --target-kind class treats its"),
+        ([i % 25 for i in range(60)], " (inferred as numeric; --target-type class treats its"),
         ([i % 40 for i in range(60)], None),
         ([i % 25 + 0.5 for i in range(60)], None),
     ],
@@ -200,7 +201,7 @@ def test_an_interrupted_run(call, files, often, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_learn.Learning, "_learn_in_blocks", interrupted)
+    monkeypatch.setattr(select.Learning, "_learn_in_blocks", interrupted)
     arguments = ["-t", "y", "--log-format", "json", "-o", "none.csv"]
     said = events(call("select", files / "data.parquet", *arguments, code=130))
     assert [one["event"] for one in said] == ["begin", "target", "interrupted", "end"]
@@ -211,7 +212,7 @@ def test_a_defect_is_an_object_too(call, files, monkeypatch):
     def defect(*_, **__):
         raise ZeroDivisionError("not thought of")
 
-    monkeypatch.setattr(_learn.Learning, "_learn_in_blocks", defect)
+    monkeypatch.setattr(select.Learning, "_learn_in_blocks", defect)
     arguments = ["select", files / "data.parquet", "-t", "y"]
     said = events(call(*arguments, "--log-format", "json", code=1))
     assert [one["event"] for one in said] == ["begin", "target", "error", "end"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streamsel import load
-from streamsel.persist import read_notes
+from streamsel.serialization.archive import read_metadata
 from tests.cli.conftest import write_text
 
 
@@ -133,11 +133,11 @@ def test_a_run_over_several_can_be_taken_up(call, cut, tmp_path, monkeypatch):
         patch.setattr(ForwardSelection, "learn_columns", interrupted)
         stopped = call("select", cut / "part-*.parquet", *options, "-m", model, code=130)
     assert f"streamsel select '{cut}/part-*.parquet' --resume {model}" in stopped.stderr
-    assert 0 < read_notes(model)["columns_read"] < 40
+    assert 0 < read_metadata(model)["columns_read"] < 40
     call("select", cut / "part-*.parquet", "--resume", model)
     assert load(model).selected == load(whole).selected
-    assert read_notes(model)["columns_read"] == 40
-    assert read_notes(model)["file"] == f"{cut}/part-*.parquet"
+    assert read_metadata(model)["columns_read"] == 40
+    assert read_metadata(model)["file"] == f"{cut}/part-*.parquet"
 
 
 @pytest.mark.parametrize("options", [["--orientation", "variables"], []])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from streamsel import load, save
-from streamsel.persist import read_notes
+from streamsel.serialization.archive import read_metadata
 
 PAGE = Path(__file__).parents[2] / "docs" / "pages" / "command.md"
 
@@ -89,17 +89,17 @@ def test_the_notes_list_those_it_is_made_of(call, learn, parts, tmp_path):
     result = call("merge", *models, "-o", tmp_path / "both")
     assert "# merged: " in result.stdout
     assert f"part-9.model ({parts / 'part-9.csv'})" in result.stdout
-    notes = read_notes(tmp_path / "both")
-    assert notes["merged"] == [{"model": str(path), **read_notes(path)} for path in models]
+    notes = read_metadata(tmp_path / "both")
+    assert notes["merged"] == [{"model": str(path), **read_metadata(path)} for path in models]
     assert (notes["columns_read"], notes["complete"]) == (33, True)
     assert notes["dropped"] == ["v0", "v20"]
     assert notes["target_file"] == str(parts / "y.txt")
     # Again, with a third: and what it knew goes on.
     third = learn("part-11.csv", "-k", 2)
     call("merge", tmp_path / "both", third, "-o", tmp_path / "all")
-    first, _ = read_notes(tmp_path / "all")["merged"]
+    first, _ = read_metadata(tmp_path / "all")["merged"]
     assert first == {"model": str(tmp_path / "both"), **notes}
-    assert read_notes(tmp_path / "all")["columns_read"] == 38
+    assert read_metadata(tmp_path / "all")["columns_read"] == 38
     message = call("select", parts / "all.csv", "--resume", tmp_path / "all", code=1).stderr
     assert "saved by streamsel merge" in message
 
@@ -121,7 +121,7 @@ def test_rows_of_two_places(call, learn, data, tmp_path):
     names = [[row["name"] for row in result["selected"]] for result in (found, whole)]
     assert names[0] == names[1]
     assert found["rows"] == len(data.y)
-    assert read_notes(tmp_path / "m")["columns_read"] == 40
+    assert read_metadata(tmp_path / "m")["columns_read"] == 40
     assert "different targets" in call("merge", *models, "-o", tmp_path / "m", code=1).stderr
 
 
@@ -162,7 +162,7 @@ def test_the_same_columns_twice_are_refused(call, learn, tmp_path):
     paths = [learn(f"part-{i}.csv", "-k", 2) for i in (9, 10, 11)]
     for path, values in zip(paths, ("a", "b", "a"), strict=True):
         read = {"columns": 20, "names": "x", "values": values}
-        save(load(path), path, {**read_notes(path), "fingerprint": {"read": read}})
+        save(load(path), path, {**read_metadata(path), "fingerprint": {"read": read}})
     both = tmp_path / "both"
     call("merge", *paths[:2], "-o", both)
     for along in ("columns", "rows"):
@@ -172,11 +172,11 @@ def test_the_same_columns_twice_are_refused(call, learn, tmp_path):
 
 def test_a_model_without_a_run_and_one_that_is_not_complete(call, learn, tmp_path):
     first, second = learn("part-9.csv", "-k", 2), learn("part-10.csv", "-k", 2)
-    model, notes = load(second), read_notes(second)
+    model, notes = load(second), read_metadata(second)
     save(model, second, {**notes, "complete": False})
     result = call("merge", first, second, "-o", tmp_path / "m")
     assert f"{second}: its run is incomplete" in result.stderr
-    assert read_notes(tmp_path / "m")["complete"] is False
+    assert read_metadata(tmp_path / "m")["complete"] is False
 
 
 @pytest.mark.parametrize(
@@ -196,15 +196,15 @@ def test_a_model_without_a_run_and_one_that_is_not_complete(call, learn, tmp_pat
 def test_notes_may_be_anything(call, learn, tmp_path, own):
     first, second = learn("part-9.csv", "-k", 2), learn("part-10.csv", "-k", 2)
     of_a_run = {"file", "skipped", "fingerprint", "dropped"} & set(own)
-    notes = {**read_notes(second), **own} if of_a_run else own
+    notes = {**read_metadata(second), **own} if of_a_run else own
     save(load(second), second, notes)
     call("merge", first, second, "-o", tmp_path / "m")
-    merged = read_notes(tmp_path / "m")
-    assert merged["merged"][1] == {"model": str(second), "notes": notes}
+    merged = read_metadata(tmp_path / "m")
+    assert merged["merged"][1] == {"model": str(second), "metadata": notes}
     assert merged["columns_read"] == 15
     third = learn("part-11.csv", "-k", 2)
     call("merge", tmp_path / "m", third, "-o", tmp_path / "n")
-    assert read_notes(tmp_path / "n")["merged"][0] == {"model": str(tmp_path / "m"), **merged}
+    assert read_metadata(tmp_path / "n")["merged"][0] == {"model": str(tmp_path / "m"), **merged}
 
 
 def test_the_script_of_the_page_runs(tmp_path):

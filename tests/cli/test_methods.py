@@ -2,25 +2,25 @@
 
 import pytest
 
-from streamsel import Lasso, ProjSe, SelectKBest, catalogue, load
+from streamsel import Lasso, ProjSe, SelectKBest, load, registry
 from streamsel.params import rules_of
 
 COMMANDS = {"selector": "select", "extractor": "reduce"}
 
 
 def test_methods_are_those_of_the_catalogue(call, files, data, tmp_path):
-    for entry in catalogue.LEARNERS:
-        path, cls = tmp_path / entry.name, catalogue.fetch(entry.name)
+    for entry in registry.LEARNERS:
+        path, cls = tmp_path / entry.name, registry.fetch(entry.name)
         model = cls()
-        asked, other = ("labels", "y") if model.target == "class" else ("y", "labels")
+        asked, other = ("labels", "y") if model.target_type == "class" else ("y", "labels")
         arguments = ["--drop", other, "-m", path, "--method", entry.name]
-        arguments += ["-t", asked] if cls.supervised else ["--drop", asked]
+        arguments += ["-t", asked] if cls._is_supervised else ["--drop", asked]
         found = call(COMMANDS[entry.kind], files / "data.parquet", *arguments, "--json").json()
-        if cls.supervised:
+        if cls._is_supervised:
             model.learn_target(getattr(data, asked))
         model.learn_columns(data.X, names=data.names)
         report = model.report().as_dict()
-        assert list(found) == ["streamsel", *report, "alarms", "notes"]
+        assert list(found) == ["streamsel", *report, "metadata"]
         assert found["class"] == entry.name
         kind = model.report().kind
         assert [row["name"] for row in found[kind]] == [row["name"] for row in report[kind]]
@@ -33,16 +33,16 @@ def test_methods_are_those_of_the_catalogue(call, files, data, tmp_path):
 @pytest.mark.parametrize("command", ["select", "reduce"])
 def test_help_lists_the_methods(call, command):
     shown = call(command, "--help").stdout
-    for entry in catalogue.LEARNERS:
+    for entry in registry.LEARNERS:
         assert (f"{entry.name}  " in shown) is (COMMANDS[entry.kind] == command)
 
 
-@pytest.mark.parametrize("entry", catalogue.LEARNERS, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", registry.LEARNERS, ids=lambda entry: entry.name)
 def test_help_on_a_method(call, entry):
     command = COMMANDS[entry.kind]
     shown = call(command, "--method", entry.name.lower(), "--help").stdout
     options = {o.parameter: o for o in command_of(command).params if hasattr(o, "parameter")}
-    rules = rules_of(catalogue.fetch(entry.name))
+    rules = rules_of(registry.fetch(entry.name))
     lines = [line for line in shown.splitlines() if line.startswith("  -")]
     listed = {word for line in lines for word in line.replace(",", " ").split()[:2]}
     for name, option in options.items():
@@ -53,7 +53,7 @@ def test_help_on_a_method(call, entry):
 
 
 def command_of(name):
-    from streamsel.cli._app import app
+    from streamsel.cli.app import app
 
     return app.commands[name]
 
@@ -88,7 +88,7 @@ def test_set(call, files, data, y):
         ("gamma=0.5", 0.5),
         ("gamma=None", None),
         ("max_features=50", 50),
-        ("target=numeric", "numeric"),
+        ("target_type=numeric", "numeric"),
     ],
 )
 def test_values_are_read_by_the_rule(call, files, tmp_path, setting, value):
@@ -120,9 +120,9 @@ def test_all_variables_that_vary(call, files, data):
     assert [row["name"] for row in result.rows()] == model.selected
     assert len(model.selected) == len(data.names)
     told = call("select", files / "data.parquet", *arguments[:-1], "most", code=2).stderr
-    assert "-k must be 'all' or an int in the range [1, inf) or None" in " ".join(told.split())
+    assert "-k: expected 'all' or an int in the range [1, inf) or None" in " ".join(told.split())
     told = call("select", files / "data.parquet", "-t", "y", "-k", "all", code=2).stderr
-    assert "-k must be an int in the range [1, inf)" in " ".join(told.split())
+    assert "-k: expected an int in the range [1, inf)" in " ".join(told.split())
 
 
 def test_alphas_instead_of_a_number(call, files, data):
@@ -149,15 +149,15 @@ K_BEST, PROJSE = ["--method", "SelectKBest"], ["--method", "ProjSe"]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "Nonesuch"], "'Nonesuch' is not one of ForwardSelection, "),
+        (["--method", "Nonesuch"], "Got: 'Nonesuch'. Hint: valid names are ForwardSelection, "),
         ([*K_BEST, "--kernel", "rbf"], "--kernel: SelectKBest has no such parameter"),
         ([*K_BEST, "--exact"], "--exact: SelectKBest has no such parameter"),
         ([*K_BEST, "--no-target"], "--no-target: SelectKBest requires a target"),
         ([*K_BEST, "--set", "scoer=f"], "Hint: did you mean score? It has k, score, "),
         ([*K_BEST, "--set", "zzz=1"], "--set zzz: SelectKBest has no such parameter. Hint: it has"),
-        ([*K_BEST, "--set", "score=g"], "--set score must be one of 'correlation', 'f'"),
-        ([*K_BEST, "--set", "n_bins=some"], "--set n_bins must be an int in the range [2, inf)"),
-        ([*K_BEST, "--set", "n_bins=1"], "--set n_bins must be an int in the range [2, inf)"),
+        ([*K_BEST, "--set", "score=g"], "--set score: expected one of 'correlation', 'f'"),
+        ([*K_BEST, "--set", "n_bins=some"], "--set n_bins: expected an int in the range [2, inf)"),
+        ([*K_BEST, "--set", "n_bins=1"], "--set n_bins: expected an int in the range [2, inf)"),
         ([*K_BEST, "--set", "score"], "--set score: expected PARAM=VALUE"),
         ([*K_BEST, "--set", "fdr=0.1", "-k", 3], "Expected k or fdr, not both"),
         ([*K_BEST, "--set", "fdr=0.1", "--set", "score=margin"], "a score with p-values"),
@@ -167,11 +167,17 @@ K_BEST, PROJSE = ["--method", "SelectKBest"], ["--method", "ProjSe"]
             [*PROJSE, "--set", "degree=3", "--set", "degree=4"],
             "--set degree: degree is given more than once",
         ),
-        (["--target-kind", "class", "--set", "target=auto"], "target is given more than once"),
-        (["--target-kind", "labels"], "--target-kind must be one of 'auto', 'class', 'numeric'"),
+        (
+            ["--target-type", "class", "--set", "target_type=auto"],
+            "target_type is given more than once",
+        ),
+        (["--target-type", "labels"], "--target-type: expected one of 'auto', 'class', 'numeric'"),
         ([*PROJSE, "--set", "exact=yes"], "--exact requires --max-candidates"),
-        ([*PROJSE, "--set", "scale=perhaps"], "--set scale must be True or False. Got 'perhaps'"),
-        (["-k", 30, "--set", "max_features=20"], "must be None or above -k = 30"),
+        (
+            [*PROJSE, "--set", "scale=perhaps"],
+            "--set scale: expected True or False. Got: 'perhaps'",
+        ),
+        (["-k", 30, "--set", "max_features=20"], "expected None or above -k = 30"),
     ],
 )
 def test_usage(call, files, arguments, message):
@@ -183,7 +189,7 @@ def test_usage(call, files, arguments, message):
 
 def test_no_method_takes_what_another_kind_is_asked(call, files):
     result = call("reduce", files / "data.parquet", "-t", "y", "--method", "ProjSe", code=2)
-    assert f"is not one of {', '.join(catalogue.names('extractor'))}" in result.stderr
+    assert f"valid names are {', '.join(registry.names('extractor'))}" in result.stderr
 
 
 def test_a_resumed_run_knows_its_method(call, files, tmp_path):
@@ -200,7 +206,7 @@ def test_a_resumed_run_knows_its_method(call, files, tmp_path):
 
 def test_a_learner_without_a_target(call, files, data, monkeypatch):
     """No catalogued learner is unsupervised yet: ProjSe serves as one."""
-    monkeypatch.setattr(ProjSe, "supervised", False)
+    monkeypatch.setattr(ProjSe, "_is_supervised", False)
     line = ["select", files / "data.parquet", *PROJSE]
     assert call(*line, "--drop", "y", "-k", 3).rows()[0]["name"] == "v0"
     result = call(*line, "-t", "y", code=2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streamsel import PCA, ProbabilisticPCA, load
-from streamsel.persist import save
+from streamsel.serialization.archive import save
 from streamsel.stream import as_stream
 
 METHOD = ["--method", "ProbabilisticPCA", "-q", 2, "--orientation", "samples"]
@@ -34,7 +34,7 @@ def test_what_was_observed_is_learnt(call, path, gaps, tmp_path):
     expected.learn_columns(named)
     assert load(saved).loadings == expected.loadings
     alarm, told = result.stderr.splitlines()
-    assert alarm.startswith("streamsel: alarm: 3 of ")
+    assert alarm.startswith("streamsel: warning: 3 of ")
     assert told == "streamsel: skipped 4 columns: 1 constant, 2 missing, 1 text"
     np.testing.assert_allclose(np.load(out), expected.embedding)
     call("transform", saved, path, "-o", again)

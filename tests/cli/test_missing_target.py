@@ -90,9 +90,9 @@ def test_left_out_told_and_counted(call, folder, source, method):
         assert mine["relevance"] == pytest.approx(theirs["relevance"], rel=1e-12)
     told = result.json()
     assert told["rows"] == len(KEPT)
-    assert told["rows_left_out"] == {"no target": 4}
+    assert told["rows_excluded"] == {"no target": 4}
     assert told["target"] == expected.json()["target"]
-    assert told["notes"]["skipped"] == {"constant": 1}
+    assert told["metadata"]["skipped"] == {"constant": 1}
     assert "streamsel: 4 of 40 rows have no target and are dropped\n" in result.stderr
     model = load(folder / "m")
     assert model.n_rows == len(KEPT)
@@ -160,7 +160,7 @@ def test_identifiers_that_the_target_lacks(call, folder, study):
     result = call("select", folder / "genes.csv", *file, *line)
     assert result.json()["rows"] == N - 6
     absent = f"not in {folder / 'patients.csv'}"
-    assert result.json()["rows_left_out"] == {"no target": 3, absent: 3}
+    assert result.json()["rows_excluded"] == {"no target": 3, absent: 3}
     assert "3 of 40 rows have no target and are dropped" in result.stderr
     assert f"3 of 40 rows are {absent} and are dropped" in result.stderr
     ignored = f"2 rows of {folder / 'patients.csv'} are not in {folder / 'genes.csv'} and are"
@@ -217,7 +217,7 @@ def test_many_models_go_by_it(call, folder, command):
     result, expected = (call(command, folder / name, *line) for name in ("all.csv", "rows.csv"))
     told, other = result.json(), expected.json()
     assert told["rows"] == len(KEPT)
-    assert told["rows_left_out"] == {"no target": 4}
+    assert told["rows_excluded"] == {"no target": 4}
     assert told["target"] == other["target"]
     assert "4 of 40 rows have no target" in result.stderr
     for name in ("frequency", "scores"):
@@ -236,7 +236,7 @@ def test_going_on_knows_which_rows_count(call, folder, interrupt_after, monkeypa
     assert 0 < load(folder / "m").n_columns < P
     on = call(*line, "-m", folder / "m", "--resume")
     assert on.stdout == whole.stdout
-    assert load(folder / "m").report().rows_left_out == {"no target": 4}
+    assert load(folder / "m").report().rows_excluded == {"no target": 4}
     told = call(*line, "-m", folder / "m", "--resume", "--missing-target", "error", code=1).stderr
     assert "the saved run has --missing-target drop. Got: --missing-target error" in told
     # Another row without a target is another target.
@@ -256,7 +256,7 @@ def test_workers_leave_out_the_same_rows(call, folder):
     line = ["select", folder / "all.parquet", "-t", "y", *OTHERS, "-k", 4, "--json"]
     alone, parts = call(*line), call(*line, "--workers", 1)
     assert selected(parts) == selected(alone)
-    assert parts.json()["notes"]["skipped"] == {"constant": 1}
+    assert parts.json()["metadata"]["skipped"] == {"constant": 1}
 
 
 def test_fewer_than_two_targets(call, table):
@@ -294,8 +294,8 @@ def test_several_columns_of_classes(call, table):
     """A number among others with gaps is called 3, not 3.0, and a gap is no class."""
     x = np.random.default_rng(4).normal(size=24).tolist()
     path = table(a=[1, 2, "", 1, 2, 1] * 4, b=["u", "v", "u", "NA", "v", "u"] * 4, x=x)
-    result = call("select", path, "-t", "a,b", "--target-kind", "class", "-k", 1, "--json")
-    assert result.json()["rows_left_out"] == {"no target": 8}
+    result = call("select", path, "-t", "a,b", "--target-type", "class", "-k", 1, "--json")
+    assert result.json()["rows_excluded"] == {"no target": 8}
     assert result.target == "2 columns of labels"
 
 
@@ -306,7 +306,7 @@ def test_an_outcome_of_survival(call, folder, study):
     line = ["-t", "y", "--event", "died", *OTHERS, "--json"]
     path = write(folder / "cox.csv", columns_of(study, y=time, died=died))
     told = call("select", path, *line).json()
-    assert told["rows_left_out"] == {"no target": 5}
+    assert told["rows_excluded"] == {"no target": 5}
     assert told["target"].startswith("survival, ")
     assert told["target"].endswith(" events in 35 rows")
 
@@ -334,7 +334,7 @@ def test_phenotypes_of_plink(call, tmp_path, form):
         write_text(tmp_path / "pheno.csv", [["IID", "y"], *rows], ",")
         given = ["-t", "y", "--target-file", tmp_path / "pheno.csv", "--id", "IID"]
     result = call("select", path, *given, "-k", 2, "--json")
-    assert result.json()["rows_left_out"] == {"no target": 2}
+    assert result.json()["rows_excluded"] == {"no target": 2}
     sizes = np.bincount(status[told > 0])[1:]
     classes = ["1", "2"] if form != "labels" else ["control", "case"]
     expected = dict(zip(classes, sizes, strict=True))

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from streamsel.cli._app import app
-from streamsel.cli._json import as_json
-from streamsel.cli._log import begin_log
-from streamsel.cli._progress import Bar
-from streamsel.cli._report import show
-from streamsel.escape import shown
-from streamsel.learner.report import Report
+from streamsel._utils.text import printable
+from streamsel.base.report import Report
+from streamsel.cli.app import app
+from streamsel.cli.display import show_report
+from streamsel.cli.log import start_log
+from streamsel.cli.progress import ProgressBar
+from streamsel.reporting.json import as_json
 
 COMMANDS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 NASTY = [
@@ -59,7 +59,7 @@ def on_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
 
     def call(*arguments):
-        begin_log([])
+        start_log([])
         with monkeypatch.context() as patch:
             screen = Terminal()
             patch.setattr(sys, "stdout", screen)
@@ -82,9 +82,9 @@ def write_parquet(path, columns):
 @given(ANY)
 @example("plain")
 def test_what_is_shown_is_what_repr_shows(name):
-    assert shown(name) == repr(f"{name}'\"")[1:-4].replace("\\\\", "\\").replace("\\'", "'")
-    assert not COMMANDS.search(shown(name))
-    assert "\n" not in shown(name)
+    assert printable(name) == repr(f"{name}'\"")[1:-4].replace("\\\\", "\\").replace("\\'", "'")
+    assert not COMMANDS.search(printable(name))
+    assert "\n" not in printable(name)
 
 
 @SETTINGS
@@ -131,15 +131,15 @@ def test_no_report_commands_a_terminal(names, monkeypatch):
         with monkeypatch.context() as patch:
             screen = Terminal()
             patch.setattr(sys, "stdout", screen)
-            show(report, None, as_json=False)
-            show(report, {names[0]: float("nan")}, as_json=True)
+            show_report(report, None, as_json=False)
+            show_report(report, {names[0]: float("nan")}, as_json=True)
         assert not COMMANDS.search(screen.getvalue())
 
 
 @SETTINGS
 @given(ANY)
 def test_no_bar_commands_a_terminal(name):
-    with Bar("selecting", 10, 0) as bar:
+    with ProgressBar("selecting", 10, 0) as bar:
         bar.update(1, SimpleNamespace(relevance={name: 0.5}))
         assert not COMMANDS.search(bar.status())
 

@@ -14,7 +14,7 @@ def saved(files, tmp_path_factory):
     """Return a selector and an extractor, learnt by the command from a file with a target."""
     from click.testing import CliRunner
 
-    from streamsel.cli._app import app
+    from streamsel.cli.app import app
 
     folder = tmp_path_factory.mktemp("saved")
     runs = {"select": ["-k", "3"], "reduce": ["-q", "2", "--method", "PLS"]}
@@ -47,15 +47,15 @@ def test_the_suffix_says_the_format_unless_format_does(call, saved, tmp_path):
 def test_it_is_printed_where_no_file_is_named(call, saved):
     assert call("report", saved / "select").stdout.startswith("<!DOCTYPE html>")
     told = call("report", saved / "reduce", "--format", "json").json()
-    assert told["notes"]["target"] == ["y"]
+    assert told["metadata"]["target"] == ["y"]
     assert [row["name"] for row in told["components"]] == ["pls0", "pls1"]
 
 
 def test_rows_of_a_file_are_drawn(call, saved, files, data, tmp_path):
-    without, beside = tmp_path / "a.html", tmp_path / "b.html"
+    without, alongside = tmp_path / "a.html", tmp_path / "b.html"
     call("report", saved / "select", "-o", without)
-    call("report", saved / "select", "--data", files / "samples.csv", "-o", beside)
-    told = [read(path.read_text(encoding="utf-8")).text for path in (without, beside)]
+    call("report", saved / "select", "--data", files / "samples.csv", "-o", alongside)
+    told = [read(path.read_text(encoding="utf-8")).text for path in (without, alongside)]
     assert "Correlations of selected variables" not in told[0]
     assert "Correlations of selected variables" in told[1]
     # Only what the model uses is read: of other columns nobody asks.
@@ -63,8 +63,8 @@ def test_rows_of_a_file_are_drawn(call, saved, files, data, tmp_path):
     narrow = tmp_path / "narrow.csv"
     rows = np.column_stack([data.X[:, data.names.index(name)] for name in used])
     np.savetxt(narrow, rows, delimiter=",", header=",".join(used), comments="")
-    call("report", saved / "select", "--data", narrow, "-o", beside)
-    assert "Correlations of selected variables" in read(beside.read_text(encoding="utf-8")).text
+    call("report", saved / "select", "--data", narrow, "-o", alongside)
+    assert "Correlations of selected variables" in read(alongside.read_text(encoding="utf-8")).text
 
 
 def test_what_cannot_be_is_refused_and_nothing_is_written(call, saved, files, tmp_path):
@@ -80,10 +80,10 @@ def test_what_cannot_be_is_refused_and_nothing_is_written(call, saved, files, tm
 
 
 def test_a_run_cut_short_is_told_of(call, saved, tmp_path):
-    from streamsel.persist import read_notes
+    from streamsel.serialization.archive import read_metadata
 
-    model, notes = load(saved / "select"), read_notes(saved / "select")
+    model, notes = load(saved / "select"), read_metadata(saved / "select")
     save(model, tmp_path / "m", notes | {"complete": False})
     told = call("report", tmp_path / "m", "--format", "json").json()
-    assert told["verdict"].startswith("The run was interrupted")
+    assert told["summary"].startswith("The run was interrupted")
     assert not any(row["certified"] for row in told["selected"])

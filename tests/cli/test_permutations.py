@@ -35,7 +35,7 @@ def test_it_is_that_of_python(call, table, cells, further):
     assert found["n_permutations"] == 99
     assert found["noise_floor"] == expected.noise_floor
     p_values = [row["p_adjusted"] for row in found["selected"]]
-    assert p_values == [row["p_adjusted"] for row in expected.found]
+    assert p_values == [row["p_adjusted"] for row in expected.results]
     rows = call("select", table(**cells), *options).rows()
     assert (rows[0]["name"], float(rows[0]["p_adjusted"])) == ("g4", 0.01)
 
@@ -75,7 +75,7 @@ def test_mistakes(call, table, cells):
     for options, message in (
         (["--strata", "batch"], "--strata requires --permutations, for example 1000"),
         (["--permutations", 99, "--strata", "kind"], "--strata kind: already used as target"),
-        (["--permutations", -1], "--permutations must be an int in the range [0, "),
+        (["--permutations", -1], "--permutations: expected an int in the range [0, "),
         (
             ["--permutations", 9, "--method", "ProjSe", "--kernel", "rbf"],
             "Expected kernel='linear' with permutations",

@@ -10,7 +10,7 @@ import pytest
 import streamsel
 from streamsel import plot
 from streamsel.evaluate import subsample_stability
-from streamsel.plot._style import to_svg
+from streamsel.plot.style import to_svg
 
 
 @pytest.fixture(scope="module")
@@ -28,11 +28,11 @@ def models(files, data, tmp_path_factory):
 @pytest.mark.parametrize(
     ("model", "kind", "further"),
     [
-        ("selector", "path", []),
+        ("selector", "selection_path", []),
         ("extractor", "scree", []),
         ("extractor", "loadings", ["--component", "1"]),
-        ("selector", "relevance", []),
-        ("selector", "null", []),
+        ("selector", "manhattan", []),
+        ("selector", "qq", []),
     ],
 )
 def test_it_draws_what_the_function_draws(call, models, tmp_path, model, kind, further):
@@ -46,7 +46,7 @@ def test_it_draws_what_the_function_draws(call, models, tmp_path, model, kind, f
 @pytest.mark.parametrize("suffix", [".png", ".pdf", ".SVG"])
 def test_the_suffix_says_the_format(call, models, tmp_path, suffix):
     out = tmp_path / f"a{suffix}"
-    call("plot", models / "selector", "--kind", "path", "-o", out)
+    call("plot", models / "selector", "--kind", "selection_path", "-o", out)
     begins = {".png": b"\x89PNG", ".pdf": b"%PDF", ".SVG": b"<?xml"}[suffix]
     assert out.read_bytes().startswith(begins)
 
@@ -70,7 +70,7 @@ def test_rows_have_the_colour_of_a_column(call, models, files, data, tmp_path):
 
 
 def test_only_the_columns_that_are_needed_are_read(call, models, files, tmp_path, monkeypatch):
-    from streamsel.stream._base import ColumnStream
+    from streamsel.stream._stream import ColumnStream
 
     taken = []
     take = ColumnStream.take
@@ -110,20 +110,28 @@ def test_what_is_no_stability(call, tmp_path, content):
 @pytest.mark.parametrize(
     ("given", "code", "said"),
     [
-        (["--kind", "path", "--kind", "null", "-o", "a.svg"], 2, "expected one kind per figure"),
-        (["--kind", "path,null", "-o", "a.svg"], 2, "'path,null' is not one of 'relevance'"),
+        (
+            ["--kind", "selection_path", "--kind", "qq", "-o", "a.svg"],
+            2,
+            "expected one kind per figure",
+        ),
+        (
+            ["--kind", "selection_path,qq", "-o", "a.svg"],
+            2,
+            "'selection_path,qq' is not one of 'manhattan'",
+        ),
         (["-o", "a.svg"], 2, "Missing option --kind"),
-        (["--kind", "path"], 2, "Missing option --out"),
-        (["--kind", "path", "-o", "a.gif"], 2, "must end in one of .svg, .png, .pdf"),
-        (["--kind", "path", "-o", "MODEL"], 2, "unknown format"),
+        (["--kind", "selection_path"], 2, "Missing option --out"),
+        (["--kind", "selection_path", "-o", "a.gif"], 2, "must end in one of .svg, .png, .pdf"),
+        (["--kind", "selection_path", "-o", "MODEL"], 2, "unknown format"),
         (["--kind", "heatmap", "-o", "a.svg"], 2, "heatmap requires --data FILE"),
         (
-            ["--kind", "path", "--data", "b", "-o", "a.svg"],
+            ["--kind", "selection_path", "--data", "b", "-o", "a.svg"],
             2,
             "--data is only valid with --kind heatmap or",
         ),
         (
-            ["--kind", "path", "--component", "1", "-o", "a.svg"],
+            ["--kind", "selection_path", "--component", "1", "-o", "a.svg"],
             2,
             "is only valid with --kind loadings",
         ),
@@ -134,7 +142,7 @@ def test_what_is_no_stability(call, tmp_path, content):
             "Expected an extractor. Got: ProjSe. Hint: use path",
         ),
         (["--kind", "scatter", "-o", "a.svg"], 1, "Expected an extractor. Got: ProjSe."),
-        (["--kind", "path", "-o", "none/a.svg"], 1, "no such directory"),
+        (["--kind", "selection_path", "-o", "none/a.svg"], 1, "no such directory"),
     ],
 )
 def test_what_cannot_be_drawn(call, models, tmp_path, monkeypatch, given, code, said):
@@ -156,13 +164,13 @@ def test_columns_that_are_not_there_are_named(call, models, table, tmp_path):
 
 def test_no_model(call, tmp_path):
     np.save(tmp_path / "a.npy", np.zeros(3))
-    given = ["--kind", "path", "-o", tmp_path / "a.svg"]
+    given = ["--kind", "selection_path", "-o", tmp_path / "a.svg"]
     assert call("plot", tmp_path / "a.npy", *given, code=1).stderr.startswith("streamsel: error: ")
 
 
 def test_without_matplotlib(call, models, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    given = ["--kind", "path", "-o", tmp_path / "a.svg"]
+    given = ["--kind", "selection_path", "-o", tmp_path / "a.svg"]
     message = call("plot", models / "selector", *given, code=1).stderr
     assert "pip install 'streamsel[plot]'" in message
     assert message.count("\n") == 1

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from streamsel import SOSPCA, RandomProjection, RidgeComponents, catalogue, load
+from streamsel import SOSPCA, RandomProjection, RidgeComponents, load, registry
 
 EITHER = pytest.mark.parametrize("learner", [RidgeComponents, SOSPCA])
 
@@ -141,7 +141,7 @@ def test_components_of_landmarks(call, tmp_path, method):
     options = ["--orientation", "samples", "--set", "max_variables=2"]
     asked = ["--method", method, "-q", "2", "-o", out, "-m", model]
     shown = call("reduce", table, *asked, *options).rows()
-    expected = catalogue.fetch(method)(2, max_variables=2)
+    expected = registry.fetch(method)(2, max_variables=2)
     expected.learn_columns(X, names)
     assert [row["component"] for row in shown] == expected.components
     assert not any(row["variable"] for row in shown)
@@ -165,7 +165,7 @@ def test_the_data_determine_the_number_of_components(call, table, rng, tmp_path,
     done = call(*line, "-m", tmp_path / "m", "-o", tmp_path / "out.csv")
     assert "asked for" not in done.stderr
     assert len((tmp_path / "out.csv").read_text().splitlines()[0].split(",")) == n
-    assert load(tmp_path / "m").n_components_ == n
+    assert load(tmp_path / "m").n_components_found == n
 
 
 def test_no_component_is_above_noise(call, table, rng):
@@ -179,7 +179,7 @@ def test_a_number_of_components_is_read_by_the_rule(call, table):
     path = table(a=[1, 2, 4, 4], b=[2, 1, 1, 1])
     line = ["reduce", path, "--method", "PCA", "-q", "half"]
     told = call(*line, code=2).stderr
-    assert "-q must be one of 'elbow', 'profile', 'parallel' or an int in the range" in " ".join(
+    assert "-q: expected one of 'elbow', 'profile', 'parallel' or an int in the range" in " ".join(
         told.split()
     )
 
@@ -195,7 +195,7 @@ def test_a_number_of_components_is_read_by_the_rule(call, table):
         ),
         (
             "Discriminant",
-            ["-t", "size", "--target-kind", "numeric"],
+            ["-t", "size", "--target-type", "numeric"],
             "built 1 of {q} requested: there are as many components as",
         ),
         (

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from streamsel.cli import _reserved
+from streamsel.cli import checkpoint
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")
 
@@ -17,8 +17,8 @@ def other(tmp_path):
     """A process that reserves a file, and has said so."""
     code = (
         "import sys, time\n"
-        "from streamsel.cli._reserved import reserved\n"
-        "with reserved({'--out': sys.argv[1]}):\n"
+        "from streamsel.cli.checkpoint import output_locks\n"
+        "with output_locks({'--out': sys.argv[1]}):\n"
         "    print('held', flush=True)\n"
         "    time.sleep(60)\n"
     )
@@ -53,7 +53,7 @@ def test_a_second_run_ends_at_once(call, files, tmp_path, other, option):
     call(*given, option, tmp_path / "other.csv")
     process.kill()
     process.wait()
-    assert _reserved.lock_of(path).exists()
+    assert checkpoint.lock_path(path).exists()
     call(*given, option, path)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["other.csv", "written.csv"]
 
@@ -78,10 +78,10 @@ def test_runs_of_many_models_reserve_what_they_write(call, files, tmp_path, othe
 
 def test_one_file_by_two_names(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "file")
-    assert _reserved.lock_of(tmp_path / "link") == _reserved.lock_of(tmp_path / "file")
+    assert checkpoint.lock_path(tmp_path / "link") == checkpoint.lock_path(tmp_path / "file")
     long = [tmp_path / ("x" * 240 + end) for end in "ab"]
-    assert len({_reserved.lock_of(path) for path in long}) == 2
-    with _reserved.reserved({"--out": str(long[0]), "--model": str(long[1])}):
+    assert len({checkpoint.lock_path(path) for path in long}) == 2
+    with checkpoint.output_locks({"--out": str(long[0]), "--model": str(long[1])}):
         assert len([*tmp_path.glob(".lock-*")]) == 2
     assert not [*tmp_path.glob(".lock-*")]
 
@@ -98,9 +98,9 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch, where):
     def refuse(*_):
         raise OSError(38, "Function not implemented")
 
-    of = {"flock": _reserved.fcntl, "open": _reserved.os}[where]
+    of = {"flock": checkpoint.fcntl, "open": checkpoint.os}[where]
     monkeypatch.setattr(of, where, refuse)
-    with _reserved.reserved({"--out": str(tmp_path / "file")}):
+    with checkpoint.output_locks({"--out": str(tmp_path / "file")}):
         pass
     monkeypatch.undo()
     assert not [*tmp_path.iterdir()]
@@ -110,12 +110,12 @@ def test_many_runs_at_once_write_one_after_the_other(tmp_path):
     """Locks are made and removed all the time: never do two runs have the same one."""
     code = (
         "import os, sys, time\n"
-        "from streamsel.cli._errors import CommandError\n"
-        "from streamsel.cli._reserved import reserved\n"
+        "from streamsel.cli.errors import CommandError\n"
+        "from streamsel.cli.checkpoint import output_locks\n"
         "won, until = 0, time.monotonic() + 1.5\n"
         "while time.monotonic() < until:\n"
         "    try:\n"
-        "        with reserved({'--out': sys.argv[1]}):\n"
+        "        with output_locks({'--out': sys.argv[1]}):\n"
         "            os.close(os.open(sys.argv[1], os.O_CREAT | os.O_EXCL))\n"
         "            os.unlink(sys.argv[1])\n"
         "            won += 1\n"

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from streamsel import load
-from streamsel.cli import _learn
-from streamsel.persist import read_notes
+from streamsel.cli.commands import select
+from streamsel.serialization.archive import read_metadata
 
 N, P = 20, 100
 FORMATS = ["x.parquet", "x.arrow", "x.npy", "lines.csv", "lines.tsv.gz", "samples.csv"]
@@ -40,7 +40,7 @@ def folder(written, tmp_path, monkeypatch):
     from streamsel.stream import _blocks
 
     monkeypatch.setattr(_blocks, "BLOCK_BYTES", N * 8 * 10)
-    monkeypatch.setattr(_learn, "compile_for", lambda *_, **__: None)
+    monkeypatch.setattr(select, "compile_for", lambda *_, **__: None)
     shutil.copytree(written, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -98,7 +98,7 @@ def test_the_same_line_again_and_again(call, folder, interrupt_after, name):
     found = call(*line).json()
     assert found["selected"] == whole["selected"]
     for key in ("columns_read", "skipped", "complete", "fingerprint", "missing", "version"):
-        assert found["notes"][key] == whole["notes"][key]
+        assert found["metadata"][key] == whole["metadata"][key]
     assert (folder / "out.csv").read_text() == out
     assert (folder / "left").read_text() == left
 
@@ -110,7 +110,7 @@ def test_a_complete_model_writes_the_outputs_again(call, folder, monkeypatch, na
     out, left = (folder / "out.csv").read_text(), (folder / "left").read_text()
     model, when = (folder / "m").read_bytes(), (folder / "m").stat().st_mtime_ns
     (folder / "out.csv").unlink()
-    monkeypatch.setattr(_learn.Learning, "learn", None)  # not called
+    monkeypatch.setattr(select.Learning, "learn", None)  # not called
     again = call(*line)
     assert again.stdout == first.stdout
     assert "is complete" in again.stderr
@@ -122,7 +122,7 @@ def test_a_complete_model_writes_the_outputs_again(call, folder, monkeypatch, na
 
 @pytest.mark.parametrize("method", ["RidgeComponents", "SOSPCA", "PCA", "RandomProjection"])
 def test_components_of_a_run_that_was_taken_up(call, folder, interrupt_after, method):
-    from streamsel import catalogue
+    from streamsel import registry
 
     target = [] if method in ("PCA", "RandomProjection") else ["-t", "y"]
     line = [
@@ -141,7 +141,7 @@ def test_components_of_a_run_that_was_taken_up(call, folder, interrupt_after, me
     whole = np.load(folder / "out.npy")
     (folder / "m").unlink()
     with pytest.MonkeyPatch.context() as patch:
-        interrupt_after(4, catalogue.fetch(method), patch=patch)
+        interrupt_after(4, registry.fetch(method), patch=patch)
         call(*line, code=130)
     call(*line)
     assert np.array_equal(np.load(folder / "out.npy"), whole)
@@ -171,7 +171,7 @@ def test_an_exact_run_begins_anew(call, folder, monkeypatch):
     line = [*line_of("x.parquet", "--json"), "--max-candidates", 8, "--exact"]
     whole = call(*line)
     model = load("m")
-    notes = read_notes("m") | {"complete": False}
+    notes = read_metadata("m") | {"complete": False}
     from streamsel import save
 
     save(model, "m", notes)
@@ -207,7 +207,7 @@ def test_a_damaged_model_is_left_alone(call, folder):
         (["--no-target"], "--no-target no. Got: --no-target yes"),
         (["--target-file", "y.npy"], "--target y. Got: --target none"),
         (["-t", "y", "--target-file", "y.npy"], "--target-file none. Got: --target-file y.npy"),
-        (["--target-kind", "numeric"], "--target-kind auto. Got: --target-kind numeric"),
+        (["--target-type", "numeric"], "--target-type auto. Got: --target-type numeric"),
         (["--covariate", "v0"], "--covariate none. Got: --covariate v0"),
         (["--drop", "v0,v1"], "--drop v2. Got: --drop v0,v1"),
         (["--orientation", "samples"], "--orientation variables. Got: --orientation samples"),
@@ -242,8 +242,8 @@ def test_what_was_not_to_be_missing_may_be_after_all(call, folder, columns):
     line = line_of("x.parquet")
     assert "the model was saved to m" in call(*line, "--missing", "error", code=1).stderr
     found = call(*line, "--missing", "skip", "--json").json()
-    assert found["notes"]["skipped"] == {"missing": 1, "constant": 1}
-    assert found["notes"]["missing"] == "skip"
+    assert found["metadata"]["skipped"] == {"missing": 1, "constant": 1}
+    assert found["metadata"]["missing"] == "skip"
 
 
 # What has changed --------------------------------------------------------------------------------
@@ -315,8 +315,8 @@ def test_what_has_changed_is_refused(call, folder, interrupt_after, columns, nam
     # And so it is when the model is complete: what is written again must be of this file.
     forced = call(*line, "--force", "--json")
     assert "warning: --force: " in forced.stderr
-    assert forced.json()["notes"]["forced"]
-    assert forced.json()["notes"]["complete"]
+    assert forced.json()["metadata"]["forced"]
+    assert forced.json()["metadata"]["complete"]
     # It is the file that the model knows from now on.
     call(*line)
 
@@ -373,7 +373,7 @@ def test_models_of_before_know_no_fingerprint(call, folder, interrupt_after):
     whole = call(*line).json()
     (folder / "m").unlink()
     interrupted(call, interrupt_after, line)
-    notes = read_notes("m")
+    notes = read_metadata("m")
     for name in ("fingerprint", "listed", "version", "begun", "saved"):
         del notes[name]
     save(load("m"), "m", notes)
@@ -385,7 +385,7 @@ def test_notes_that_make_no_sense(call, folder, name):
     from streamsel import save
 
     call(*line_of("x.parquet"))
-    save(load("m"), "m", read_notes("m") | {name: None})
+    save(load("m"), "m", read_metadata("m") | {name: None})
     assert f"corrupt metadata ({name})" in call(*line_of("x.parquet"), code=1).stderr
 
 

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from streamsel import load
-from streamsel.cli._row_numbers import Counters, counts_up
-from streamsel.columns import Block
+from streamsel.cli.row_numbers import RowCounterFinder, is_row_number
+from streamsel.data.columns import Block
 
 N = 40
 
@@ -60,8 +60,8 @@ def folder(frame, tmp_path_factory):
 def test_it_is_left_out_with_a_warning(call, folder, tmp_path, name, more):
     path, model = folder / name, tmp_path / "m"
     found = call("select", path, *GIVEN, *more, "-m", model, "--json").json()
-    assert found["notes"]["index"] == NAMES[name]
-    (text,) = (alarm["text"] for alarm in found["alarms"] if alarm["code"] == "index")
+    assert found["metadata"]["index"] == NAMES[name]
+    (text,) = (alarm["text"] for alarm in found["warnings"] if alarm["code"] == "index")
     listed = ", ".join(map(repr, NAMES[name]))
     assert text.startswith(f"{path}: {listed} number")
     assert text.endswith("excluded. Hint: --keep-index keeps it as a candidate")
@@ -88,15 +88,15 @@ def test_what_is_asked_for_is_no_matter_of_it(call, folder):
 def test_other_columns_that_count_up_stay(call, frame, tmp_path):
     frame.assign(sensor=np.arange(N), t=np.arange(N) + 1).to_csv(tmp_path / "x.csv", index=False)
     found = call("select", tmp_path / "x.csv", *GIVEN, "-k", 5, "--json").json()
-    texts = [alarm["text"] for alarm in found["alarms"] if alarm["code"] == "index"]
+    texts = [alarm["text"] for alarm in found["warnings"] if alarm["code"] == "index"]
     said = (
         "sensor, t count up with the rows and may only number them. "
         "Hint: --drop excludes such columns"
     )
     assert texts == [said]
-    assert found["notes"]["counting"] == ["sensor", "t"]
+    assert found["metadata"]["counting"] == ["sensor", "t"]
     said = call("select", tmp_path / "x.csv", *GIVEN, "-k", 5).stderr
-    assert "alarm: sensor, t count up" in said
+    assert "warning: sensor, t count up" in said
     for command in (["reduce", "--method", "PCA", "-q", 1], ["stability", "-t", "y", "-k", 2]):
         drop = ["--drop", "y"] if command[0] == "reduce" else []
         assert "sensor, t count up" in call(*command, tmp_path / "x.csv", *drop).stderr
@@ -139,15 +139,15 @@ def test_a_file_that_a_model_is_applied_to(call, folder, tmp_path):
 
 def test_what_counts_up():
     for values in ([0, 1, 2], [1, 2, 3], [0.0, 1.0], np.arange(300, dtype=np.uint8)[:256]):
-        assert counts_up(np.asarray(values))
+        assert is_row_number(np.asarray(values))
     for values in ([2, 3], [0, 2], [1], [], [0, 1, np.nan], ["0", "1"], [[0], [1]], [0, 1, 3]):
-        assert not counts_up(np.asarray(values))
-    counters = Counters()
+        assert not is_row_number(np.asarray(values))
+    counters = RowCounterFinder()
     X = np.arange(20.0)[:, None] + np.array([0, 1, 2, 0.5, 0, 0, 0, 0])
     X[19, 4] = 7
-    counters.look_at(Block(list("abcdefgh"), X))
-    counters.look_at(Block(list("ab"), X[:, :2]))
-    counters.look_at(Block(["x"], X[:5, :1]))
+    counters.check_block(Block(list("abcdefgh"), X))
+    counters.check_block(Block(list("ab"), X[:, :2]))
+    counters.check_block(Block(["x"], X[:5, :1]))
     assert counters.names == list("abfg")
-    assert counters.alarms()[0].text.startswith("a, b, f, ... count up")
-    assert Counters().alarms() == []
+    assert counters.warnings()[0].text.startswith("a, b, f, ... count up")
+    assert RowCounterFinder().warnings() == []

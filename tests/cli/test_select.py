@@ -99,7 +99,7 @@ def test_no_target(call, files, data):
         (["--max-candidates", 10], {"max_candidates": 10, "exact": True}),
         (["--max-candidates", 10, "--no-exact"], {"max_candidates": 10}),
         (["--max-candidates", 10, "--checkpoint", 60], {"max_candidates": 10}),
-        (["--after-rank", "stop"], {"after_rank": "stop"}),
+        (["--on-rank-exhausted", "stop"], {"on_rank_exhausted": "stop"}),
         (["--n-jobs", 2], {"n_jobs": 2}),
     ],
     ids=["poly", "rbf", "exact", "pooled", "checkpoint", "stop", "threads"],
@@ -136,7 +136,7 @@ def test_whole_numbers_are_classes_from_any_file(call, tmp_path, table, rng, fil
         obs = pd.DataFrame({"y": y.astype(float)}, index=[f"c{i}" for i in range(30)])
         anndata.AnnData(X, obs=obs, var=pd.DataFrame(index=["a", "b", "c"])).write_h5ad(path)
     call = functools.partial(call, "select", path, *given, "-k", 1)
-    model = ForwardSelection(1, target="class")
+    model = ForwardSelection(1, target_type="class")
     model.learn_target(y)
     model.learn_columns(X, names=["a", "b", "c"])
     sizes = [f"{k} ({n} rows)" for k, n in enumerate(np.bincount(y).tolist())]
@@ -144,12 +144,12 @@ def test_whole_numbers_are_classes_from_any_file(call, tmp_path, table, rng, fil
     auto = call("--json")
     assert auto.json()["target"] == told
     assert (
-        auto.target == f"{told} (inferred as classes; --target-kind numeric treats it as numeric)"
+        auto.target == f"{told} (inferred as classes; --target-type numeric treats it as numeric)"
     )
     relevance = pytest.approx(model.relevance[model.selected[0]])
     assert auto.json()["selected"][0]["relevance"] == relevance
-    assert call("--target-kind", "class", "--json").json()["target"] == told
-    numeric = call("--target-kind", "numeric", "--json")
+    assert call("--target-type", "class", "--json").json()["target"] == told
+    numeric = call("--target-type", "numeric", "--json")
     assert numeric.target == numeric.json()["target"] == "numeric, 0 to 2"
     assert numeric.json()["selected"][0]["relevance"] != relevance
 
@@ -176,26 +176,26 @@ def test_a_lasso_goes_by_the_target(call, table, rng):
     two = call(*given, "-t", "y")
     sizes = f"2 classes: 0 ({(y == 0).sum()} rows), 1 ({(y == 1).sum()} rows)"
     assert two.json()["target"] == f"{sizes}; logistic loss"
-    assert two.target.startswith(f"{sizes}; logistic loss (inferred as classes; --target-kind")
+    assert two.target.startswith(f"{sizes}; logistic loss (inferred as classes; --target-type")
     squares = call(*given, "-t", "y", "--set", "family=gaussian")
     assert squares.target == squares.json()["target"] == "numeric, 0 to 1"
     message = call(*given, "-t", "many", code=1).stderr
     assert "as --set family=auto requires. Got: 4 classes. Hint: --set family=logistic" in message
-    assert "--target-kind numeric as a quantity" in message
+    assert "--target-type numeric as a quantity" in message
 
 
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
         (["--method", "SOSPCA", "--set", "signed=yes"], 1, "as --set signed=yes requires"),
-        (["--method", "SOSPCA", "--set", "signed=yes"], 1, "Hint: --target-kind numeric takes"),
-        (["--method", "Discriminant", "--drop", "w"], 1, "--target-kind numeric treats numbers"),
+        (["--method", "SOSPCA", "--set", "signed=yes"], 1, "Hint: --target-type numeric takes"),
+        (["--method", "Discriminant", "--drop", "w"], 1, "--target-type numeric treats numbers"),
     ],
 )
 def test_errors_about_the_target_name_the_options(call, table, options, code, message):
     y = range(20) if "Discriminant" in options else [0, 1, 2, 3] * 5
     path = table(y=y, w=range(20), a=[1, 5, 2, 6, 4] * 4)
-    kind = ["--target-kind", "class"] if "Discriminant" in options else []
+    kind = ["--target-type", "class"] if "Discriminant" in options else []
     assert message in call("reduce", path, "-t", "y", *kind, *options, code=code).stderr
 
 
@@ -208,7 +208,7 @@ def test_json_says_all(call, files, data):
     assert 0 < found["noise_floor"] < 1
     assert found["n_certified"] == 3
     assert [row["name"] for row in found["selected"]] == select(data, data.y, k=3).selected
-    notes = found["notes"]
+    notes = found["metadata"]
     assert notes["columns_read"] == 41
     assert notes["complete"]
     assert notes["skipped"] == {"text": 1}

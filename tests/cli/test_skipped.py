@@ -51,10 +51,10 @@ def test_counted_by_reason(call, make, format_, command):
     result = call(
         command, make(format_), "-t", "y", "-k" if command == "select" else "-q", 1, "--json"
     )
-    assert result.json()["notes"]["skipped"] == {"missing": 2, "text": 1, "constant": 1}
+    assert result.json()["metadata"]["skipped"] == {"missing": 2, "text": 1, "constant": 1}
     assert result.json()["columns_seen"] == 1
     alarm, told = result.stderr.splitlines()
-    assert alarm.startswith("streamsel: alarm: 3 of ")
+    assert alarm.startswith("streamsel: warning: 3 of ")
     assert told == "streamsel: skipped 4 columns: 1 constant, 2 missing, 1 text"
 
 
@@ -80,7 +80,7 @@ def test_a_cell_that_is_not_a_number_is_named_by_line_and_column(call, make):
 def test_exact_counts_every_column_once(call, make, tmp_path, format_):
     arguments = ["--max-candidates", 1, "-k", 1, "--exact", "--list-skipped", tmp_path / "s"]
     result = call("select", make(format_), "-t", "y", *arguments, "--json")
-    assert sum(result.json()["notes"]["skipped"].values()) == 4
+    assert sum(result.json()["metadata"]["skipped"].values()) == 4
     assert len((tmp_path / "s").read_text().splitlines()) == 4
 
 
@@ -88,8 +88,8 @@ def test_exact_counts_every_column_once(call, make, tmp_path, format_):
 def test_the_mean_in_place_of_missing_values(call, make, format_):
     result = call("select", make(format_), "-t", "y", "--missing", "mean", "--json").json()
     assert result["columns_seen"] == 3
-    assert result["notes"]["skipped"] == {"text": 1, "constant": 1}
-    assert result["notes"]["filled"] == 2
+    assert result["metadata"]["skipped"] == {"text": 1, "constant": 1}
+    assert result["metadata"]["filled"] == 2
 
 
 @pytest.mark.parametrize("format_", FORMATS)
@@ -121,7 +121,7 @@ def test_a_name_that_comes_twice_ends_no_run(call, tmp_path):
     path = tmp_path / "lines.csv"
     path.write_text("y,1,2,3,5\na,1,2,3,4\na,4,1,1,2\nb,1,2,4,4\n")
     result = call("select", path, "-t", "y", "--list-skipped", "-", "--json")
-    assert result.json()["notes"]["skipped"] == {"refused": 1}
+    assert result.json()["metadata"]["skipped"] == {"refused": 1}
     assert "a\trefused\t" in result.stderr
     assert {row["name"] for row in result.json()["selected"]} == {"a", "b"}
 
@@ -131,4 +131,4 @@ def test_values_too_large_to_be_squared_end_no_run(call, tmp_path):
     np.save(tmp_path / "x.npy", X)
     (tmp_path / "y.txt").write_text("1\n2\n3.5\n")
     result = call("select", tmp_path / "x.npy", "--target-file", tmp_path / "y.txt", "--json")
-    assert result.json()["notes"]["skipped"] == {"refused": 1}
+    assert result.json()["metadata"]["skipped"] == {"refused": 1}

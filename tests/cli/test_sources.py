@@ -74,7 +74,7 @@ def test_gaps_of_genotypes_are_filled_and_counted(call, gaps, tmp_path, more):
     folder, values = gaps
     given = ["select", folder / "x.bed", "--target-file", folder / "y.npy", "-k3", *more]
     found = call(*given, "--json", "-m", tmp_path / "m").json()
-    notes, n_gaps = found["notes"], int((values < 0).sum())
+    notes, n_gaps = found["metadata"], int((values < 0).sum())
     assert notes["missing"] == "mean"
     n_columns = int((values < 0).any(axis=0).sum())
     assert (notes["filled"], notes["filled_values"]) == (n_columns, n_gaps)
@@ -101,11 +101,11 @@ def test_what_else_is_said_of_gaps_of_genotypes_holds(call, gaps):
     assert "missing or infinite" in call("select", *given, "--missing", "error", code=1).stderr
     # A method that takes missing values gets them.
     method = ["--method", "ProbabilisticPCA", "-q1", "--json"]
-    assert call("reduce", folder / "x.bed", *method).json()["notes"]["missing"] == "keep"
+    assert call("reduce", folder / "x.bed", *method).json()["metadata"]["missing"] == "keep"
     # Beside tables the default is theirs.
     np.save(folder / "x.npy", RISK[:, None] ** 2)
     both = [folder / "x.npy", *given]
-    assert call("select", *both, "-k1", "--json").json()["notes"]["missing"] == "skip"
+    assert call("select", *both, "-k1", "--json").json()["metadata"]["missing"] == "skip"
 
 
 def test_cells_of_some_kind(call, folder):
@@ -161,7 +161,7 @@ def test_which_matrix_of_cells(call, layered, tmp_path, more):
             call(*given, "--resume").rows()
             == call(*given[:2], "-m", model, *more, "--resume").rows()
         )
-        said = call("info", model, "--json").json()["notes"]
+        said = call("info", model, "--json").json()["metadata"]
         assert (said["layer"], said["raw"]) == (
             "turned" if "turned" in option else None,
             True if option == "--raw" else None,
@@ -254,4 +254,4 @@ def test_a_path_that_is_not_utf8(call, folder, files, tmp_path):
     assert call("select", odd / "data.feather", *given, *more).stdout == expected
     assert call("transform", odd / "m", odd / "o.parquet").stdout
     call("report", odd / "m", "-o", odd / "m.html", "--data", odd / "data.parquet")
-    assert call("info", odd / "m", "--json").json()["notes"]["file"] == str(odd / "data.feather")
+    assert call("info", odd / "m", "--json").json()["metadata"]["file"] == str(odd / "data.feather")

@@ -14,8 +14,8 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from streamsel.cli import _spool
-from streamsel.cli._app import app
+from streamsel.cli import spool
+from streamsel.cli.app import app
 from tests.cli.test_terminal import COMMAND
 
 
@@ -72,7 +72,7 @@ def test_a_target_on_standard_input(call, files, file, names):
 def test_transform_and_what_is_noted(call, files, tmp_path):
     content, model = (files / "data.parquet").read_bytes(), tmp_path / "m"
     feed(content, "reduce", "-", "-t", "y", "--drop", "labels", "-q", 2, "-m", model)
-    assert call("info", model, "--json").json()["notes"]["file"] == "-"
+    assert call("info", model, "--json").json()["metadata"]["file"] == "-"
     expected = call("transform", model, files / "data.parquet").stdout
     assert feed(content, "transform", model, "-").stdout == expected
 
@@ -93,8 +93,8 @@ def test_a_named_pipe_without_a_writer(copies, files, tmp_path):
     """It is said what is waited for, and a signal ends it."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    code = "from streamsel.cli import _spool; _spool.PATIENCE = 0.1\n"
-    code += "from streamsel.cli._app import app; app()"
+    code = "from streamsel.cli import spool; spool.WRITER_WAIT_SECONDS = 0.1\n"
+    code += "from streamsel.cli.app import app; app()"
     for given in (
         [pipe, "-t", "y"],
         [files / "data.npy", "--target-file", pipe],
@@ -117,7 +117,7 @@ def test_a_named_pipe_without_a_writer(copies, files, tmp_path):
 
 
 def test_a_named_pipe_with_a_late_writer(call, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(_spool, "PATIENCE", 0.02)
+    monkeypatch.setattr(spool, "WRITER_WAIT_SECONDS", 0.02)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     content = (files / "samples.csv").read_bytes()
@@ -161,9 +161,9 @@ def test_two_on_standard_input():
 
 
 def test_a_terminal_is_no_file(monkeypatch):
-    monkeypatch.setattr(_spool.sys, "stdin", io.StringIO())
-    monkeypatch.setattr(_spool.sys.stdin, "isatty", lambda: True, raising=False)
-    with pytest.raises(_spool.CommandError, match="Got: a terminal"), _spool._opened("-"):
+    monkeypatch.setattr(spool.sys, "stdin", io.StringIO())
+    monkeypatch.setattr(spool.sys.stdin, "isatty", lambda: True, raising=False)
+    with pytest.raises(spool.CommandError, match="Got: a terminal"), spool._opened("-"):
         pass
 
 
@@ -175,7 +175,7 @@ def test_no_room_for_a_copy(monkeypatch, copies):
     def opened(self, *_):
         return Full()
 
-    monkeypatch.setattr(_spool.Path, "open", opened)
+    monkeypatch.setattr(spool.Path, "open", opened)
     message = feed(b"y,a\n", "select", "-", "-t", "y", code=1).stderr
     assert message.startswith(f"streamsel: error: standard input: cannot copy it to {copies}")
     assert "No space left on device (after 0 bytes). Hint: set TMPDIR" in message
@@ -189,7 +189,7 @@ def test_no_directory_for_a_copy(monkeypatch, tmp_path):
 
 
 def test_progress_while_it_is_copied(monkeypatch, files):
-    monkeypatch.setattr("streamsel.cli._progress.FIRST_LINE", 0.0)
+    monkeypatch.setattr("streamsel.cli.progress.FIRST_LINE", 0.0)
     content = (files / "data.parquet").read_bytes()
     result = feed(content, "select", "-", "-t", "y", "-k", 1)
     assert "streamsel: copying standard input, 0 MB\n" in result.stderr

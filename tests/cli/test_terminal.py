@@ -144,7 +144,7 @@ def test_info_on_a_terminal(call, files, tmp_path, command):
 def test_progress_does_not_solve_for_components(monkeypatch):
     """Of a Gram matrix, that would take longer than to learn the columns."""
     from streamsel import KernelPCA
-    from streamsel.cli._progress import best_of
+    from streamsel.cli.progress import best_of
 
     model = KernelPCA()
     model.learn_columns(np.random.default_rng(0).normal(size=(30, 5)))
@@ -153,16 +153,16 @@ def test_progress_does_not_solve_for_components(monkeypatch):
 
 
 def test_progress_on_a_terminal():
-    from streamsel.cli._progress import Bar
+    from streamsel.cli.progress import ProgressBar
 
     class Model:
         relevance = {"one": 0.25, "[two]": 0.75, "none": float("nan")}  # noqa: RUF012
 
-    with Bar("selecting", 1000, 0) as bar:
+    with ProgressBar("selecting", 1000, 0) as bar:
         bar.update(10, Model())
         assert "best [two] 0.7500" in bar.status()
         assert "memory" in bar.status()
-        bar.update(5, reading="reading 2 of about 3, 1 of 4 proven")
+        bar.update(5, pass_name="reading 2 of about 3, 1 of 4 proven")  # noqa: S106
 
 
 def test_components_of_noise_are_said_to_be(tmp_path, rng):
@@ -177,9 +177,9 @@ def test_components_of_noise_are_said_to_be(tmp_path, rng):
 
 @pytest.mark.parametrize("command", ["select", "reduce"])
 def test_help_says_what_the_results_mean(command):
-    from streamsel.cli._words import WORDS
+    from streamsel.reporting.glossary import TERMS
 
     shown = " ".join(run(command, "--help").stdout.split())
     told = shown.partition("Glossary: ")[2]
-    for word, said in WORDS[{"select": "selector", "reduce": "extractor"}[command]].items():
+    for word, said in TERMS[{"select": "selector", "reduce": "extractor"}[command]].items():
         assert f"{word} {said}" in told

@@ -2,8 +2,8 @@
 
 import pytest
 
-from streamsel import catalogue
-from streamsel.learner.base import Learner
+from streamsel import registry
+from streamsel.base.learner import Learner
 
 
 @pytest.fixture(name="compiled")
@@ -23,7 +23,7 @@ def test_methods_that_are_named(call, compiled):
 
 def test_all_methods(call, compiled):
     call("warmup")
-    assert [type(model).__name__ for model in compiled] == catalogue.names()
+    assert [type(model).__name__ for model in compiled] == registry.names()
     # Each takes rows as it is.
     assert all(getattr(model, "n_components", 1) is not None for model in compiled)
 

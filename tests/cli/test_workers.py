@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from streamsel import load
-from streamsel.cli import _distributed
-from streamsel.cli._keep import Keeper
-from streamsel.persist import read_notes
-from streamsel.stream import _split
+from streamsel.cli.checkpoint import Checkpointer
+from streamsel.cli.commands import select
+from streamsel.serialization.archive import read_metadata
+from streamsel.stream import _parts
 from tests.conformance.modes import bits
 
 distributed = pytest.importorskip("distributed")
@@ -35,8 +35,8 @@ def scheduler():
 @pytest.fixture
 def small(monkeypatch):
     """Parts of a few columns, and waves of a few parts."""
-    monkeypatch.setattr(_split, "PART_BYTES", 1000)
-    monkeypatch.setattr(_distributed, "_FAN_IN", 2)
+    monkeypatch.setattr(_parts, "PART_BYTES", 1000)
+    monkeypatch.setattr(select, "_FAN_IN", 2)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_the_same_is_selected(options, call, files, scheduler, small, tmp_path):
     told = call(*given, "--out", tmp_path / "parts.csv")
     assert told.rows() == alone.rows()
     assert (tmp_path / "parts.csv").read_text() == (tmp_path / "alone.csv").read_text()
-    notes = read_notes(tmp_path / "m")
+    notes = read_metadata(tmp_path / "m")
     assert notes["parts"] == notes["of_parts"] > 8
     assert (notes["columns_read"], notes["complete"]) == (40, True)
 
@@ -76,7 +76,7 @@ def test_columns_of_text_are_counted_alike(call, wide, scheduler, small, tmp_pat
         alone = call(*given, "-m", tmp_path / "alone")
         told = call(*given, "-m", tmp_path / "parts", "--scheduler", scheduler)
         assert told.json()["selected"] == alone.json()["selected"]
-        one, other = (read_notes(tmp_path / name) for name in ("alone", "parts"))
+        one, other = (read_metadata(tmp_path / name) for name in ("alone", "parts"))
         for key in ("columns_read", "skipped", "filled"):
             assert one[key] == other[key]
 
@@ -94,7 +94,7 @@ def test_components_and_their_loadings(call, files, scheduler, small, tmp_path):
 def test_a_run_that_was_interrupted_goes_on(call, wide, scheduler, small, tmp_path, monkeypatch):
     given = ["select", wide / "wide.parquet", "--target", "y", "-m"]
     call(*given, tmp_path / "whole", "--scheduler", scheduler)
-    note = _distributed._Before.note
+    note = select._ProgressBefore.note
     with monkeypatch.context() as patch:
 
         def interrupt(self, summary):
@@ -102,28 +102,28 @@ def test_a_run_that_was_interrupted_goes_on(call, wide, scheduler, small, tmp_pa
             if summary.n_parts >= 8:
                 os.kill(os.getpid(), signal.SIGINT)
 
-        patch.setattr(_distributed._Before, "note", interrupt)
+        patch.setattr(select._ProgressBefore, "note", interrupt)
         told = call(*given, tmp_path / "model", "--scheduler", scheduler, code=130)
     assert "the model was saved to" in told.stderr
-    assert read_notes(tmp_path / "model")["parts"] == 8
+    assert read_metadata(tmp_path / "model")["parts"] == 8
     resumed = ["select", wide / "wide.parquet", "--resume", tmp_path / "model"]
     told = call(*resumed, code=1)
     assert "it must be resumed with one of them" in told.stderr
     call(*resumed, "--scheduler", scheduler)
     assert bits(load(tmp_path / "model")) == bits(load(tmp_path / "whole"))
-    whole, model = (read_notes(tmp_path / name) for name in ("whole", "model"))
+    whole, model = (read_metadata(tmp_path / name) for name in ("whole", "model"))
     for key in ("columns_read", "parts", "of_parts", "skipped", "complete"):
         assert whole[key] == model[key]
 
 
 def test_checkpoints(call, wide, scheduler, small, tmp_path, monkeypatch):
-    saved, save = [], Keeper.save
+    saved, save = [], Checkpointer.save
 
     def noted(self):
-        saved.append(self._job.notes["parts"])
+        saved.append(self._job.metadata["parts"])
         return save(self)
 
-    monkeypatch.setattr(Keeper, "save", noted)
+    monkeypatch.setattr(Checkpointer, "save", noted)
     given = ["select", wide / "wide.parquet", "--target", "y", "-m", tmp_path / "model"]
     call(*given, "--checkpoint", 0, "--scheduler", scheduler)
     assert saved[:2] == [4, 8]

@@ -9,7 +9,7 @@ import pytest
 
 from streamsel import PCA, ForwardSelection, SelectKBest
 from streamsel.evaluate import SubsampleStability, nested_scores, subsample_stability
-from streamsel.evaluate._crowd import Crowd
+from streamsel.evaluate.model_batch import ModelBatch
 from streamsel.stream import iter_array
 
 
@@ -27,13 +27,13 @@ def test_stability_is_that_of_the_function(call, files, data, tmp_path):
         seed=7,
     )
     assert SubsampleStability.from_dict(told) == expected
-    assert told["notes"]["columns_read"] == 40
+    assert told["metadata"]["columns_read"] == 40
     result = call(*line)
     assert [row["name"] for row in result.rows()] == list(expected.frequency)
     assert [float(row["frequency"]) for row in result.rows()] == pytest.approx(
         list(expected.frequency.values())
     )
-    assert f"{expected.verdict} (below 0.4 is poor, above 0.75 excellent)" in result.stderr
+    assert f"{expected.rating} (below 0.4 is poor, above 0.75 excellent)" in result.stderr
     with out.open() as file:
         assert [row["name"] for row in csv.DictReader(file)] == list(expected.frequency)
 
@@ -95,9 +95,9 @@ def test_evaluate_of_a_method_without_a_target(call, files, data):
     codes = files / "codes.txt"
     codes.write_text("".join(f"{int(v > 0)}\n" for v in data.y))
     line = ["evaluate", files / "data.npy", "--target-file", codes, "--method", "PCA", "-q", 3]
-    told = call(*line, "--target-kind", "class", "--folds", 3, "--seed", 0, "--json").json()
+    told = call(*line, "--target-type", "class", "--folds", 3, "--seed", 0, "--json").json()
     expected = nested_scores(
-        PCA(n_components=3), data.X, (data.y > 0).astype(int), target="class", n_folds=3
+        PCA(n_components=3), data.X, (data.y > 0).astype(int), target_type="class", n_folds=3
     )
     assert told["class"] == "PCA"
     assert told["scores"][0]["value"] == pytest.approx(expected.score().value)
@@ -166,7 +166,7 @@ def test_mistakes_are_said_in_a_line(call, files, line, code, told):
 
 @pytest.mark.parametrize("command", ["stability", "evaluate"])
 def test_ctrl_c_ends_it(call, wide, monkeypatch, command):
-    learn, n_blocks = Crowd.learn_block, []
+    learn, n_blocks = ModelBatch.learn_block, []
 
     def learn_block(self, block, part):
         n_blocks.append(len(block.names))
@@ -174,7 +174,7 @@ def test_ctrl_c_ends_it(call, wide, monkeypatch, command):
             signal.raise_signal(signal.SIGINT)
         learn(self, block, part)
 
-    monkeypatch.setattr(Crowd, "learn_block", learn_block)
+    monkeypatch.setattr(ModelBatch, "learn_block", learn_block)
     result = call(command, wide / "wide.npy", "--target-file", wide / "y.npy", "-k", 2, code=130)
     assert "interrupted after 30 columns" in result.stderr
     assert not result.stdout
@@ -209,7 +209,7 @@ def test_many_columns_left_out_are_an_alarm_or_a_failure(call, table):
     gaps = {f"gap{j}": [""] + [1.0] * 19 for j in range(6)}
     line = ["stability", table(**columns, **gaps, y=rng.normal(size=20)), "--target", "y", "-k", 2]
     result = call(*line, "--subsamples", 3, "--json")
-    (alarm,) = result.json()["alarms"]
+    (alarm,) = result.json()["warnings"]
     assert alarm["code"] == "skipped"
     assert "--list-skipped" not in alarm["text"]  # which it does not have
     result = call(*line, "--subsamples", 3, "--max-skipped", 0.2, code=1)
@@ -224,7 +224,7 @@ def test_another_outcome_among_the_candidates_is_an_alarm(call, data, table, com
     file = table("leak.csv", y=data.y.tolist(), again=again, **columns)
     more = ["--subsamples", 3] if command == "stability" else []
     result = call(command, file, "--target", "y", "-k", 1, "--json", *more)
-    assert [alarm["code"] for alarm in result.json()["alarms"]] == ["outcome"]
+    assert [alarm["code"] for alarm in result.json()["warnings"]] == ["outcome"]
     assert "again has a relevance near 1" in result.stderr
 
 
@@ -242,5 +242,5 @@ def test_a_column_that_is_refused_is_left_out(call, table):
     columns = {f"v{j}": rng.normal(size=20) for j in range(4)} | {"huge": np.linspace(1, 1e200, 20)}
     path = table(**columns, y=columns["v1"] + rng.normal(size=20))
     result = call("stability", path, "--target", "y", "-k", 2, "--subsamples", 3, "--json")
-    assert result.json()["notes"]["skipped"] == {"refused": 1}
+    assert result.json()["metadata"]["skipped"] == {"refused": 1}
     assert result.json()["n_variables"] == 4

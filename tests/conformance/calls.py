@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from streamsel.learner.sharing import Sharing
+from streamsel.base.shared_gram import SharesGram
 from tests.conformance.modes import build, data, fresh, learnt
 from tests.conformance.rowwise import ROW_MODES, kinds_of, learn_many, learn_one, stream
 from tests.interruptions import Situation
@@ -89,24 +89,24 @@ def _row_after_columns(mode: Any) -> Situation | None:
     return Situation(_copies(model), partial(_learn, *rows[0]), partial(_teach, rows[1:]))
 
 
-def _renewing_row(mode: Any) -> Situation | None:
+def _refreshing_row(mode: Any) -> Situation | None:
     """Return the row with which what transforms use is renewed, or a window is swept."""
-    if mode not in ROW_MODES.values() or build(mode)._renews_always:
+    if mode not in ROW_MODES.values() or build(mode)._refreshes_always:
         return None
     model, rows = build(mode), stream(mode, 400)
     for i, (x, y) in enumerate(rows[:-10]):
-        if i > 20 and _renews_next(model):
+        if i > 20 and _refreshes_next(model):
             make = _copies(model)
             return Situation(make, partial(_learn, x, y), partial(_teach, rows[i + 1 : i + 6]))
         learn_one(model, x, y)
     return None
 
 
-def _renews_next(model: Any) -> bool:
+def _refreshes_next(model: Any) -> bool:
     window = model._window
     if window is not None:
         return bool(window.count + 1 == window.size)
-    return bool(model._due == model.n_rows + 1)
+    return bool(model._refresh_at == model.n_rows + 1)
 
 
 def _new_label(mode: Any) -> Situation | None:
@@ -164,7 +164,7 @@ def _column(mode: Any) -> Situation | None:
 
 
 def _target(mode: Any) -> Situation | None:
-    if not mode.cls.supervised:
+    if not mode.cls._is_supervised:
         return None
     X, y = data(mode, p=20)
     make = partial(build, mode)
@@ -176,7 +176,7 @@ def _merged_columns(mode: Any) -> Situation | None:
         return None
     X, y = data(mode, p=60)
     one, other = learnt(mode, X[:, :25], y), learnt(mode, X[:, 25:50], y, range(25, 50))
-    if one._columns is None or one._columns.why_apart:
+    if one._columns is None or one._columns.why_not_mergeable:
         return None
 
     def go_on(model: Any) -> None:
@@ -196,11 +196,11 @@ def _merged_rows(mode: Any) -> Situation | None:
     )
 
 
-def _renew(mode: Any) -> Situation | None:
+def _refresh(mode: Any) -> Situation | None:
     if mode not in ROW_MODES.values():
         return None
     make, rows = _taught(mode, 30)
-    return Situation(make, lambda model: model.renew(), partial(_teach, rows))
+    return Situation(make, lambda model: model.refresh(), partial(_teach, rows))
 
 
 def _loadings(mode: Any) -> Situation | None:
@@ -220,7 +220,7 @@ def _loadings(mode: Any) -> Situation | None:
 
 
 def _learn_from(mode: Any) -> Situation | None:
-    if not issubclass(mode.cls, Sharing):
+    if not issubclass(mode.cls, SharesGram):
         return None
     X, y = data(mode, p=60)
     other = learnt(mode, X[:, :50], y)
@@ -244,7 +244,7 @@ _MAKERS: dict[str, Callable[[Any], Situation | None]] = {
     "row with gaps": lambda mode: _row(mode, lambda x: x.update(b=None, d=NAN)),
     "row with new variables": lambda mode: _row(mode, lambda x: x.update(g=1.5, h=-0.5)),
     "row of few variables": lambda mode: _row(mode, lambda x: [x.pop(name) for name in "bcd"]),
-    "renewing row": _renewing_row,
+    "refreshing row": _refreshing_row,
     "new label": _new_label,
     "frame": lambda mode: _frame(mode, lambda X: None, 5),
     "frame with gaps and new variables": lambda mode: _frame(mode, _lacking, 9),
@@ -254,7 +254,7 @@ _MAKERS: dict[str, Callable[[Any], Situation | None]] = {
     "target": _target,
     "merged columns": _merged_columns,
     "merged rows": _merged_rows,
-    "renew": _renew,
+    "refresh": _refresh,
     "loadings": _loadings,
     "learn from": _learn_from,
 }

@@ -2,12 +2,12 @@
 
 import pytest
 
-from streamsel import catalogue
+from streamsel import registry
 from tests.conformance.modes import ENTRIES
 
 
 @pytest.fixture(autouse=True, scope="module")
 def imagined():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(catalogue, "LEARNERS", ENTRIES)
+        patch.setattr(registry, "LEARNERS", ENTRIES)
         yield

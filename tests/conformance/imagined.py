@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.catalogue import Entry
-from streamsel.held.part import Held
-from streamsel.held.pool import Picks, Pool, SamplePool
-from streamsel.learner.extractor import Extractor, LinearMap
-from streamsel.learner.jointly import Jointly
-from streamsel.learner.river import Supervised, Unsupervised
-from streamsel.learner.selector import Selector
-from streamsel.learner.window import Window
+from streamsel._utils.numeric import argsort_by_relevance
+from streamsel.base.extractor import Extractor, LinearMap
+from streamsel.base.joint_rows import CrossMomentsOnRows
+from streamsel.base.river import Supervised, Unsupervised
+from streamsel.base.selector import Selector
+from streamsel.base.windows import Window
 from streamsel.params import param
-from streamsel.ties import most_relevant_first
+from streamsel.registry import Entry
+from streamsel.state.base import VariableState
+from streamsel.state.pool.pool import Picks, Pool, SamplePool
 
 ENTRIES = (
     Entry("Centroid", __name__, "extractor", "the sum of the standardised variables"),
@@ -39,7 +39,7 @@ class Centroid(Extractor, Unsupervised):
     {'centroid0': 2.0}
     """
 
-    keeps = Pool
+    _column_state_type = Pool
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -51,10 +51,10 @@ class Centroid(Extractor, Unsupervised):
 
     @property
     def relevance(self) -> dict[Any, float]:
-        return {} if self._held is None else dict.fromkeys(self.components, 1.0)
+        return {} if self._state is None else dict.fromkeys(self.components, 1.0)
 
     def _linear_map(self, names: Any = ()) -> LinearMap:
-        held = self._held
+        held = self._state
         if held is None:
             return LinearMap((), np.zeros(0), np.zeros((0, self.n_components)))
         places = np.flatnonzero(held.stats().m2)
@@ -64,7 +64,7 @@ class Centroid(Extractor, Unsupervised):
         return LinearMap([held.names[j] for j in places], stats.mean, weights)
 
 
-class LargestVariance(Selector[Held], Unsupervised):
+class LargestVariance(Selector[VariableState], Unsupervised):
     """The k variables of the largest variance.
 
     Examples
@@ -75,7 +75,7 @@ class LargestVariance(Selector[Held], Unsupervised):
     [1]
     """
 
-    k: int = param(params.Whole(1), default=10, kw_only=False)
+    k: int = param(params.IntRule(1), default=10, kw_only=False)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -86,7 +86,7 @@ class LargestVariance(Selector[Held], Unsupervised):
     def _bound(self, pool: Pool, rows: Any) -> Any:
         return rows["m2"] / pool.n
 
-    def _select(self, held: Held, k: int) -> Picks:
+    def _select(self, held: VariableState, k: int) -> Picks:
         variance = held.stats().m2 / held.n
         order = np.argsort(-variance, kind="stable")
         order = order[variance[order] > 0.0][:k]
@@ -105,11 +105,11 @@ class Apart(Selector[SamplePool], Supervised):
     [0, 2]
     """
 
-    keeps = SamplePool
-    rows = Window
+    _column_state_type = SamplePool
+    _row_state_type = Window
 
-    k: int = param(params.Whole(1), default=10, kw_only=False)
-    window_size: int = param(params.Whole(2), default=100)
+    k: int = param(params.IntRule(1), default=10, kw_only=False)
+    window_size: int = param(params.IntRule(2), default=100)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -120,7 +120,7 @@ class Apart(Selector[SamplePool], Supervised):
         return apart(held, k)
 
 
-class ApartJointly(Jointly, Selector[SamplePool], Supervised):
+class ApartJointly(CrossMomentsOnRows, Selector[SamplePool], Supervised):
     """As `Apart`, and on rows by joint moments.
 
     Examples
@@ -132,9 +132,9 @@ class ApartJointly(Jointly, Selector[SamplePool], Supervised):
     [0, 2]
     """
 
-    keeps = SamplePool
+    _column_state_type = SamplePool
 
-    k: int = param(params.Whole(1), default=10, kw_only=False)
+    k: int = param(params.IntRule(1), default=10, kw_only=False)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -150,10 +150,10 @@ def apart(held: SamplePool, k: int) -> Picks:
     """Pick k variables of those that vary."""
     relevance, redundancy = held.relevance(), np.zeros(len(held.names))
     picks = Picks([], [], [])
-    while len(picks.places) < min(k, len(held.names)):
-        score = relevance - redundancy / max(1, len(picks.places))
-        score[picks.places] = -np.inf
-        j = int(most_relevant_first(score)[0])
+    while len(picks.indices) < min(k, len(held.names)):
+        score = relevance - redundancy / max(1, len(picks.indices))
+        score[picks.indices] = -np.inf
+        j = int(argsort_by_relevance(score)[0])
         if score[j] == -np.inf:
             break
         for part, value in zip(picks, (j, float(score[j]), 0), strict=True):

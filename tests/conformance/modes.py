@@ -14,21 +14,21 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from streamsel import catalogue
-from streamsel.learner.by_name import ByName
-from streamsel.learner.selector import Selector
+from streamsel import registry
+from streamsel.base.hashed_extractor import HashedExtractor
+from streamsel.base.selector import Selector
 from streamsel.params import rules_of
 from tests.conformance import imagined
 
 # Those that are registered, and those that are while the suite runs.
-REGISTERED = catalogue.LEARNERS
+REGISTERED = registry.LEARNERS
 ENTRIES = (*REGISTERED, *imagined.ENTRIES)
 CLASSES = {entry.name: getattr(import_module(entry.module), entry.name) for entry in ENTRIES}
 
 # What says nothing about columns.
 OF_ROWS = {
     *("fading_factor", "max_features", "grace_period", "window_size"),
-    *("renewal", "warm_up", "slack"),
+    *("refresh_factor", "warm_up", "hysteresis"),
 }
 # What a model shows of what it has found.
 SHOWN = (
@@ -47,7 +47,7 @@ class Mode(NamedTuple):
 
     def __str__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
-        apart = CLASSES[self.learner].supervised and not self.has_target
+        apart = CLASSES[self.learner]._is_supervised and not self.has_target
         return f"{self.learner}({given}){' without target' if apart else ''}"
 
     @property
@@ -62,16 +62,20 @@ class Mode(NamedTuple):
     @property
     def by_name(self) -> bool:
         """Whether what it does with a variable follows from the name, and nothing is held of it."""
-        return issubclass(self.cls, ByName)
+        return issubclass(self.cls, HashedExtractor)
 
     @property
     def of_classes(self) -> bool:
         """Whether whatever the target holds is a class."""
-        return getattr(build(self), "target", None) == "class"
+        return getattr(build(self), "target_type", None) == "class"
 
     def traits(self) -> set[Any]:
         """Return all by which the code that learners share tells modes apart, of what applies."""
-        keeps = self.cls.keeps, self.cls.rows, issubclass(self.cls, Selector)
+        keeps = (
+            self.cls._column_state_type,
+            self.cls._row_state_type,
+            issubclass(self.cls, Selector),
+        )
         alike = "max_candidates", "exact", "fading_factor", "max_features"
         model = build(self)
         return {keeps, ("target", self.has_target), ("window", model._by_window)} | {
@@ -91,12 +95,12 @@ def by_name(modes: Any) -> dict[str, Mode]:
 
 def _declared():
     for name, cls in CLASSES.items():
-        for has_target in [cls.supervised, False][: 1 + cls.takes_no_target]:
+        for has_target in [cls._is_supervised, False][: 1 + cls._takes_no_target]:
             for params in cls._unit_test_params():
                 yield Mode(name, params, has_target)
 
 
-def _on_columns():
+def _column_modes():
     seen = []
     for mode in MODES.values():
         there = mode._replace(params={k: v for k, v in mode.params.items() if k not in OF_ROWS})
@@ -110,7 +114,7 @@ def _on_columns():
 
 
 MODES = by_name(_declared())
-COLUMN_MODES = by_name(_on_columns())
+COLUMN_MODES = by_name(_column_modes())
 IN_PIECES = {name: mode for name, mode in COLUMN_MODES.items() if mode.in_pieces}
 
 
@@ -225,7 +229,7 @@ def build(mode: Mode, **further: Any) -> Any:
 def fresh(mode: Mode, y: Any, **further: Any) -> Any:
     """Return a model that knows its target, if it has one."""
     model = build(mode, **further)
-    if mode.cls.supervised:
+    if mode.cls._is_supervised:
         model.learn_target(y)
     return model
 
@@ -285,7 +289,7 @@ def same(one: Any, other: Any, rtol: float = 1e-10, *, in_parts: bool = False) -
         elif isinstance(value, np.ndarray):
             assert value.shape == theirs[key].shape, key
             # What rounding took from a mean is measured against the mean.
-            whole = mine[key.removesuffix("low") + "mean"] if key.endswith("low") else value
+            whole = mine[key.removesuffix("_error")] if key.endswith("mean_error") else value
             size = np.abs(whole).max(initial=0.0)
             np.testing.assert_allclose(theirs[key], value, rtol, rtol * size, err_msg=key)
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from streamsel.held.beside import Beside
+from streamsel.state.moments.row_extension import RowExtension
 from tests.conformance.modes import MODES, build, close, shown
 
 # A model that selects without a target learns no rows.
 ROW_MODES = {
-    name: mode for name, mode in MODES.items() if mode.has_target or not mode.cls.supervised
+    name: mode for name, mode in MODES.items() if mode.has_target or not mode.cls._is_supervised
 }
 WITHOUT_TARGET = {name: mode for name, mode in MODES.items() if name not in ROW_MODES}
 BY_WINDOW = {name: mode for name, mode in ROW_MODES.items() if build(mode)._by_window}
@@ -16,7 +16,7 @@ BY_MOMENTS = {
     name: mode
     for name, mode in ROW_MODES.items()
     if name not in BY_WINDOW and not mode.by_name
-    if not issubclass(mode.cls.rows, Beside) or mode.cls.rows.offers
+    if not issubclass(mode.cls._row_state_type, RowExtension) or mode.cls._row_state_type.provides
 }
 
 
@@ -25,7 +25,7 @@ BY_MOMENTS = {
 
 def of_target(model, y):
     """Return what a model, or what hosts one, is taught beside a row."""
-    return (y,) if getattr(model, "supervised", True) else ()
+    return (y,) if getattr(model, "_is_supervised", True) else ()
 
 
 def learn_one(model, x, y):
@@ -52,7 +52,7 @@ def outputs(model, rows):
 
 def kinds_of(mode):
     """Return the kinds of target that the rows of a mode may bring; one of none without."""
-    if not mode.cls.supervised:
+    if not mode.cls._is_supervised:
         return ["none"]
     classes = is_of_classes(mode)
     asked = {
@@ -111,6 +111,6 @@ def alike(one, other, tolerance=1e-9):
     """Check that two models have learnt the same from rows, to rounding."""
     mine, theirs = shown(one), shown(other)
     close(theirs, mine, tolerance)
-    names = [None if model._held is None else list(model._held.names) for model in (one, other)]
+    names = [None if model._state is None else list(model._state.names) for model in (one, other)]
     assert names[0] == names[1]
     assert one.n_rows == other.n_rows

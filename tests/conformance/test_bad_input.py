@@ -1,8 +1,10 @@
 """Every bad input is refused, says why, and leaves the model exactly as it was."""
 
+import inspect
 import itertools
 import math
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -12,18 +14,18 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from streamsel.learner.window import Window
+from streamsel.base.windows import Window
 from streamsel.params import (
-    Choice,
-    Estimator,
-    Flag,
-    Folds,
-    Jobs,
-    NamedOr,
-    Names,
-    Real,
-    Several,
-    Whole,
+    ChoiceOrNumber,
+    ChoiceRule,
+    EstimatorRule,
+    FlagRule,
+    FloatRule,
+    FoldsRule,
+    IntRule,
+    JobsRule,
+    NamesRule,
+    NumberOrTuple,
     rules_of,
 )
 from tests.conformance.modes import (
@@ -127,7 +129,7 @@ GAPS = {
 
 def takes_gaps(mode, case, model, learn):
     """Whether a mode takes a case for a column with gaps; then let it learn the case."""
-    if not (mode.cls.takes_missing and case in GAPS):
+    if not (mode.cls._takes_missing and case in GAPS):
         return False
     before = model.n_columns
     learn()
@@ -224,7 +226,7 @@ def test_what_is_no_columns(mode, X):
     refused(model, TypeError, lambda: model.learn_columns(lazy), "collect")
 
 
-@sampled({name: mode for name, mode in COLUMN_MODES.items() if mode.cls.supervised})
+@sampled({name: mode for name, mode in COLUMN_MODES.items() if mode.cls._is_supervised})
 def test_columns_before_the_target(mode, X):
     model = build(mode)
     refused(model, ValueError, lambda: model.learn_columns(X), "learn_target")
@@ -290,7 +292,7 @@ def test_a_range_of_names_meets_an_equal_name_of_another_type(mode, kind, X):
     name = EQUAL[kind]
     model = fresh(mode, target_of(mode, X))
     model.learn_column(name, surely_held(mode, X))
-    assert name in model._columns.slots
+    assert name in model._columns.index_of
     refused(model, ValueError, lambda: model.learn_columns(X, range(20)), "1 again")
 
 
@@ -324,13 +326,13 @@ def test_targets(mode, case, X):
     """The model is none the worse for it."""
     error, y = BAD_TARGETS[case]
     model = build(mode)
-    if not mode.cls.supervised:
+    if not mode.cls._is_supervised:
         error = ValueError
     if case == "inf" and mode.of_classes:
         return  # a class may be called so
     refused(model, error, lambda: model.learn_target(y))
     other = fresh(mode, target_of(mode, X))
-    if mode.cls.supervised:
+    if mode.cls._is_supervised:
         model.learn_target(target_of(mode, X))
     model.learn_columns(X)
     other.learn_columns(X)
@@ -341,9 +343,9 @@ def test_targets(mode, case, X):
 def test_a_target_or_none(mode, X):
     """Who has none refuses one, and who needs one refuses none."""
     model = build(mode)
-    if not mode.cls.supervised:
+    if not mode.cls._is_supervised:
         refused(model, ValueError, lambda: model.learn_target(X[:, 0]), "without one")
-    elif not mode.cls.takes_no_target:
+    elif not mode.cls._takes_no_target:
         refused(model, ValueError, lambda: model.learn_target(None), "is supervised")
 
 
@@ -358,13 +360,13 @@ def test_a_second_target_after_columns(mode, X):
 
 def bad_values(rule):
     """Return values that a rule does not admit."""
-    if isinstance(rule, Choice):
+    if isinstance(rule, ChoiceRule):
         return ["nonesuch", "", 3, None, *[option.upper() for option in rule.options]]
-    if isinstance(rule, Flag):
+    if isinstance(rule, FlagRule):
         return ["yes", 1, None, np.float64(1.0), np.int64(0), np.array([True])]
-    if isinstance(rule, Names):
+    if isinstance(rule, NamesRule):
         return ["a", (), [], ("a", "a"), ["a", "a"], (["a"],), [["a"]], {"a"}, np.array("a")]
-    if isinstance(rule, Several):
+    if isinstance(rule, NumberOrTuple):
         ends = [0.0, (1.0, 0.0)] if rule.each.open else [None]
         return [
             "3",
@@ -383,11 +385,11 @@ def bad_values(rule):
             ("a",),
             *ends,
         ]
-    if isinstance(rule, NamedOr):
+    if isinstance(rule, ChoiceOrNumber):
         strings = [bad for bad in bad_values(rule.choice) if isinstance(bad, str)]
         numbers = [bad for one in rule.numbers for bad in bad_values(one)]
         return [*strings, *(bad for bad in numbers if not rule.admits(bad))]
-    if isinstance(rule, Folds):
+    if isinstance(rule, FoldsRule):
         pairs = [
             [[0, 1]],
             [([0], [])],
@@ -398,15 +400,15 @@ def bad_values(rule):
             [("a", "b")],
         ]
         return [1, 0, -1, 2.0, True, None, "5", (), [], *pairs]
-    if isinstance(rule, Estimator):
+    if isinstance(rule, EstimatorRule):
         return ["ridge", 3, [object()]]
-    if isinstance(rule, Jobs):
+    if isinstance(rule, JobsRule):
         return [0, 1.5, "2", None, True]
     none = [] if rule.optional else [None]
     odd = ["3", math.nan, math.inf, [3], True, 1 + 0j, *none]
-    if isinstance(rule, Whole):
+    if isinstance(rule, IntRule):
         return [rule.low - 1, rule.low + 0.5, float(rule.low), *odd]
-    assert isinstance(rule, Real), f"say what is bad for {type(rule).__name__}"
+    assert isinstance(rule, FloatRule), f"say what is bad for {type(rule).__name__}"
     ends = [rule.low] if rule.open else []
     most = rule.below + 1e-9 if rule.closed else rule.below
     return [*odd, *ends, rule.low - 1e-9, -math.inf, *([most] if most < 1e300 else [])]
@@ -419,20 +421,40 @@ def test_parameters(learner, parameter):
     """Each is refused by the constructor, in the words of its rule, by name and with its value."""
     rule = rules_of(CLASSES[learner])[parameter]
     for value in bad_values(rule):
-        with pytest.raises(ValueError, match="parameter") as info:
+        with pytest.raises(ValueError, match="Expected") as info:
             CLASSES[learner](**{parameter: value})
         assert str(info.value) == (
-            f"The {parameter!r} parameter of {learner} must be {rule}. Got {value!r} instead."
+            f"Expected {parameter} of {learner} to be {rule}. Got: {value!r}."
         )
+
+
+@pytest.mark.parametrize("learner", CLASSES)
+def test_unknown_parameters(learner):
+    """The error names the close spellings, or all parameters; the signature shows them all."""
+    cls = CLASSES[learner]
+    known = list(rules_of(cls))
+    for name in known:
+        misspelt = f"{name}_"
+        with pytest.raises(TypeError, match=f"Expected parameters of {learner}") as info:
+            cls(**{misspelt: 1})
+        assert str(info.value).partition("\n")[0].endswith(f"Got: {misspelt}.")
+        assert re.search(rf"Hint: .*\b{name}\b", str(info.value))
+    with pytest.raises(TypeError) as info:
+        cls(qqqqqq=1)
+    assert str(info.value).endswith(f"Hint: valid names are {', '.join(known)}")
+    assert list(inspect.signature(cls).parameters) == known
 
 
 @pytest.mark.parametrize("learner", CLASSES)
 def test_numbers_may_be_numpys(learner):
     for parameter, rule in rules_of(CLASSES[learner]).items():
-        if isinstance(rule, Whole):
+        if isinstance(rule, IntRule):
             value = np.int64(30 + rule.low)
             assert getattr(CLASSES[learner](**{parameter: value}), parameter) == value
-    if "fading_factor" in rules_of(CLASSES[learner]) and CLASSES[learner].rows is not Window:
+    if (
+        "fading_factor" in rules_of(CLASSES[learner])
+        and CLASSES[learner]._row_state_type is not Window
+    ):
         assert CLASSES[learner](fading_factor=np.float32(0.5)).fading_factor == 0.5
 
 
@@ -441,12 +463,12 @@ def test_lists_and_arrays_are_stored_as_tuples(learner):
     """As River and model files have them, and equal to the tuples that they are."""
     cls = CLASSES[learner]
     for parameter, rule in rules_of(cls).items():
-        if isinstance(rule, Names) and cls.supervised and cls.rows is not Window:
+        if isinstance(rule, NamesRule) and cls._is_supervised and cls._row_state_type is not Window:
             for value in (["a", "b"], np.array(["a", "b"]), pd.Index(["a", "b"])):
                 model = cls(**{parameter: value})
                 assert getattr(model, parameter) == ("a", "b")
                 assert model.clone()._get_params() == model._get_params()
-        if isinstance(rule, Several):
+        if isinstance(rule, NumberOrTuple):
             for value in (
                 [1.0, 0.1],
                 np.array([1.0, 0.1]),
@@ -456,7 +478,7 @@ def test_lists_and_arrays_are_stored_as_tuples(learner):
                 model = cls(**{parameter: value})
                 assert getattr(model, parameter) == (1.0, 0.1)
                 assert model.clone()._get_params() == model._get_params()
-        if isinstance(rule, Flag) and parameter != "exact":
+        if isinstance(rule, FlagRule) and parameter != "exact":
             assert getattr(cls(**{parameter: np.True_}), parameter) is True
 
 
@@ -468,7 +490,7 @@ def test_bounds_leave_room_for_what_is_asked_for(learner):
         return  # no number is asked for
     for parameter in ("max_candidates", "max_features"):
         if parameter in rules_of(cls):
-            with pytest.raises(ValueError, match=rf"'{parameter}' parameter .*{size} = 7") as info:
+            with pytest.raises(ValueError, match=rf"Expected {parameter} of .*{size} = 7") as info:
                 cls(**{size: 7, parameter: 6})
             assert learner in str(info.value)
 

@@ -24,10 +24,10 @@ from tests.copies import COPIES, as_of_now
 from tests.reference.calm import Standing
 
 CALM = {
-    "at once": {"renewal": 1.0, "slack": 1.0, "warm_up": 0},
-    "slack": {"renewal": 1.0, "slack": 2.0, "warm_up": 7},
-    "late": {"renewal": 1.5, "slack": 1.5, "warm_up": 20},
-    "rare": {"renewal": 2.0, "slack": 3.0, "warm_up": 10},
+    "at once": {"refresh_factor": 1.0, "hysteresis": 1.0, "warm_up": 0},
+    "hysteresis": {"refresh_factor": 1.0, "hysteresis": 2.0, "warm_up": 7},
+    "late": {"refresh_factor": 1.5, "hysteresis": 1.5, "warm_up": 20},
+    "rare": {"refresh_factor": 2.0, "hysteresis": 3.0, "warm_up": 10},
 }
 SELECTORS = {
     name: mode
@@ -35,7 +35,7 @@ SELECTORS = {
     if hasattr(mode.cls, "selected") and "max_features" not in mode.params
 }
 # Those of which something stands: not what follows from names alone.
-STANDING = {name: mode for name, mode in ROW_MODES.items() if mode.has("renewal")}
+STANDING = {name: mode for name, mode in ROW_MODES.items() if mode.has("refresh_factor")}
 EXTRACTORS = {name: mode for name, mode in STANDING.items() if hasattr(mode.cls, "components")}
 
 
@@ -43,7 +43,7 @@ EXTRACTORS = {name: mode for name, mode in STANDING.items() if hasattr(mode.cls,
 def test_selectors_stand_by_the_definition(mode, calm):
     """After every row; of models of other k what they select is the ranking."""
     model = build(mode, **CALM[calm])
-    k = model._asked
+    k = model._n_requested
     limit = {"max_candidates": None} if mode.has("max_candidates") else {}
     others = {size: build(mode, k=size, **limit) for size in range(2, 7)} if k else {None: model}
     other = Standing(k, fading_factor=model.fading_factor, **CALM[calm])
@@ -51,7 +51,7 @@ def test_selectors_stand_by_the_definition(mode, calm):
         for one in {id(one): one for one in (model, *others.values())}.values():
             learn_one(one, x, y)
         other.learn_one(lambda size: others[size if k else None].selected, len(x))
-        assert model.standing == (other.names or [])
+        assert model.in_use == (other.names or [])
         assert model.transform_one(x) == (
             x if other.names is None else {name: x[name] for name in other.names}
         )
@@ -63,12 +63,12 @@ def test_a_copy_stands_as_its_original(mode, copied, tmp_path):
     rows = stream(mode, 95)
     model = taught(build(mode, warm_up=20), rows[:60])
     other = COPIES[copied](model, tmp_path)
-    assert other.standing == model.standing
+    assert other.in_use == model.in_use
     for x, y in rows[60:]:
         assert other.transform_one(x) == model.transform_one(x)
         for one in (model, other):
             learn_one(one, x, y)
-    assert other.standing == model.standing
+    assert other.in_use == model.in_use
     assert bits(other) == bits(model)
 
 
@@ -76,34 +76,34 @@ def test_a_copy_stands_as_its_original(mode, copied, tmp_path):
 def test_renew_is_a_renewal_at_once(mode):
     """Before anything is learnt, and on columns, it does nothing; in the warm-up it ends that."""
     model = build(mode)
-    model.renew()
+    model.refresh()
     assert bits(model) == bits(build(mode))
     warms_up = model.warm_up > 9
     rows = stream(mode, 9)
     taught(model, rows)
     if warms_up:
-        assert not model.standing
-    model.renew()
+        assert not model.in_use
+    model.refresh()
     shown = next(name for name in ("selected", "loadings", "landmarks") if hasattr(model, name))
     found = getattr(model, shown)
-    if model._held is None:  # the first window is not full
-        assert not model.standing
+    if model._state is None:  # the first window is not full
+        assert not model.in_use
     elif warms_up:
-        assert model.standing == found
+        assert model.in_use == found
     before = bits(model)
-    due = model._due
+    due = model._refresh_at
     taught(model, rows[:1])
-    assert model._due == due or model.renewal == 1.0
+    assert model._refresh_at == due or model.refresh_factor == 1.0
     assert bits(model) != before
 
 
 @sampled(SELECTORS)
 def test_renew_lets_go_what_slack_had_kept(mode):
     model = taught(
-        build(mode, warm_up=10, slack=9.0), stream(mode, 95, names="abcdefghijklmnopqrst")
+        build(mode, warm_up=10, hysteresis=9.0), stream(mode, 95, names="abcdefghijklmnopqrst")
     )
-    model.renew()
-    assert {*model.standing} == {*model.selected}
+    model.refresh()
+    assert {*model.in_use} == {*model.selected}
 
 
 @over(STANDING)
@@ -121,9 +121,11 @@ def test_a_model_from_columns_stands_at_once(mode):
     assert t is not None or kind == "none"
     out = model.transform_one(dict(zip("abcd", X[0].tolist(), strict=True)))
     assert list(out) == list(found)
-    if mode.params.get("renewal", 2.0) > 1.0:
+    if mode.params.get("refresh_factor", 2.0) > 1.0:
         np.testing.assert_allclose([*out.values()], [*found.values()], rtol=1e-12)
-        assert model._due == 40 + as_many(40, model.renewal - 1.0, 1.0 - model.fading_factor)
+        assert model._refresh_at == 40 + as_many(
+            40, model.refresh_factor - 1.0, 1.0 - model.fading_factor
+        )
 
 
 def as_many(rows, share, keep):
@@ -137,7 +139,11 @@ def as_many(rows, share, keep):
 @over(SELECTORS)
 def test_of_few_variables_none_stands_for_ever(mode):
     """The best three times k may be all there are; who is least relevant of them must go."""
-    if mode.params.get("fading_factor") or build(mode)._asked is None or not mode.cls.supervised:
+    if (
+        mode.params.get("fading_factor")
+        or build(mode)._n_requested is None
+        or not mode.cls._is_supervised
+    ):
         return
     model = build(mode, warm_up=5)
     rng = np.random.default_rng(1)
@@ -146,8 +152,8 @@ def test_of_few_variables_none_stands_for_ever(mode):
         names = "ab" if i < 10 else "ef"
         value = sum(x[name] for name in names) + 0.1 * float(rng.normal())
         learn_one(model, x, of_kind(mode, kinds_of(mode)[0], value, 30))
-    assert {"e", "f"} & {*model.standing}
-    assert model.transform_one(x) == {name: x[name] for name in model.standing}
+    assert {"e", "f"} & {*model.in_use}
+    assert model.transform_one(x) == {name: x[name] for name in model.in_use}
 
 
 @sampled(SELECTORS)
@@ -155,10 +161,10 @@ def test_few_of_many_that_stand_come_in_their_order(mode):
     rows = stream(mode, 60)
     model = taught(build(mode, warm_up=0), rows)
     x = rows[-1][0]
-    for name in reversed(model.standing):
+    for name in reversed(model.in_use):
         assert model.transform_one({"other": 1.0, name: x[name]}) == {name: x[name]}
     some = dict(reversed([*x.items()]))
-    assert list(model.transform_one(some)) == model.standing
+    assert list(model.transform_one(some)) == model.in_use
 
 
 # ------------------------------------------------------------------------- extractors
@@ -179,14 +185,14 @@ def test_sospca_is_turned_by_procrustes(q, fading_factor):
     model = SOSPCA(q, grace_period=20, warm_up=40, fading_factor=fading_factor)
     before, renewals = None, 0
     for i in range(n):
-        due = model._due
+        due = model._refresh_at
         model.learn_one(dict(zip(names, X[i].tolist(), strict=True)), float(y[i]))
-        if model._due == due:
-            assert model.standing == (before or {})
+        if model._refresh_at == due:
+            assert model.in_use == (before or {})
             continue
         renewals += 1
         new = weights(model.loadings, names, model.components)
-        stands = weights(model.standing, names, model.components)
+        stands = weights(model.in_use, names, model.components)
         w = (1.0 - fading_factor) ** np.arange(i, -1.0, -1.0)
         centred = (X[: i + 1] - np.average(X[: i + 1], axis=0, weights=w)) * np.sqrt(w)[:, None]
         if before:
@@ -201,7 +207,7 @@ def test_sospca_is_turned_by_procrustes(q, fading_factor):
         rank = np.linalg.matrix_rank(new)
         assert np.linalg.matrix_rank(stands) == rank
         assert np.linalg.matrix_rank(np.hstack([new, stands])) == rank
-        before = model.standing
+        before = model.in_use
     assert renewals >= 3
 
 
@@ -253,13 +259,13 @@ def test_guesses_that_do_not_fit_one_another(grace_period, seed):
     """Of few rows, and variables let go and come again, covariances are guessed."""
     rng = np.random.default_rng(seed)
     bounds = {"max_features": 4, "grace_period": grace_period, "fading_factor": 0.05 * (seed % 3)}
-    model = SOSPCA(2, **bounds, renewal=1.0 + seed % 2, warm_up=0)
+    model = SOSPCA(2, **bounds, refresh_factor=1.0 + seed % 2, warm_up=0)
     for x in rng.normal(size=(150, 8)).tolist():
         names = rng.permutation(8)[: 8 - 4 * (seed % 2)].tolist()
         model.learn_one({j: x[j] for j in names}, "pq"[int(x[0] > 0.0)])
         assert all(map(np.isfinite, model.transform_one(dict(enumerate(x))).values()))
     check = build_again(model)
-    assert check.standing == model.standing
+    assert check.in_use == model.in_use
 
 
 # ------------------------------------------------------------------------- files
@@ -279,17 +285,17 @@ NO_COUNTS = {"text": "x", "list": [1], "negative": -5, "half": 1.5, "bool": True
 def test_a_file_must_say_when_the_next_renewal_is(mode, due):
     state = taught(build(mode), stream(mode, 60))._get_state()
     with pytest.raises(ValueError, match="next refresh"):
-        build(mode)._set_state(state | {"due": NO_COUNTS[due]})
+        build(mode)._set_state(state | {"refresh_at": NO_COUNTS[due]})
 
 
 @sampled(STANDING)
 def test_a_file_must_say_what_stands(mode):
-    model = taught(build(mode, renewal=2.0, warm_up=5), stream(mode, 60))
+    model = taught(build(mode, refresh_factor=2.0, warm_up=5), stream(mode, 60))
     state = model._get_state()
-    standing = state["standing"]
+    standing = state["snapshot"]
     if hasattr(model, "selected"):
         bad = ["ab", {"a": 0}, [standing[0]] * 2, [*"abcdefghij"]]
-        bad = bad if model._asked is not None else bad[:3]
+        bad = bad if model._n_requested is not None else bad[:3]
     else:
         names, means = standing["names"], standing["means"]
         bad = [
@@ -301,8 +307,10 @@ def test_a_file_must_say_what_stands(mode):
             standing | {"weights": standing["weights"].T[:, :0]},
         ]
     for one in bad:
-        with pytest.raises(ValueError, match=r"in use|stand|shape"):
-            build(mode, renewal=2.0, warm_up=5)._set_state(copy.deepcopy(state | {"standing": one}))
+        with pytest.raises(ValueError, match=r"snapshot|in use|names to track|shape"):
+            build(mode, refresh_factor=2.0, warm_up=5)._set_state(
+                copy.deepcopy(state | {"snapshot": one})
+            )
 
 
 # ------------------------------------------------------------------------- frames, windows
@@ -317,33 +325,33 @@ def test_frames_are_renewed_at_the_same_rows(mode):
     X = np.array([[*x.values()] for x, _ in rows])
     y = np.array([y for _, y in rows], dtype=object)
     learn_many(many, X, y)
-    assert many._due == loop._due
-    assert list(many.standing) == list(loop.standing)
+    assert many._refresh_at == loop._refresh_at
+    assert list(many.in_use) == list(loop.in_use)
     one, other = many.transform_many(X), loop.transform_many(X)
     np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
 
 
 @sampled(BY_WINDOW)
 def test_windows_are_renewed_when_they_are_full(mode):
-    model = build(mode, warm_up=0, renewal=3.0)
+    model = build(mode, warm_up=0, refresh_factor=3.0)
     size, stood = model._window_size, []
     for i, (x, y) in enumerate(stream(mode, 7 * size)):
         learn_one(model, x, y)
-        stood.append(model._due)
+        stood.append(model._refresh_at)
         if (i + 1) % size:
-            assert not i or model._due == stood[-2]
+            assert not i or model._refresh_at == stood[-2]
     due = [3, 3, 5, 5, 7, 7, 9]
     assert stood[size - 1 :: size] == [size * windows for windows in due]
 
 
 def test_a_standing_variable_is_not_let_go(rng):
     """Whether it is among the selected or not; and newcomers find room all the same."""
-    model = ProjSe(4, max_features=9, grace_period=5, warm_up=20, renewal=4.0)
+    model = ProjSe(4, max_features=9, grace_period=5, warm_up=20, refresh_factor=4.0)
     for i in range(600):
         x = {f"w{j}": 1.0 for j in rng.integers(i, i + 12, size=3)}
         x["late" if i > 300 else "early"] = value = float(rng.normal())
         model.learn_one(x, value + 0.1 * float(rng.normal()))
-        assert {*model.standing} <= {*model._moments.slots}
+        assert {*model.in_use} <= {*model._moments.index_of}
     assert "late" in model.selected
 
 

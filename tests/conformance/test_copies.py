@@ -60,7 +60,7 @@ def test_a_model_that_has_learnt_nothing(mode, way, tmp_path):
     assert twin._get_params() == model._get_params()
     assert bits(twin) == bits(model)
     X, y = data(mode)
-    if mode.cls.supervised:
+    if mode.cls._is_supervised:
         model.learn_target(y)
         twin.learn_target(y)
         twin = COPIES[way](twin, tmp_path)
@@ -77,7 +77,7 @@ def test_clone_is_fresh(mode):
     assert type(clone) is type(model)
     assert clone._get_params() == model._get_params()
     assert bits(clone) == bits(build(mode))
-    if mode.cls.supervised:
+    if mode.cls._is_supervised:
         clone.learn_target(y)
     clone.learn_columns(X)
     same(clone, model, rtol=0)

@@ -14,7 +14,7 @@ from streamsel import load, save
 from tests.conformance.modes import CLASSES, COLUMN_MODES, MODES, build, data, learnt, sampled
 from tests.test_persist import HEADER, array_entry, forge
 
-ON_ROWS = {name: mode for name, mode in MODES.items() if mode.has_target == mode.cls.supervised}
+ON_ROWS = {name: mode for name, mode in MODES.items() if mode.has_target == mode.cls._is_supervised}
 
 
 def parts_of(model, path):

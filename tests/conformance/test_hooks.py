@@ -6,17 +6,16 @@ from pathlib import Path
 import pytest
 
 import streamsel
-from streamsel import catalogue, params
-from streamsel.held.crossed import Crossed
-from streamsel.held.moments import Moments
-from streamsel.held.part import Held
-from streamsel.held.pool import Picks, Pool, SamplePool
-from streamsel.learner.builder import Builder
-from streamsel.learner.extractor import Extractor
-from streamsel.learner.river import Supervised, Unsupervised
-from streamsel.learner.selector import Selector
-from streamsel.learner.window import Window
+from streamsel import params, registry
+from streamsel.base.extractor import ComponentBuilder, Extractor
+from streamsel.base.river import Supervised, Unsupervised
+from streamsel.base.selector import Selector
+from streamsel.base.windows import Window
 from streamsel.params import param
+from streamsel.state.base import VariableState
+from streamsel.state.moments.joint import CrossMoments
+from streamsel.state.moments.moments import Moments
+from streamsel.state.pool.pool import Picks, Pool, SamplePool
 from tests.conformance.modes import CLASSES, REGISTERED
 
 
@@ -38,8 +37,8 @@ def asks_for_moments(self, held, k):
 def body_of(keeps, rows, hook):
     """A selector of k variables, and of a window if it has one, as a class statement has it."""
     names = ["k"] + ["window_size"] * (rows is Window)
-    declared = {name: param(params.Whole(1), default=3) for name in names}
-    tags = {"keeps": keeps, "rows": rows, "_select": hook}
+    declared = {name: param(params.IntRule(1), default=3) for name in names}
+    tags = {"_column_state_type": keeps, "_row_state_type": rows, "_select": hook}
     return tags | declared | {"__annotations__": dict.fromkeys(names, int)}
 
 
@@ -50,8 +49,8 @@ def body_of(keeps, rows, hook):
         (Pool, Window, asks_for_products, "products", "Pool"),
         (Pool, Moments, asks_for_samples, "samples", "Pool"),
         (SamplePool, Moments, asks_for_products, "products", "Moments"),
-        (Pool, Crossed, asks_for_products, "products", "Pool"),
-        (SamplePool, Crossed, asks_for_samples, "samples", "Crossed"),
+        (Pool, CrossMoments, asks_for_products, "products", "Pool"),
+        (SamplePool, CrossMoments, asks_for_samples, "samples", "CrossMoments"),
     ],
 )
 def test_what_is_not_kept_is_refused_in_the_class(base, keeps, rows, hook, asked, lacking):
@@ -66,7 +65,7 @@ def test_what_is_not_kept_is_refused_in_the_class(base, keeps, rows, hook, asked
     [
         (SamplePool, Window, asks_for_products),
         (SamplePool, Window, asks_for_samples),
-        (SamplePool, Crossed, asks_for_products),
+        (SamplePool, CrossMoments, asks_for_products),
         (SamplePool, Moments, asks_for_moments),
         (Pool, Moments, asks_for_moments),
         (Pool, Window, asks_for_moments),
@@ -81,8 +80,8 @@ def test_what_is_kept_is_not(keeps, rows, hook):
 
 def test_without_tags():
     """A selector keeps moments, and rows fill them; without a hook it is no class to use."""
-    assert Selector.keeps is Pool
-    assert Selector.rows is Moments
+    assert Selector._column_state_type is Pool
+    assert Selector._row_state_type is Moments
     with pytest.raises(TypeError, match="abstract"):
         type("Mine", (Selector, Supervised), {})()
     with pytest.raises(TypeError, match="abstract"):
@@ -93,7 +92,7 @@ def test_without_tags():
     ("bases", "further", "lacking"),
     [
         ((Selector,), {}, "Supervised"),
-        ((Selector, Supervised), {"rows": Window}, "window_size"),
+        ((Selector, Supervised), {"_row_state_type": Window}, "window_size"),
     ],
 )
 def test_what_a_learner_lacks_is_said_when_its_class_is_defined(bases, further, lacking):
@@ -104,10 +103,10 @@ def test_what_a_learner_lacks_is_said_when_its_class_is_defined(bases, further, 
 @pytest.mark.parametrize("name", CLASSES)
 def test_tags(name):
     cls = CLASSES[name]
-    assert issubclass(cls, Supervised if cls.supervised else Unsupervised)
-    assert issubclass(cls.keeps, Held)
-    assert issubclass(cls, Selector) == (name in catalogue.names("selector"))
-    assert issubclass(cls, Builder) == (name in catalogue.names("extractor"))
+    assert issubclass(cls, Supervised if cls._is_supervised else Unsupervised)
+    assert issubclass(cls._column_state_type, VariableState)
+    assert issubclass(cls, Selector) == (name in registry.names("selector"))
+    assert issubclass(cls, ComponentBuilder) == (name in registry.names("extractor"))
 
 
 # ------------------------------------------------------------------------------------ the catalogue
@@ -136,14 +135,14 @@ def test_type_checkers_are_told_of_them():
 
 
 def test_what_is_in_the_catalogue():
-    for entry in catalogue.LEARNERS:
-        cls = catalogue.fetch(entry.name)
+    for entry in registry.LEARNERS:
+        cls = registry.fetch(entry.name)
         assert (cls.__name__, cls.__module__) == (entry.name, entry.module)
         assert entry.title
         assert not entry.title.endswith(".")
-    assert catalogue.names() == [entry.name for entry in catalogue.LEARNERS]
+    assert registry.names() == [entry.name for entry in registry.LEARNERS]
     with pytest.raises(KeyError):
-        catalogue.fetch("Nonesuch")
+        registry.fetch("Nonesuch")
 
 
 def test_every_learner_is_in_it():
@@ -154,7 +153,7 @@ def test_every_learner_is_in_it():
 
     found = {
         cls.__name__
-        for base in (Selector, Builder)
+        for base in (Selector, ComponentBuilder)
         for cls in below(base)
         if cls.__module__.startswith("streamsel.") and not cls.__abstractmethods__
     }

@@ -13,7 +13,7 @@ def test_learnt_and_read_again_in_parts(mode):
     X, y = data(mode, c=3)
     rng, model = np.random.default_rng(0), fresh(mode, y)
     parts = in_parts.streams(X, [0, 50, 50, 51, 160])
-    why = model._why_not_in_parts()
+    why = model._reason_not_partitioned()
     if why is not None:
         with pytest.raises(ValueError, match=why):
             in_parts.learn_once(model, parts, rng)
@@ -23,11 +23,11 @@ def test_learnt_and_read_again_in_parts(mode):
         same(whole, model, in_parts=True)
     one = in_parts.sent(model)
     in_parts.read_again(model, parts, rng)
-    assert model._next_reading() is None
+    assert model._next_pass() is None
     if mode.params.get("exact"):
         assert model.selected == whole.selected
         assert model.n_certified == whole.n_certified == len(model.selected)
         np.testing.assert_allclose([*model.scores.values()], [*whole.scores.values()], rtol=1e-9)
-    elif one._reads_again:
+    elif one._wants_second_pass:
         one.learn_loadings(X)
         same(one, model)

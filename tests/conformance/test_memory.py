@@ -5,7 +5,7 @@ import tracemalloc
 
 import numpy as np
 
-from streamsel.columns import Block
+from streamsel.data.columns import Block
 from streamsel.stream import ColumnStream
 from tests.conformance.modes import (
     COLUMN_MODES,
@@ -75,6 +75,6 @@ def test_rows(mode):
         names = [*(f"v{j}" for j in rng.permutation(40)[:3]), f"once {i}"]
         x = dict(zip(names, rng.normal(size=4).tolist(), strict=True))
         y = i % 3 if mode.of_classes else sum(x.values())
-        model.learn_one(x, *([y] if mode.cls.supervised else []))
+        model.learn_one(x, *([y] if mode.cls._is_supervised else []))
         sizes += [len(pickle.dumps(model))] if i % 20 == 7 else []
     assert max(sizes[5:]) < 1.2 * max(sizes[:5])

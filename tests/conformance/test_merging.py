@@ -29,7 +29,7 @@ from tests.copies import COPIES
 NAMES = [f"v{j}" for j in range(160)]
 HELD = {name: learnt(mode, *data(mode, p=3))._columns for name, mode in COLUMN_MODES.items()}
 # Those that can be put together: what was decided on arrival cannot.
-MERGING = {name: mode for name, mode in COLUMN_MODES.items() if not HELD[name].why_apart}
+MERGING = {name: mode for name, mode in COLUMN_MODES.items() if not HELD[name].why_not_mergeable}
 TOGETHER = {name: mode for name, mode in IN_PIECES.items() if name in MERGING}
 # What is kept whole is put together whole, whatever the order.
 WHOLE = {
@@ -71,9 +71,9 @@ def test_merged_models_go_on(mode):
     X, y = data(mode, c=3)
     X[:, 120] = 1.0
     one, other = (parts_of(mode, X, y, 50, 100) for _ in range(2))
-    beside = pickle.dumps(one[1])
+    alongside = pickle.dumps(one[1])
     one[0].merge(one[1])
-    assert pickle.dumps(one[1]) == beside
+    assert pickle.dumps(one[1]) == alongside
     other[0].merge(other[1])
     assert bits(one[0]) == bits(other[0])
     one[0].learn_columns(X[:, 100:], NAMES[100:])
@@ -136,11 +136,11 @@ def test_what_does_not_fit_changes_neither(mode):
     if y is not None:
         wrong.append(learnt(mode, X, y[::-1].copy(), range(160, 320)))
     for bad in wrong:
-        before, beside = pickle.dumps(model), pickle.dumps(bad)
+        before, alongside = pickle.dumps(model), pickle.dumps(bad)
         with pytest.raises(ValueError, match=r"Expected.*\. Got"):
             model.merge(bad)
         assert pickle.dumps(model) == before
-        assert pickle.dumps(bad) == beside
+        assert pickle.dumps(bad) == alongside
     with pytest.raises(ValueError, match="along"):
         model.merge(learnt(mode, X, y, NAMES), along="diagonal")
 
@@ -149,11 +149,11 @@ def test_what_does_not_fit_changes_neither(mode):
 def test_what_cannot_be_put_together_says_what_can_be_done(mode):
     X, y = data(mode)
     model, other = parts_of(mode, X, y, 70)
-    before, beside = pickle.dumps(model), pickle.dumps(other)
+    before, alongside = pickle.dumps(model), pickle.dumps(other)
     with pytest.raises(ValueError, match=r"Expected[^$]*Got[^$]*Hint"):
         model.merge(other)
     assert pickle.dumps(model) == before
-    assert pickle.dumps(other) == beside
+    assert pickle.dumps(other) == alongside
 
 
 ERRORS = {error.__name__: error for error in (KeyboardInterrupt, MemoryError)}
@@ -191,29 +191,29 @@ def by_rows(mode, X, y, start, stop):
     return model
 
 
-@over({name: mode for name, mode in MODES.items() if mode.has_target == mode.cls.supervised})
+@over({name: mode for name, mode in MODES.items() if mode.has_target == mode.cls._is_supervised})
 def test_along_rows(mode):
     """Moments add up; windows of rows do not, and say so."""
     X, y = data(mode, n=120, p=12)
     left, right = by_rows(mode, X, y, 0, 50), by_rows(mode, X, y, 50, 120)
-    beside = pickle.dumps(right)
+    alongside = pickle.dumps(right)
     if left._by_window:
         with pytest.raises(ValueError, match="windows of rows"):
             left.merge(right, along="rows")
         return
     left.merge(right, along="rows")
-    assert pickle.dumps(right) == beside
+    assert pickle.dumps(right) == alongside
     assert left.n_rows == 120
     assert np.isfinite(list(left.relevance.values())).all()
     steady = not mode.params.get("fading_factor") and not mode.params.get("max_features")
     # What stands beside the moments, and is no more than candidates, depends on the order.
-    if steady and (left._beside is None or left._beside.offers):
+    if steady and (left._row_extension is None or left._row_extension.provides):
         whole = by_rows(mode, X, y, 0, 120)
         for name, value in shown(whole).items():
             close(getattr(left, name), value, 1e-9)
 
 
-@over({name: mode for name, mode in MODES.items() if mode.has_target == mode.cls.supervised})
+@over({name: mode for name, mode in MODES.items() if mode.has_target == mode.cls._is_supervised})
 def test_along_columns_of_rows(mode):
     """Other variables of the same rows, where nothing is asked of how they vary with mine."""
     X, y = data(mode, n=60, p=6)
@@ -224,8 +224,8 @@ def test_along_columns_of_rows(mode):
     one, other = models
     if one._by_window:
         return
-    before, beside = pickle.dumps(one), pickle.dumps(other)
-    if one._beside is None or "columns" in one._beside.merges_along:
+    before, alongside = pickle.dumps(one), pickle.dumps(other)
+    if one._row_extension is None or "columns" in one._row_extension.merges_along:
         one.merge(other)
         assert (one.n_columns, one.n_rows) == (0 if mode.by_name else 6, 60)
         assert np.isfinite(list(one.relevance.values())).all()
@@ -233,4 +233,4 @@ def test_along_columns_of_rows(mode):
         with pytest.raises(ValueError, match=r"Expected[\s\S]*Got[\s\S]*Hint"):
             one.merge(other)
         assert pickle.dumps(one) == before
-    assert pickle.dumps(other) == beside
+    assert pickle.dumps(other) == alongside

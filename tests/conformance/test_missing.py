@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from streamsel import SelectKBest
-from streamsel.learner.selector import Selector
+from streamsel.base.selector import Selector
 from tests.conformance.modes import COLUMN_MODES, build, learnt, over, sampled, target_of
 from tests.conformance.rowwise import BY_WINDOW, ROW_MODES, learn_one, stream, taught
 from tests.copies import COPIES
@@ -53,7 +53,7 @@ def test_means_of_the_rows_so_far(mode):
             plain = model.transform_one(dict.fromkeys("abcdef", 9.5))
             assert list(found) == list(plain)
             assert set(plain.values()) == {9.5}
-            held = model._moments.slots
+            held = model._moments.index_of
             if mode.params.get("max_features"):  # of one that came back, over the rows since
                 stats = model._moments.stats().mean
                 expected = {name: stats[place] for name, place in held.items()}
@@ -68,7 +68,7 @@ def test_means_of_the_last_window(mode):
     rows = stream(mode, 2 * size + 3)
     taught(model, rows)
     expected = means(rows[size : 2 * size], 0.0)
-    held = model._columns.slots
+    held = model._columns.index_of
     for name, value in model.transform_one(dict.fromkeys("abcdef", NAN)).items():
         assert value == pytest.approx(expected[name] if name in held else 0.0, rel=1e-9)
 
@@ -90,9 +90,9 @@ def test_means_of_columns(mode):
     learn_one(
         model,
         dict(zip(names, X[0].tolist(), strict=True)),
-        target_of(mode, X)[0].item() if model.supervised else None,
+        target_of(mode, X)[0].item() if model._is_supervised else None,
     )
-    held = model._moments.slots
+    held = model._moments.index_of
     for name, value in model.transform_one(dict.fromkeys(names, NAN)).items():
         wanted = np.append(X, X[:1], axis=0)[:, names.index(name)]
         if not mode.params.get("fading_factor") and name in held:

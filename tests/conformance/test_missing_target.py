@@ -60,7 +60,7 @@ def same_but_for_rows(model, filtered):
         close(getattr(model, name), value, 1e-12)
     mine, theirs = (flat(each._get_state()) for each in (model, filtered))
     own = {key for key in mine if key.startswith("target_kept")}
-    assert own == {"target_kept/n", "target_kept/index", "target_kept/left_out/no target"}
+    assert own == {"target_kept/n", "target_kept/index", "target_kept/excluded/no target"}
     assert mine.keys() - own == theirs.keys()
     for key, value in theirs.items():
         if isinstance(value, np.ndarray):
@@ -78,10 +78,10 @@ def test_the_rows_are_left_out_of_everything(mode):
     same_but_for_rows(model, filtered)
     report, expected = model.report(), filtered.report()
     assert report.rows == model.n_rows == len(KEPT)
-    assert report.rows_left_out == {"no target": 6}
-    assert report.as_dict()["rows_left_out"] == {"no target": 6}
+    assert report.rows_excluded == {"no target": 6}
+    assert report.as_dict()["rows_excluded"] == {"no target": 6}
     assert report.target == expected.target
-    assert report.found == expected.found
+    assert report.results == expected.results
     if hasattr(model, "embedding"):
         Z = model.embedding
         assert len(Z) == N
@@ -151,7 +151,7 @@ def test_copies_know_which_rows_count(mode, way, tmp_path):
         columns = as_stream(X[rows, 40:], range(40, 80)) if mode.in_pieces else X[rows]
         each.learn_columns(columns)
     same_but_for_rows(model, filtered)
-    if model._reads_again:
+    if model._wants_second_pass:
         model.learn_loadings(X)
         filtered.learn_loadings(X[KEPT])
         close(model.loadings, filtered.loadings)
@@ -164,22 +164,24 @@ def test_covariates_and_weights_come_for_all_rows(mode):
     Z, w = rng.normal(size=N), rng.integers(1, 4, size=N).astype(float)
     Z[LACKS], w[LACKS] = np.nan, -1.0
     probe = fresh(mode, y[KEPT])
-    beside = {}
+    alongside = {}
     if probe._takes_covariates and mode.params.get("covariates") is None:
-        beside["covariates"] = {"age": Z, "place": np.where(LACKS, None, np.arange(N) % 2 == 0)}
+        alongside["covariates"] = {"age": Z, "place": np.where(LACKS, None, np.arange(N) % 2 == 0)}
     if probe._takes_weights:
-        beside["weights"] = w
+        alongside["weights"] = w
     if getattr(probe, "permutations", 0):
-        beside["strata"] = np.where(LACKS, None, np.arange(N) % 3 == 0)
+        alongside["strata"] = np.where(LACKS, None, np.arange(N) % 3 == 0)
     model, filtered = dropping(mode, y), fresh(mode, y[KEPT])
-    model.learn_target(y, **beside, missing="drop")
-    if "covariates" in beside:
-        beside["covariates"] = {name: values[KEPT] for name, values in beside["covariates"].items()}
-    if "weights" in beside:
-        beside["weights"] = w[KEPT]
-    if "strata" in beside:
-        beside["strata"] = (np.arange(N) % 3 == 0)[KEPT]
-    filtered.learn_target(y[KEPT], **beside)
+    model.learn_target(y, **alongside, missing="drop")
+    if "covariates" in alongside:
+        alongside["covariates"] = {
+            name: values[KEPT] for name, values in alongside["covariates"].items()
+        }
+    if "weights" in alongside:
+        alongside["weights"] = w[KEPT]
+    if "strata" in alongside:
+        alongside["strata"] = (np.arange(N) % 3 == 0)[KEPT]
+    filtered.learn_target(y[KEPT], **alongside)
     model.learn_columns(X)
     filtered.learn_columns(X[KEPT])
     same_but_for_rows(model, filtered)
@@ -189,7 +191,7 @@ def test_covariates_and_weights_come_for_all_rows(mode):
 def test_learnt_in_parts(mode):
     X, y = task(mode, p=80)
     rng, model = np.random.default_rng(0), dropping(mode, y)
-    if (why := model._why_not_in_parts()) is not None:
+    if (why := model._reason_not_partitioned()) is not None:
         with pytest.raises(ValueError, match=why):
             in_parts.learn_once(model, in_parts.streams(X, [0, 30, 80]), rng)
         return

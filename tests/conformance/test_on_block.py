@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamsel import ForwardSelection, ProjSe, load, save
-from streamsel.learner.watched import _CallbackError
+from streamsel.base.columns import _CallbackError
 from streamsel.stream import iter_array
 from tests.conformance.modes import COLUMN_MODES, IN_PIECES, bits, data, fresh, same, sampled
 from tests.conformance.test_undo import in_blocks
@@ -44,7 +44,7 @@ def test_it_sees_whole_blocks_and_changes_nothing(mode, tmp_path):
 def test_it_ends_the_learning_and_undoes_nothing(mode):
     X, y = data(mode)
     # A source that can be read again is otherwise learnt as a whole, or not at all.
-    rereadable = len(str(mode.params)) % 2 == 0
+    reiterable = len(str(mode.params)) % 2 == 0
     model, expected = fresh(mode, y), fresh(mode, y)
     expected.learn_columns(in_blocks(X[:, :100]))
     error = EnoughError("enough")
@@ -54,7 +54,7 @@ def test_it_ends_the_learning_and_undoes_nothing(mode):
             raise error
 
     with pytest.raises(EnoughError) as raised:
-        model.learn_columns(in_blocks(X, rereadable=rereadable), on_block=end)
+        model.learn_columns(in_blocks(X, reiterable=reiterable), on_block=end)
     assert raised.value is error
     assert str(error) == "enough"
     assert error.__context__ is None

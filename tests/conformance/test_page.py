@@ -5,9 +5,9 @@ import json
 import numpy as np
 
 from streamsel import report
-from streamsel.page._html import html
-from streamsel.page._sections import content
-from streamsel.page._verdict import verdict
+from streamsel.reporting.html import render_html
+from streamsel.reporting.sections import build_document
+from streamsel.reporting.summary import summarize
 from tests.conformance.modes import COLUMN_MODES, build, data, learnt, sampled
 from tests.conformance.rowwise import ROW_MODES, taught
 from tests.page.reading import read
@@ -16,17 +16,17 @@ from tests.page.reading import read
 def check(model):
     """Check the page of a model, all but the pictures, which take long to draw."""
     found = model.report()
-    said = verdict(found)
+    said = summarize(found)
     assert said.endswith(".")
     assert "  " not in said
     assert ".." not in said
-    page = read(html(content(found, {})))
+    page = read(render_html(build_document(found, {})))
     assert said in page.text
     assert said in read(model._repr_html_()).text
     assert f"{type(model).__name__}" in report(model, format="md")
     told = json.loads(report(model, format="json"))
-    assert told["verdict"] == said
-    for row in found.found[:10]:
+    assert told["summary"] == said
+    for row in found.results[:10]:
         assert str(row["name"]) in page.text
     return page
 

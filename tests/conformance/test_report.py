@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from streamsel.learner.report import NOISE_LEVEL
-from streamsel.target.target import Target
+from streamsel.base.report import NOISE_LEVEL
+from streamsel.targets.target import Target
 from tests.conformance.modes import (
     COLUMN_MODES,
     MODES,
@@ -36,7 +36,7 @@ def test_it_is_what_the_model_shows(mode, c):
     assert report["class"] == mode.learner
     assert report["parameters"] == json.loads(json.dumps(model._get_params()))
     assert (report["rows"], report["columns_seen"], report["columns_constant"]) == (40, 160, 1)
-    assert report["target"] == (None if y is None else Target(y, model.target).description)
+    assert report["target"] == (None if y is None else Target(y, model.target_type).description)
     floor = model.noise_floor(NOISE_LEVEL)
     assert report["noise_floor"] == (floor if np.isfinite(floor) else None)
     kind = model.report().kind
@@ -62,9 +62,9 @@ def check_selected(model, report, rows):
     assert [row["round"] for row in rows] == list(model.rounds.values())
     assert sum(row["certified"] for row in rows) == report["n_certified"] == model.n_certified
     assert report["n_passes"] == model.n_passes
-    unfinished = model.report().unfinished()
-    assert not any(row["certified"] for row in unfinished.found)
-    assert unfinished.facts["n_certified"] == 0
+    unfinished = model.report().without_certification()
+    assert not any(row["certified"] for row in unfinished.results)
+    assert unfinished.details["n_certified"] == 0
 
 
 def check_components(model, rows, X):
@@ -99,7 +99,7 @@ def test_before_anything_is_learnt(mode):
     told(learnt(mode, np.full((40, 2), 3.0), y))
 
 
-@sampled({name: mode for name, mode in MODES.items() if mode.has_target == mode.cls.supervised})
+@sampled({name: mode for name, mode in MODES.items() if mode.has_target == mode.cls._is_supervised})
 def test_after_rows(mode):
     X, y = data(mode, n=60, p=12)
     model = build(mode)

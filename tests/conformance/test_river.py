@@ -15,8 +15,8 @@ from river import checks as river_checks
 from river.checks import yield_checks
 
 from streamsel import PrivateFeatures
-from streamsel.learner.window import Window
-from streamsel.params import Choice, rules_of
+from streamsel.base.windows import Window
+from streamsel.params import ChoiceRule, rules_of
 from tests.conformance.modes import (
     CLASSES,
     REGISTERED,
@@ -85,7 +85,7 @@ def tells(model):
 def follows(model):
     """Whether what the model shows is to tell of its target, and not to keep it private."""
     hides = getattr(model, "rank_by", None) == "private" or isinstance(model, PrivateFeatures)
-    return model.supervised and not hides
+    return model._is_supervised and not hides
 
 
 def steady(model):
@@ -141,7 +141,7 @@ def test_every_choice_is_a_mode(name):
     modes = [vars(build(mode)) for mode in ROW_MODES.values() if mode.learner == name]
     for parameter, rule in rules_of(CLASSES[name]).items():
         # What is learnt does not depend on `missing` (test_missing.py).
-        if isinstance(rule, Choice) and parameter not in ("target", "missing"):
+        if isinstance(rule, ChoiceRule) and parameter not in ("target_type", "missing"):
             # River's target is a number, which not every option takes.
             fits = {
                 option
@@ -151,7 +151,7 @@ def test_every_choice_is_a_mode(name):
             assert fits <= {params[parameter] for params in modes} <= set(rule.options)
     rules = rules_of(CLASSES[name])
     # Windows know no fading.
-    if "fading_factor" in rules and CLASSES[name].rows is not Window:
+    if "fading_factor" in rules and CLASSES[name]._row_state_type is not Window:
         assert any(params["fading_factor"] for params in modes)
     assert "max_features" not in rules or any(params["max_features"] for params in modes)
 
@@ -162,11 +162,11 @@ def test_bases(make):
     model = make()
     assert isinstance(model, river.base.MiniBatchTransformer)
     supervised = river.base.MiniBatchSupervisedTransformer, river.base.SupervisedTransformer
-    assert [isinstance(model, base) for base in supervised] == [model.supervised] * 2
-    assert model._supervised is model.supervised
+    assert [isinstance(model, base) for base in supervised] == [model._is_supervised] * 2
+    assert model._supervised is model._is_supervised
     # A Pipeline hands on what a signature names.
     for learn, x in ((model.learn_one, "x"), (model.learn_many, "X")):
-        taken = [x, "y", "w"] if model.supervised else [x, "further", "w"]
+        taken = [x, "y", "w"] if model._is_supervised else [x, "extra", "w"]
         assert list(inspect.signature(learn).parameters) == taken
 
 
@@ -252,7 +252,7 @@ def feed_alone(model, rows, way):
             if len(found) == 1:
                 (learn_one if way == "one" else learn_many)(model, x, y)
         before += found[0]
-        meanwhile += found[0 if model.supervised else 1]
+        meanwhile += found[0 if model._is_supervised else 1]
     return before, meanwhile
 
 
@@ -270,10 +270,10 @@ def test_hosted(make, position, way, rows):
     assert not tells(model) or max(model.relevance.values()) > model.noise_floor()
     # To rounding: the columns of a frame come in the order in which Select hands them on.
     assert_alike([model.relevance], [alone.relevance])
-    beside = {f"twice {name}" for name in kept} if "union" in position else set()
+    alongside = {f"twice {name}" for name in kept} if "union" in position else set()
     for got, own in zip(seen, expected, strict=False):  # a last step shows no more than answers
         pairs = list(zip(got, own, strict=True))
-        assert all(row.keys() == mine.keys() | beside for row, mine in pairs)
+        assert all(row.keys() == mine.keys() | alongside for row, mine in pairs)
         assert_alike([{name: row[name] for name in mine} for row, mine in pairs], own)
 
 
@@ -284,10 +284,10 @@ def test_outputs_are_plain(make, rows):
     for x, y in rows:
         out = model.transform_one(x)
         if hasattr(model, "components"):
-            assert list(out) == model.components or (out == {} and not model.standing)
+            assert list(out) == model.components or (out == {} and not model.in_use)
             assert {type(value) for value in out.values()} <= {float}
         else:
-            assert list(out) == (list(x) if model._in_use() is None else model.standing)
+            assert list(out) == (list(x) if model._in_use() is None else model.in_use)
             assert all(out[name] is x[name] for name in out)
         learn_one(model, x, y)
     names = list(model.transform_one(x))
@@ -311,7 +311,7 @@ def test_progressive_validation(mode, make, task):
         try:
             learn_one(make(), *data[0])
         except ValueError:  # it is for numbers only, as which bools can be taken
-            good, further = False, {"target": "numeric"}
+            good, further = False, {"target_type": "numeric"}
     else:
         data = list(river.datasets.TrumpApproval().take(300))
         data = [(x, round(y)) for x, y in data] if mode.of_classes else data
@@ -376,7 +376,7 @@ def test_wrapped(make, rows, n_models):
         host = river.ensemble.BaggingRegressor(pipeline_of(make()), n_models, seed=1)
     else:
         host = river.preprocessing.TargetStandardScaler(pipeline_of(make()))
-    if not n_models and make().target == "class":
+    if not n_models and make().target_type == "class":
         # Numbers that stand for classes are others at every row once they are scaled.
         doubted = pytest.warns(UserWarning, match="21 classes in 21 rows")
         with doubted, pytest.raises(ValueError, match="51 classes in 51 rows"):
@@ -492,12 +492,12 @@ def test_features_never_seen_and_gone(mode, make, rows):
 def test_import_budget():
     """Of all learners of the catalogue, in a process of its own."""
     loaded = modules_after(
-        "import streamsel.catalogue as catalogue\n"
-        "for name in catalogue.names():\n"
-        "    learner = catalogue.fetch(name)\n"
+        "from streamsel import registry\n"
+        "for name in registry.names():\n"
+        "    learner = registry.fetch(name)\n"
         "    model = learner(**next(learner._unit_test_params()))\n"
         "    for i in range(120):\n"
-        "        y = [float(i % 5)][: model.supervised]\n"
+        "        y = [float(i % 5)][: model._is_supervised]\n"
         "        model.learn_one({'a': i % 7, 'b': 1.0}, *y)\n"
         "    told = model.transform_one({'a': 1.0})\n"
         "    assert any(told.values()) or not hasattr(model, 'k')\n"

@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from streamsel.learner.extractor import least_motion
+from streamsel.base.extractor import align_components
 from tests.conformance.modes import bits, build, close, fresh, over, rotated, sampled, shown
 from tests.conformance.rowwise import (
     BY_MOMENTS,
@@ -38,8 +38,8 @@ from tests.reference.rows import canonical, observed
 NAN = float("nan")
 NAMES = "abcdef"
 N = 100
-WITH_TARGET = {name: mode for name, mode in ROW_MODES.items() if mode.cls.supervised}
-BY_WINDOW_TAUGHT = {name: mode for name, mode in BY_WINDOW.items() if mode.cls.supervised}
+WITH_TARGET = {name: mode for name, mode in ROW_MODES.items() if mode.cls._is_supervised}
+BY_WINDOW_TAUGHT = {name: mode for name, mode in BY_WINDOW.items() if mode.cls._is_supervised}
 PHASES = ["fresh", "rows", "columns", "columns and rows"]
 
 
@@ -206,7 +206,7 @@ def test_kinds_of_numbers(mode):
 @sampled(WITH_TARGET)
 def test_kinds_of_numbers_as_targets(mode):
     """Booleans are numbers where numbers are asked for."""
-    further = {} if is_of_classes(mode) else {"target": "numeric"}
+    further = {} if is_of_classes(mode) else {"target_type": "numeric"}
     plain = build(mode, **further)
     models = [build(mode, **further) for _ in NUMBERS]
     for i, (x, _) in enumerate(stream(mode, 45)):
@@ -320,9 +320,9 @@ def test_never_more_variables_than_there_is_room_for(mode):
     for i, (x, y) in enumerate(stream(mode, 200)):
         words = {f"w{j}": 1.0 for j in rng.integers(0, 9 + i, size=3).tolist()}
         learn_one(model, {"b": x["b"], "e": x["e"]} | words, y)
-        if model._held is not None:
-            assert len(model._held.names) <= model.max_features
-            assert {*getattr(model, "selected", ())} <= {*model._held.names}
+        if model._state is not None:
+            assert len(model._state.names) <= model.max_features
+            assert {*getattr(model, "selected", ())} <= {*model._state.names}
     assert model._by_window or model.n_columns > 2 * model.max_features
 
 
@@ -336,7 +336,7 @@ def test_covariates_are_no_variables(mode):
     for i, (x, y) in enumerate(stream(mode, 60)):
         x |= {"age": x["b"], "batch": "uv"[i % 2]}
         learn_one(model, x, y)
-        held = model._held
+        held = model._state
         assert held is None or not {"age", "batch"} & {*held.names}
     assert not {"age", "batch"} & {*model.transform_one(x), *getattr(model, "loadings", ())}
 
@@ -624,7 +624,7 @@ def test_columns_after_rows_are_refused(mode, phase):
     refused("a column", lambda: model.learn_column("new", y))
     refused("columns", lambda: model.learn_columns(y[:, None]))
     refused("a generator", lambda: model.learn_columns((name, y) for name in "xy"))
-    if mode.cls.supervised:
+    if mode.cls._is_supervised:
         refused("a target", lambda: model.learn_target(y))
 
 
@@ -636,7 +636,7 @@ def test_columns_then_rows_is_all_of_it(mode, way, tmp_path):
     model, whole = fresh(mode, y[:25]), fresh(mode, y)
     model.learn_columns(X[:25], held)
     whole.learn_columns(X, held)
-    if not whole._held.complete or model.fading_factor:
+    if not whole._state.complete or model.fading_factor:
         return
     if way != "none":
         model = COPIES[way](model, tmp_path)
@@ -679,7 +679,9 @@ def test_columns_go_on_as_rows(mode, way, tmp_path):
 
 def at_once(mode):
     """Return a mode in which transforms use what is found now, at every row."""
-    return mode.also(renewal=1.0, warm_up=0, **{"slack": 1.0} if mode.has("slack") else {})
+    return mode.also(
+        refresh_factor=1.0, warm_up=0, **{"hysteresis": 1.0} if mode.has("hysteresis") else {}
+    )
 
 
 class LastWindow:
@@ -707,14 +709,16 @@ class LastWindow:
         if stood is not None and hasattr(self.model, "components"):
             parts = [np.array([list(z.values()) for z in Z]) for Z in (self.transform(rows), stood)]
             new, old = (Z - Z.mean(axis=0) for Z in parts)
-            self.turn = least_motion(new.T @ old, *(np.square(Z).sum(axis=0) for Z in (new, old)))
+            self.turn = align_components(
+                new.T @ old, *(np.square(Z).sum(axis=0) for Z in (new, old))
+            )
 
     def learn_one(self, x, y):
         self.rows.append((x, y))
         if len(self.rows) < self.size:
             return
         rows, self.rows = self.rows, []
-        if self.mode.cls.supervised and all(y == rows[0][1] for _, y in rows):
+        if self.mode.cls._is_supervised and all(y == rows[0][1] for _, y in rows):
             return
         names = list(dict.fromkeys(name for x, _ in rows for name in canonical(x)))
         names = names[: self.model.max_features]
@@ -737,7 +741,7 @@ def says_what(model, last, n, x):
     """Check that a model says what the last full window says."""
     close(shown(model), shown(last.model) | {"n_rows": n}, 1e-9)
     expected = last.transform([x])[0]
-    if hasattr(model, "components") and not last.model.standing:
+    if hasattr(model, "components") and not last.model.in_use:
         assert not any(expected.values())
         assert model.transform_one(x) == {}
     elif hasattr(model, "components"):
@@ -834,8 +838,8 @@ def test_a_report_in_the_midst_of_a_window(mode):
     for i, (x, y) in enumerate(stream(mode, 2 * size)):
         report = model.report()
         assert report.rows == model.n_rows == i
-        assert [row["name"] for row in report.found] == list(model.relevance)
-        assert (report.noise_floor is None) == (i < size or not model.supervised)
+        assert [row["name"] for row in report.results] == list(model.relevance)
+        assert (report.noise_floor is None) == (i < size or not model._is_supervised)
         learn_one(model, x, y)
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsel.held.part import Part
 from streamsel.params import rules_of
+from streamsel.state.base import State
 from tests.conformance.modes import (
     COLUMN_MODES,
     MODES,
@@ -27,8 +27,17 @@ N = 14
 # What the base keeps beside parameters and parts: counts, the target, and what can be made anew.
 KNOWN = {
     *("n_columns", "n_passes", "_n_constant", "_without_target", "_target", "_space"),
-    *("_columns", "_moments", "_beside", "_window", "_door", "_vocabulary", "_found", "_weights"),
-    *("_at_work", "_summary", "_rest"),
+    *(
+        "_columns",
+        "_moments",
+        "_row_extension",
+        "_window",
+        "_row_reader",
+        "_vocabulary",
+        "_cache",
+        "_weights",
+    ),
+    *("_guard", "_summary", "_row_completion"),
 }
 
 
@@ -106,7 +115,7 @@ class Walk:
 
     def of_target(self, n):
         """Return the target of n rows, in a list, of the form of the columns' one."""
-        if not self.mode.cls.supervised:
+        if not self.mode.cls._is_supervised:
             return []
         if self.y is None:
             return [self.rng.normal(size=n)]
@@ -142,7 +151,7 @@ def check(mode, model):
     own = {
         name
         for name, value in vars(model).items()
-        if not (name in rules_of(mode.cls) or name in KNOWN or isinstance(value, Part))
+        if not (name in rules_of(mode.cls) or name in KNOWN or isinstance(value, State))
     }
     if model._window is None:  # where windows learn columns a learner's own idles
         assert vars(twin).keys() == vars(model).keys()

@@ -5,8 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
-from streamsel.columns import Block
-from streamsel.held.part import ColumnHeld
+from streamsel.data.columns import Block
+from streamsel.state.base import ColumnState
 from streamsel.stream import ColumnStream, as_stream
 from tests.conformance.modes import (
     COLUMN_MODES,
@@ -24,7 +24,7 @@ from tests.conformance.modes import (
 FIRST = [f"first {j}" for j in range(20)]
 
 
-def in_blocks(X, size=50, names=None, *, rereadable=True):
+def in_blocks(X, size=50, names=None, *, reiterable=True):
     """Make a stream of blocks of so many columns."""
     names = range(X.shape[1]) if names is None else names
 
@@ -32,7 +32,7 @@ def in_blocks(X, size=50, names=None, *, rereadable=True):
         for start in range(0, X.shape[1], size):
             yield Block(names[start : start + size], X[:, start : start + size])
 
-    return ColumnStream(blocks, n_rows=len(X), rereadable=rereadable)
+    return ColumnStream(blocks, n_rows=len(X), reiterable=reiterable)
 
 
 def begun(mode, X, y):
@@ -48,7 +48,7 @@ def test_a_bad_column_of_what_can_be_read_again(mode, at):
     X, y = data(mode, c=3)
     model = begun(mode, X, y)
     before, rest = pickle.dumps(model), X.copy()
-    rest[3, at] = np.inf if mode.cls.takes_missing else np.nan
+    rest[3, at] = np.inf if mode.cls._takes_missing else np.nan
     for source in (
         as_stream(rest, range(160)),
         in_blocks(rest),
@@ -69,7 +69,7 @@ def test_a_bad_column_of_what_can_be_read_once(mode):
     X, y = data(mode)
     rest = X.copy()
     rest[:, 137] = np.nan
-    for source in (iter([(j, rest[:, j]) for j in range(160)]), in_blocks(rest, rereadable=False)):
+    for source in (iter([(j, rest[:, j]) for j in range(160)]), in_blocks(rest, reiterable=False)):
         model = fresh(mode, y)
         with pytest.raises(ValueError, match=r"137[^$]*The 137 columns before it stay learnt"):
             model.learn_columns(source)
@@ -184,4 +184,4 @@ def test_a_rejected_block_copies_nothing(mode, monkeypatch):
     assert not copies
     model.learn_columns(X + 1.0, [f"again {j}" for j in range(160)])
     assert len(copies) <= 1  # of one block there is one copy
-    assert isinstance(model._columns, ColumnHeld)
+    assert isinstance(model._columns, ColumnState)

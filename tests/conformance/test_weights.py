@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from streamsel.target.weights import Weights
+from streamsel.targets.weights import ObservationWeights
 from tests.conformance.modes import COLUMN_MODES, close, data, fresh, learnt, over, shown
 
 N = 30
@@ -41,9 +41,11 @@ def test_whole_weights_are_repeated_rows_or_are_refused(mode):
         return
     model = weighted(mode, X, y)
     if mode.learner in BEGINS_ANYWHERE:
-        turn = Weights.of(W, N)
-        expected = learnt(mode, turn.turned(X.T)[0].T, y)
-        np.testing.assert_allclose(model.embedding, turn.back(expected.embedding), atol=1e-9)
+        turn = ObservationWeights.of(W, N)
+        expected = learnt(mode, turn.transform(X.T)[0].T, y)
+        np.testing.assert_allclose(
+            model.embedding, turn.inverse_transform(expected.embedding), atol=1e-9
+        )
         return
     expected = learnt(mode, X[ROWS], None if y is None else y[ROWS])
     found = shown(expected)

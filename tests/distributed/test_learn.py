@@ -23,7 +23,14 @@ from streamsel import (
     save,
 )
 from streamsel.distributed import PartError, learn
-from streamsel.stream import iter_array, iter_files, iter_lines, iter_npy, iter_parquet, screen
+from streamsel.stream import (
+    clean,
+    iter_array,
+    iter_csv,
+    iter_files,
+    iter_npy,
+    iter_parquet,
+)
 from tests.conformance.modes import COLUMN_MODES, bits, close, data, fresh, learnt, same, sample
 from tests.distributed.parts import Made, made
 
@@ -32,7 +39,7 @@ pytest.importorskip("distributed")
 MERGING = {
     name: mode
     for name, mode in COLUMN_MODES.items()
-    if fresh(mode, data(mode)[1])._why_not_in_parts() is None
+    if fresh(mode, data(mode)[1])._reason_not_partitioned() is None
 }
 APART = {name: mode for name, mode in COLUMN_MODES.items() if name not in MERGING}
 NAMES = [f"v{j}" for j in range(160)]
@@ -55,14 +62,14 @@ def test_observations_weigh_on_every_worker(client, cls, tmp_path):
     np.save(tmp_path / "X.npy", np.asfortranarray(X))
     model, expected = cls(2), cls(2)
     for one in (model, expected):
-        one.learn_target(y if cls.supervised else None, weights=w)
+        one.learn_target(y if cls._is_supervised else None, weights=w)
     learn(model, iter_npy(tmp_path / "X.npy"), parts=3, client=client)
     expected.learn_columns(X)
     close(model.relevance, expected.relevance)
     if cls is PCA:
         np.testing.assert_allclose(model.embedding, expected.embedding, atol=1e-10)
     plain = cls(2)
-    plain.learn_target(y if cls.supervised else None)
+    plain.learn_target(y if cls._is_supervised else None)
     plain.learn_columns(X)
     assert bits(plain) != bits(expected)
 
@@ -111,16 +118,16 @@ def files(tmp_path_factory):
 def test_workers_learn_what_a_loop_over_parts_does(mode, client, tmp_path):
     X, y = data(mode)
     np.save(tmp_path / "x.npy", X)
-    model, beside = fresh(mode, y), fresh(mode, y)
+    model, alongside = fresh(mode, y), fresh(mode, y)
     summary = learn(model, iter_npy(tmp_path / "x.npy"), client=client, parts=7, fan_in=2)
     assert (summary.n_parts, summary.n_read) == (7, 160)
-    if model._one_source:
+    if model._needs_single_source:
         whole = learnt(mode, X, y)
         assert model.selected == whole.selected
         assert model.n_certified == whole.n_certified == len(model.selected)
     else:
         parts = iter_npy(tmp_path / "x.npy").split(7)
-        assert bits(model) == bits(by_hand(beside, parts, 2))
+        assert bits(model) == bits(by_hand(alongside, parts, 2))
 
 
 @pytest.mark.parametrize("kind", ["parquet", "npy", "tsv", "files"])
@@ -129,7 +136,7 @@ def test_files_of_every_kind(kind, files, client):
     source = {
         "parquet": lambda: iter_parquet(path / "x.parquet"),
         "npy": lambda: iter_npy(path / "x.npy", names=NAMES),
-        "tsv": lambda: iter_lines(path / "x.tsv", header=False),
+        "tsv": lambda: iter_csv(path / "x.tsv", orientation="variables", header=False),
         "files": lambda: iter_files([path / "a.parquet", path / "b.parquet"]),
     }[kind]()
     model, whole = SelectKBest(3), SelectKBest(3)
@@ -149,9 +156,9 @@ def test_what_a_screen_leaves_out_is_counted(files, client):
     np.save(path, X)
     model, whole = SelectKBest(3), SelectKBest(3)
     summary = learn(
-        model, screen(iter_npy(path), missing="mean"), y, client=client, parts=6, fan_in=2
+        model, clean(iter_npy(path), missing="mean"), y, client=client, parts=6, fan_in=2
     )
-    alone = screen(iter_npy(path), missing="mean")
+    alone = clean(iter_npy(path), missing="mean")
     whole.learn_target(y)
     whole.learn_columns(alone)
     same(model, whole, in_parts=True)
@@ -365,6 +372,6 @@ def test_loadings_are_read_in_parts_too(client):
     whole.learn_columns(X)
     whole.learn_loadings(X)
     assert model.loadings.keys() == whole.loadings.keys()
-    assert (model.n_passes, model._reads_again) == (2, False)
+    assert (model.n_passes, model._wants_second_pass) == (2, False)
     with pytest.raises(ValueError, match="Expected loadings=False"):
         learn(model, parts, client="nowhere", loadings=True)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import streamsel
-from streamsel.learner.report import Caution, Report
-from streamsel.page._html import html
-from streamsel.page._sections import content
-from streamsel.page._verdict import verdict
+from streamsel.base.report import Report, ResultWarning
+from streamsel.reporting.html import render_html
+from streamsel.reporting.sections import build_document
+from streamsel.reporting.summary import summarize
 from tests.page.reading import HOSTILE, read
 
 N, P = 80, 60
@@ -33,18 +33,18 @@ def model(data):
 
 
 def learnt(learner, X, y, names=None):
-    if learner.supervised:
+    if learner._is_supervised:
         learner.learn_target(y)
     learner.learn_columns(X, names)
     return learner
 
 
-def page_of(report, notes=None):
-    return html(content(report, notes or {}))
+def page_of(report, metadata=None):
+    return render_html(build_document(report, metadata or {}))
 
 
 def test_hostile_names_are_shown_and_do_nothing(model):
-    page = streamsel.report(model, notes={"file": HOSTILE[0], "command": HOSTILE[1]})
+    page = streamsel.report(model, metadata={"file": HOSTILE[0], "command": HOSTILE[1]})
     seen = read(page)
     assert len(page) < 300_000
     assert "<script>alert(1)</script>" in seen.text
@@ -66,15 +66,15 @@ def test_markdown_keeps_hostile_names_in_their_cells(model):
 
 
 def test_json_has_all_of_it_as_it_is(model):
-    told = json.loads(streamsel.report(model, format="json", notes={"a": [1, float("nan")]}))
+    told = json.loads(streamsel.report(model, format="json", metadata={"a": [1, float("nan")]}))
     assert {row["name"] for row in told["selected"]} == set(HOSTILE)
-    assert told["notes"] == {"a": [1, None]}
-    assert told["verdict"] == verdict(model.report())
+    assert told["metadata"] == {"a": [1, None]}
+    assert told["summary"] == summarize(model.report())
     assert "@software{streamsel" in told["cite"]
 
 
 def test_all_formats_have_one_verdict(model):
-    said = verdict(model.report())
+    said = summarize(model.report())
     assert said in read(streamsel.report(model)).text
     assert streamsel.report(model, format="md").startswith(f"# {said}".replace("(", "("))
     assert said in read(model._repr_html_()).text
@@ -86,8 +86,10 @@ def test_the_same_model_gives_the_same_page(model):
 
 def test_a_page_grows_with_what_is_shown_not_with_what_was_found(model):
     report = model.report()
-    row = report.found[0] | {"score": 0.1, "relevance": 0.2}
-    many = replace(report, found=[row | {"name": f"gene {j}"} for j in range(10_000)], asked=10_000)
+    row = report.results[0] | {"score": 0.1, "relevance": 0.2}
+    many = replace(
+        report, results=[row | {"name": f"gene {j}"} for j in range(10_000)], n_requested=10_000
+    )
     page = page_of(many)
     assert len(page) < 150_000
     assert "9,800 more" in page
@@ -98,14 +100,14 @@ def test_a_page_grows_with_what_is_shown_not_with_what_was_found(model):
         {"variable": f"v{j}", "loading": 1.0 / (j + 1), "weight": 0.1} for j in range(100_000)
     ]
     built = learnt(streamsel.PCA(1), np.eye(4), None).report()
-    wide = replace(built, found=[built.found[0] | {"loadings": components}])
+    wide = replace(built, results=[built.results[0] | {"loadings": components}])
     assert len(page_of(wide)) < 100_000
     assert "99,950 smaller loadings" in page_of(wide)
 
 
 def test_alarms_come_first(data):
     X, y = data
-    notes = {"alarms": [{"code": "skipped", "text": "half of <b> was skipped"}, {"none": 1}, "x"]}
+    notes = {"warnings": [{"code": "skipped", "text": "half of <b> was skipped"}, {"none": 1}, "x"]}
     seen = read(page_of(learnt(streamsel.ProjSe(2), X, y).report(), notes))
     assert "Half of <b> was skipped." in seen.text
     noise = learnt(streamsel.RidgeComponents(1), X, np.random.default_rng(5).normal(size=N))
@@ -118,15 +120,21 @@ def test_alarms_come_first(data):
     [
         None,
         {"file": 3, "target": "y", "skipped": {"a": "b", "c": True}, "seconds": "1", "complete": 1},
-        {"fingerprint": [1], "merged": {}, "peak_memory": None, "alarms": {}, "columns_read": True},
+        {
+            "fingerprint": [1],
+            "merged": {},
+            "peak_memory": None,
+            "warnings": {},
+            "columns_read": True,
+        },
         {"file": ["a"] * 1000, "target": [None, {}], "fingerprint": {"x": {"y": [1] * 1000}}},
         {"command": ["select"], "covariates": 1.5, "version": 2, "saved": {}, "delimiter": 7},
     ],
 )
 def test_notes_may_be_anybodys(model, notes):
     read(page_of(model.report(), notes))
-    streamsel.report(model, notes=notes, format="md")
-    streamsel.report(model, notes=notes, format="json")
+    streamsel.report(model, metadata=notes, format="md")
+    streamsel.report(model, metadata=notes, format="json")
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -135,7 +143,7 @@ def test_the_command_of_a_page_has_what_the_run_had(exact):
     model.learn_target(np.arange(9.0) % 5)
     model.learn_columns(np.random.default_rng(0).normal(size=(9, 20)))
     notes = {"command": "select", "file": "x.parquet", "target": ["y"], "strata": "batch"}
-    told = streamsel.report(model, notes=notes | {"missing_target": "error"}, format="md")
+    told = streamsel.report(model, metadata=notes | {"missing_target": "error"}, format="md")
     for words in ("--strata batch", "--missing-target error", "--set permutations=50"):
         assert words in told
     assert ("--no-exact" in told) is not exact
@@ -148,7 +156,7 @@ def test_the_command_of_a_page_learns_the_same(data, tmp_path):
 
     from click.testing import CliRunner
 
-    from streamsel.cli._app import app
+    from streamsel.cli.app import app
 
     X, y = data
     table, saved, again = tmp_path / "a b.csv", tmp_path / "m", tmp_path / "m2"
@@ -160,7 +168,9 @@ def test_the_command_of_a_page_learns_the_same(data, tmp_path):
     run = CliRunner().invoke(app, ["select", *words, "-m", str(saved)])
     assert run.exit_code == 0, run.output
     told = read(
-        streamsel.report(streamsel.load(saved), notes=streamsel.persist.read_notes(saved))
+        streamsel.report(
+            streamsel.load(saved), metadata=streamsel.serialization.archive.read_metadata(saved)
+        )
     ).texts
     line = next(text for text in told if text.startswith("streamsel select"))
     run = CliRunner().invoke(app, [*shlex.split(line.replace("\\\n", " "))[1:], "-m", str(again)])
@@ -226,14 +236,14 @@ def test_stability_is_told_in_every_format(data):
     assert most in told
     assert "| 3 | 100 % |" in told
     told = json.loads(streamsel.report(model, stability=found, format="json"))
-    assert told["stability"]["verdict"] == found.verdict
+    assert told["stability"]["rating"] == found.rating
 
 
 def test_what_was_left_out_adds_up(data):
     X, y = data
     X = np.column_stack([X, np.ones((N, 5))])
     report = learnt(streamsel.ForwardSelection(2), X, y).report()
-    told = streamsel.report(report, format="md", notes={"skipped": {"text": 7, "none": 0}})
+    told = streamsel.report(report, format="md", metadata={"skipped": {"text": 7, "none": 0}})
     table = told[told.index("| outcome") :].partition("\n\n")[0]
     rows = [line.split("|")[1:3] for line in table.splitlines()[2:]]
     counted = {why.strip(): int(n.replace(",", "")) for why, n in rows}
@@ -248,8 +258,8 @@ def test_what_no_correlation_sees_is_not_called_noise(data, learner):
     X, _ = data
     model = learnt(learner(k=1, score="mutual_info"), X, X[:, 3] ** 2)
     assert model.selected == [3]
-    assert model.report().found[0]["above_noise"] is False
-    said = verdict(model.report())
+    assert model.report().results[0]["above_noise"] is False
+    said = summarize(model.report())
     assert "It was ranked by mutual information, which has no noise floor." in said
     page = streamsel.report(model, format="md")
     assert "individually no more relevant than noise" not in page
@@ -258,10 +268,10 @@ def test_what_no_correlation_sees_is_not_called_noise(data, learner):
 
 def test_what_is_decided_on_arrival_is_not_called_certified(data):
     report = learnt(streamsel.SAOLA(), *data).report()
-    told = content(report, {})
-    assert "certified" not in dict(told.keys)
+    told = build_document(report, {})
+    assert "certified" not in dict(told.key_figures)
     assert "certified" not in told.sections[0].blocks[0].head
-    assert verdict(report).endswith(". Each column was accepted or rejected on arrival.")
+    assert summarize(report).endswith(". Each column was accepted or rejected on arrival.")
 
 
 HEADLINES = {
@@ -273,14 +283,14 @@ HEADLINES = {
         "All exceed the noise floor (0.13); 2 are near-duplicates of others.",
     ),
     "tails": (
-        {"warnings": (Caution("tails", "…"),)},
+        {"warnings": (ResultWarning("tails", "…"),)},
         (
             "All exceed the noise floor (0.13), which is too low for this target and these columns "
             "(see the warning)."
         ),
     ),
     "inflation": (
-        {"warnings": (Caution("inflation", "…"),)},
+        {"warnings": (ResultWarning("inflation", "…"),)},
         "All exceed the noise floor (0.13), but statistics are inflated (see the warning).",
     ),
     "few rows": (
@@ -288,13 +298,13 @@ HEADLINES = {
         "There are too few rows to distinguish a variable from noise.",
     ),
     "bounded": (
-        {"facts": {"n_certified": 3, "pool_complete": False}},
+        {"details": {"n_certified": 3, "pool_complete": False}},
         (
             "All exceed the noise floor (0.13). The first 3 are certified to equal a selection "
             "over all columns at once."
         ),
     ),
-    "unbounded": ({"facts": {"n_certified": 4, "pool_complete": True}}, "floor (0.13)."),
+    "unbounded": ({"details": {"n_certified": 4, "pool_complete": True}}, "floor (0.13)."),
 }
 
 
@@ -308,13 +318,13 @@ def test_a_headline_and_its_warnings_agree(name):
         for j in range(4)
     ]
     report = Report("MRMR", {}, 50, 60, 0, 0.13, "selected", found, 4)
-    assert verdict(replace(report, **changes)).endswith(expected)
+    assert summarize(replace(report, **changes)).endswith(expected)
 
 
 def test_one_component_of_one_column_is_told_in_the_singular(data):
     X, y = data
-    assert "1 component, which has" in verdict(learnt(streamsel.PCA(2), X[:, :1], y).report())
-    assert "1 component of 1 column," in verdict(learnt(streamsel.PLS(2), X[:, 3:4], y).report())
+    assert "1 component, which has" in summarize(learnt(streamsel.PCA(2), X[:, :1], y).report())
+    assert "1 component of 1 column," in summarize(learnt(streamsel.PLS(2), X[:, 3:4], y).report())
 
 
 def test_of_an_estimator_the_learner_is_asked_for(data):

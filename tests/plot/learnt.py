@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from streamsel.learner.noise import chance
-from streamsel.learner.report import Density
+from streamsel.base.null import marginal_p_values
+from streamsel.base.report import Density
 
 BINS, ARRIVALS = 180, 64
 
@@ -17,4 +17,4 @@ def density_of(relevances, n, rank):
         step *= 2
     arrivals = np.arange(relevances.size) // step
     counts, *_ = np.histogram2d(arrivals, relevances, [np.arange(arrivals.max() + 2) - 0.5, edges])
-    return Density(counts.astype(np.int64), step, edges, chance(edges, n, rank))
+    return Density(counts.astype(np.int64), step, edges, marginal_p_values(edges, n, rank))

@@ -17,11 +17,11 @@ ALIKE = {
     # Their codes have the variance 1.
     *("SparsePCA", "RobustPCA", "ProbabilisticPCA"),
 }
-TARGETED = {entry.name for entry in REGISTERED if CLASSES[entry.name].supervised}
+TARGETED = {entry.name for entry in REGISTERED if CLASSES[entry.name]._is_supervised}
 DRAWN = {
-    "relevance": TARGETED,
-    "null": TARGETED,
-    "path": SELECTORS,
+    "manhattan": TARGETED,
+    "qq": TARGETED,
+    "selection_path": SELECTORS,
     "heatmap": SELECTORS,
     "scree": EXTRACTORS - ALIKE,
     "loadings": EXTRACTORS - WITHOUT_LOADINGS,
@@ -35,7 +35,7 @@ def learned(request):
     """Return a learner in one of its modes that has learnt, and its columns."""
     name = request.param.name
     cls = CLASSES[name]
-    mode = Mode(name, next(iter(cls._unit_test_params())), cls.supervised)
+    mode = Mode(name, next(iter(cls._unit_test_params())), cls._is_supervised)
     X, y = data(mode)
     return learnt(mode, X, y), X
 
@@ -60,9 +60,9 @@ def test_a_report_does_where_rows_are_not_asked_for(learned):
     """It says the same, for all that is drawn of it."""
     model, _ = learned
     name = type(model).__name__
-    for kind in ("path", "scree", "loadings"):
+    for kind in ("selection_path", "scree", "loadings"):
         # The coefficients and embeddings that some pictures are of no report holds.
-        if name not in DRAWN[kind] or (kind, name) == ("path", "Lasso"):
+        if name not in DRAWN[kind] or (kind, name) == ("selection_path", "Lasso"):
             continue
         if kind == "scree" and (np.array([*model.relevance.values()]) == 1.0).all():
             continue
@@ -80,9 +80,9 @@ def test_relevances_of_what_was_learnt_on_rows(name):
     X, y = data(mode, n=60, p=12)
     model = mode.cls(**mode.params)
     model.learn_many(X, y)
-    ax = plot.relevance(model)
+    ax = plot.manhattan(model)
     assert ax.get_xlim() == (0, 12)
-    assert plot.null(model).has_data()
+    assert plot.qq(model).has_data()
 
 
 @pytest.mark.parametrize("kind", DRAWN)

@@ -12,7 +12,7 @@ def learnt(learner, n=300):
     X = rng.normal(size=(n, 10))
     for row, x in enumerate(X.tolist()):
         y = x[row // 75] + 0.1 * rng.normal()
-        history.learn_one(dict(enumerate(x)), y) if learner.supervised else history.learn_one(
+        history.learn_one(dict(enumerate(x)), y) if learner._is_supervised else history.learn_one(
             dict(enumerate(x))
         )
     return history
@@ -31,7 +31,7 @@ def drawn(ax):
 
 
 def test_spans():
-    history = learnt(SelectKBest(k=2, fading_factor=0.05, renewal=1.2))
+    history = learnt(SelectKBest(k=2, fading_factor=0.05, refresh_factor=1.2))
     ax = plot.history(history)
     spans = history.spans()
     assert len(spans) > 3
@@ -40,22 +40,22 @@ def test_spans():
     colours = {
         name: tuple(ax.collections[place].get_facecolor()[0]) for place, name in enumerate(spans)
     }
-    now = {colours[name] for name in history.standing}
+    now = {colours[name] for name in history.in_use}
     assert len(now) == 1
-    assert not now & {colours[name] for name in spans if name not in history.standing}
+    assert not now & {colours[name] for name in spans if name not in history.in_use}
 
 
 def test_renewals_of_components():
     history = learnt(PCA(n_components=2, warm_up=10))
     ax = plot.history(history)
-    lines = [line.get_xdata()[0] for line in ax.lines if line.get_gid() == "renewal"]
+    lines = [line.get_xdata()[0] for line in ax.lines if line.get_gid() == "refresh"]
     assert lines == [event.row for event in history.events]
 
 
 def test_of_very_many_those_that_stood_longest():
     history = History(SelectKBest(k=3))
-    history._before = dict.fromkeys(range(300))
-    history._since = -1
+    history._initial_names = dict.fromkeys(range(300))
+    history._initial_row = -1
     history.learn_one({0: 1.0}, 1.0)
     ax = plot.history(history)
     assert len(ax.collections) == 200

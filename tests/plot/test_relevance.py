@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsel import PCA, ProjSe, plot
-from streamsel.plot._null import quantiles
-from streamsel.plot._relevance import _shade
-from streamsel.plot._words import name_of
+from streamsel.plot._labels import variable_label
+from streamsel.plot._manhattan import _shade
+from streamsel.plot._qq import quantiles
 from tests.plot.learnt import density_of
 
 
@@ -21,23 +21,23 @@ def by_gid(ax, gid):
 
 @pytest.fixture(scope="module")
 def ax(report):
-    return plot.relevance(report)
+    return plot.manhattan(report)
 
 
 class TestRelevance:
-    """`plot.relevance`."""
+    """`plot.manhattan`."""
 
     def test_the_chosen_stand_where_they_came(self, ax, report):
         x, y = by_gid(ax, "chosen").get_data()
-        assert list(x) == [row["name"] + 0.5 for row in report.found]
-        assert list(y) == [row["relevance"] for row in report.found]
+        assert list(x) == [row["name"] + 0.5 for row in report.results]
+        assert list(y) == [row["relevance"] for row in report.results]
 
     def test_the_floor_is_drawn(self, ax, report):
         assert list(by_gid(ax, "floor").get_ydata()) == [report.noise_floor] * 2
 
     def test_the_chosen_are_named(self, ax, report):
         written = {text.get_text() for text in ax.texts}
-        assert {str(row["name"]) for row in report.found} <= written
+        assert {str(row["name"]) for row in report.results} <= written
 
     def test_few_columns_are_points(self, ax, report, columns):
         x, y = by_gid(ax, "columns").get_data()
@@ -54,7 +54,7 @@ class TestRelevance:
         model.learn_columns(y[:, None] + rng.normal(size=(400, 600)))
         density = model.report().density
         assert 0.5 < density.edges[0] < min(model.report().density.edges[1:])
-        image = by_gid(plot.relevance(model), "shade")
+        image = by_gid(plot.manhattan(model), "shade")
         bottom, top = image.get_extent()[2:]
         alpha = image.get_array()[..., 3]
         below = int(len(alpha) * density.edges[0] / (top - bottom))
@@ -62,27 +62,27 @@ class TestRelevance:
         assert alpha[below:].any()
 
     def test_many_columns_are_shaded(self, report):
-        ax = plot.relevance(replace(report, density=replace(report.density, points=None)))
+        ax = plot.manhattan(replace(report, density=replace(report.density, points=None)))
         image = by_gid(ax, "shade")
         left, right, bottom, top = image.get_extent()
         assert (left, right, bottom) == (0, report.density.step * len(report.density.counts), 0)
-        assert top >= max(row["relevance"] for row in report.found)
+        assert top >= max(row["relevance"] for row in report.results)
         alpha = image.get_array()[..., 3]
         assert (alpha.any(axis=0) == report.density.counts.any(axis=1)).all()
 
     def test_where_it_is_not_known_when_they_came(self, report):
-        found = [row | {"arrival": None} for row in report.found]
-        ax = plot.relevance(replace(report, found=found))
+        found = [row | {"arrival": None} for row in report.results]
+        ax = plot.manhattan(replace(report, results=found))
         x, y = by_gid(ax, "chosen at the edge").get_data()
         assert list(x) == [report.columns_seen] * len(found)
         assert list(y) == [row["relevance"] for row in found]
 
     def test_without_a_floor(self, report):
-        ax = plot.relevance(replace(report, noise_floor=None))
+        ax = plot.manhattan(replace(report, noise_floor=None))
         assert not [child for child in ax.get_children() if child.get_gid() == "floor"]
 
     def test_before_anything_is_found(self, report):
-        plot.relevance(replace(report, found=[], noise_floor=None))
+        plot.manhattan(replace(report, results=[], noise_floor=None))
 
 
 @given(
@@ -107,10 +107,10 @@ def test_there_is_ink_where_there_are_columns(counts, top):
 
 
 class TestNull:
-    """`plot.null`."""
+    """`plot.qq`."""
 
     def test_points_are_shares_of_columns_at_the_edges(self, report):
-        x, y = by_gid(plot.null(report), "observed").get_data()
+        x, y = by_gid(plot.qq(report), "observed").get_data()
         density = report.density
         per_bin = density.counts.sum(axis=0)
         null = density.null[:-1]
@@ -143,10 +143,10 @@ class TestNull:
     def test_where_it_is_not_known_how_relevant_noise_is(self, report):
         unknown = replace(report, density=replace(report.density, null=None))
         with pytest.raises(ValueError, match=r"known null distribution of relevance.*Got: ProjSe"):
-            plot.null(unknown)
+            plot.qq(unknown)
 
 
-@pytest.mark.parametrize("draw", [plot.relevance, plot.null])
+@pytest.mark.parametrize("draw", [plot.manhattan, plot.qq])
 class TestRefused:
     """What there is no picture of."""
 
@@ -177,4 +177,4 @@ class TestRefused:
     ],
 )
 def test_names_are_no_formulas_and_no_commands(name, shown):
-    assert name_of(name) == shown
+    assert variable_label(name) == shown

@@ -12,16 +12,16 @@ import matplotlib as mpl
 import pytest
 
 from streamsel import plot
-from streamsel.plot._style import ROLES, SERIES, figure, to_svg
+from streamsel.plot.style import ROLES, SERIES, figure, to_svg
 
 ROOT = Path(__file__).parents[2]
 # What another process is told to draw. It need not know pyplot.
 PROGRAM = """
 import pickle, sys
 from streamsel import plot
-from streamsel.plot._style import to_svg
+from streamsel.plot.style import to_svg
 with open(sys.argv[1] + "/report", "rb") as file:
-    ax = plot.relevance(pickle.load(file))
+    ax = plot.manhattan(pickle.load(file))
 ax.figure.savefig(sys.argv[1] + "/theirs.svg")
 with open(sys.argv[1] + "/theirs.txt", "w") as file:
     file.write(to_svg(ax.figure, page=True))
@@ -37,7 +37,7 @@ def report(report):
 
 @pytest.fixture(scope="module")
 def drawn(report):
-    return plot.relevance(report).figure
+    return plot.manhattan(report).figure
 
 
 def test_another_process_writes_the_same_bytes(report, drawn, tmp_path):
@@ -61,10 +61,10 @@ def test_what_is_saved_twice_is_the_same(drawn, tmp_path, format_):
 
 def test_the_style_of_others_is_not_touched_and_changes_nothing(report):
     before = dict(mpl.rcParams)
-    plain = to_svg(plot.relevance(report).figure, page=True)
+    plain = to_svg(plot.manhattan(report).figure, page=True)
     assert dict(mpl.rcParams) == before
     with mpl.rc_context({"font.size": 20.0, "svg.fonttype": "path", "axes.facecolor": "red"}):
-        assert to_svg(plot.relevance(report).figure, page=True) == plain
+        assert to_svg(plot.manhattan(report).figure, page=True) == plain
 
 
 def test_a_notebook_shows_the_axes(drawn):
@@ -83,7 +83,7 @@ def test_it_is_as_wide_as_journals_print(width, mm):
 def test_a_given_panel_is_drawn_on(report):
     made = mpl.figure.Figure()
     panels = made.subplots(1, 2)
-    assert plot.relevance(report, panels[1]) is panels[1]
+    assert plot.manhattan(report, panels[1]) is panels[1]
     assert not panels[0].get_xlabel()
 
 
@@ -146,7 +146,7 @@ class TestForAPage:
         assert pointed_at == set(own)
 
     def test_two_of_them_share_no_id(self, root, report):
-        other = parsed(to_svg(plot.null(report).figure, page=True))
+        other = parsed(to_svg(plot.qq(report).figure, page=True))
         ids = [{element.get("id") for element in svg.iter()} - {None} for svg in (root, other)]
         assert ids[0]
         assert ids[1]

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsel import MRMR, PCA, SOSPCA, Lasso, ProjSe, SelectKBest, plot
-from streamsel.plot._heatmap import correlations
-from streamsel.plot._scree import largest_share
-from streamsel.plot._style import SERIES
+from streamsel.plot._heatmap import correlation_matrix
+from streamsel.plot._scree import noise_share
+from streamsel.plot.style import SERIES
 
 
 def learnt(model, columns, names=None):
     X, y = columns
-    if model.supervised:
+    if model._is_supervised:
         model.learn_target(y)
     model.learn_columns(X, names)
     return model
@@ -34,11 +34,11 @@ def ticks(axis):
 
 
 class TestPath:
-    """`plot.path`."""
+    """`plot.selection_path`."""
 
     def test_relevances_and_scores_in_order(self, columns):
         model = learnt(MRMR(k=6), columns)
-        ax = plot.path(model)
+        ax = plot.selection_path(model)
         assert ticks(ax.yaxis) == [str(name) for name in model.selected]
         assert line(ax, "relevance").tolist() == [[*model.relevance.values()], [*range(6)]]
         scores = np.array([*model.scores.values()])
@@ -47,43 +47,43 @@ class TestPath:
 
     def test_the_floor(self, columns):
         model = learnt(SelectKBest(k=4), columns)
-        ax = plot.path(model)
+        ax = plot.selection_path(model)
         (floor,) = [line for line in ax.lines if line.get_label() == "noise floor"]
         assert list(floor.get_xdata()) == [model.noise_floor()] * 2
 
     def test_what_is_not_proven_is_open(self, report):
-        found = [row | {"certified": rank < 1} for rank, row in enumerate(report.found)]
-        ax = plot.path(replace(report, found=found))
+        found = [row | {"certified": rank < 1} for rank, row in enumerate(report.results)]
+        ax = plot.selection_path(replace(report, results=found))
         values = [row["relevance"] for row in found]
         assert line(ax, "relevance").tolist() == [values[:1], [0]]
         assert line(ax, "relevance, not proven").tolist() == [values[1:], [1, 2, 3]]
 
     def test_rounds_are_parted(self, report):
-        found = [row | {"round": rank // 2} for rank, row in enumerate(report.found)]
-        ax = plot.path(replace(report, found=found))
+        found = [row | {"round": rank // 2} for rank, row in enumerate(report.results)]
+        ax = plot.selection_path(replace(report, results=found))
         parted = [line.get_ydata()[0] for line in ax.lines if line.get_gid() == "round"]
         assert parted == [1.5]
 
     def test_scores_below_zero_are_seen(self, report):
-        found = [row | {"score": 1.0 - rank} for rank, row in enumerate(report.found)]
-        ax = plot.path(replace(report, found=found))
+        found = [row | {"score": 1.0 - rank} for rank, row in enumerate(report.results)]
+        ax = plot.selection_path(replace(report, results=found))
         assert ax.get_xlim()[0] < line(ax, "score")[0].min() < 0.0
 
     def test_many_have_ranks_instead_of_names(self, report):
-        row = report.found[0]
-        ax = plot.path(replace(report, found=[row | {"name": j} for j in range(80)]))
+        row = report.results[0]
+        ax = plot.selection_path(replace(report, results=[row | {"name": j} for j in range(80)]))
         assert ax.get_ylabel() == "rank"
 
     def test_without_a_target_there_are_scores_only(self, columns):
         model = ProjSe(k=3)
         model.learn_target(None)
         model.learn_columns(columns[0])
-        ax = plot.path(model)
+        ax = plot.selection_path(model)
         assert line(ax, "score").shape == (2, 3)
 
     def test_coefficients_of_a_lasso(self, columns):
         model = learnt(Lasso(k=9), columns)
-        ax = plot.path(model)
+        ax = plot.selection_path(model)
         solutions = model.path
         named = [line for line in ax.lines if line.get_gid() not in (None, "other")]
         largest = sorted(model.coefficients, key=lambda name: -abs(model.coefficients[name]))[:6]
@@ -101,7 +101,7 @@ class TestScree:
     def test_shares_of_variance(self, columns):
         model = learnt(PCA(n_components=5), columns)
         ax = plot.scree(model)
-        shares = np.sort(model.explained_variance_ratio_)[::-1]
+        shares = np.sort(model.explained_variance_ratio)[::-1]
         np.testing.assert_array_equal(line(ax, "components")[1], shares)
         # What noise reaches is not known of columns that vary by different amounts.
         assert "noise" not in [line.get_gid() for line in ax.lines]
@@ -122,11 +122,11 @@ class TestScree:
         X /= X.std(axis=1, keepdims=True)
         largest = np.linalg.svd(X, compute_uv=False)[:, 0] ** 2 / (n * p)
         level = np.quantile(largest, 0.95)
-        assert level <= largest_share(n, p) < 1.15 * level
+        assert level <= noise_share(n, p) < 1.15 * level
 
     def test_its_level_is_drawn(self, columns):
         ax = plot.scree(learnt(PCA(n_components=5, scale=True), columns))
-        assert list(line(ax, "noise")[1]) == [largest_share(60, 300)] * 2
+        assert list(line(ax, "noise")[1]) == [noise_share(60, 300)] * 2
 
 
 class TestLoadings:
@@ -150,7 +150,7 @@ class TestLoadings:
 
     @pytest.mark.parametrize("how", [{"component": -1}, {"component": "pca0"}, {"n": 0}])
     def test_what_is_no_number(self, columns, how):
-        with pytest.raises(ValueError, match=f"The '{next(iter(how))}' parameter of loadings"):
+        with pytest.raises(ValueError, match=f"Expected {next(iter(how))} of loadings"):
             plot.loadings(learnt(PCA(n_components=3), columns), **how)
 
 
@@ -260,7 +260,7 @@ def test_missing_values_count_as_the_mean(values):
     some = np.isfinite(X).any(axis=0)
     mean = np.array([X[np.isfinite(X[:, j]), j].mean() if some[j] else 0.0 for j in range(3)])
     filled = np.where(np.isnan(X), mean, X)
-    found = correlations(X)
+    found = correlation_matrix(X)
     varies = filled.std(axis=0) > 1e-9 * np.abs(filled).max(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         expected = np.corrcoef(filled.T)

@@ -14,10 +14,12 @@ SPENT = 1e-10
 
 
 def answer(
-    X, y, *, wealth=0.5, payout=0.5, max_candidates=None, target="auto", **ignored,
+    X, y, *, initial_wealth=0.5, payout=0.5, max_candidates=None, target_type="auto", **ignored,
 ):  # fmt: skip
     """Return the columns selected, in order, with the p-values that they were selected by."""
-    path = investments(X, y, wealth=wealth, payout=payout, most=max_candidates, kind=target)
+    path = investments(
+        X, y, wealth=initial_wealth, payout=payout, most=max_candidates, kind=target_type
+    )
     taken = [test for test in path if test["taken"]]
     return {
         "selected": [test["column"] for test in taken],

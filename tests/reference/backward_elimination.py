@@ -19,9 +19,9 @@ NOTHING = 1e-12
 LEFT = 1e-7
 
 
-def answer(X, y, *, k=20, ridge=1.0, max_candidates=500, target="auto", **ignored):
+def answer(X, y, *, k=20, ridge=1.0, max_candidates=500, target_type="auto", **ignored):
     """Return the columns selected, and what it cost to remove each."""
-    units, basis = prepared(X, y, target)
+    units, basis = prepared(X, y, target_type)
     held = {j: units[j] for j in pool(units, basis, max_candidates)}
     if ridge < 1e-6:
         held = independent(held, ridge)

@@ -12,12 +12,12 @@ class Standing:
     ----------
     k
         How many stand; None for all that are found.
-    renewal, slack, warm_up, fading_factor
+    refresh_factor, hysteresis, warm_up, fading_factor
         As the learners' parameters.
     """
 
-    def __init__(self, k, renewal, slack, warm_up, fading_factor=0.0):
-        self.k, self.renewal, self.slack = k, renewal, slack
+    def __init__(self, k, refresh_factor, hysteresis, warm_up, fading_factor=0.0):
+        self.k, self.refresh_factor, self.hysteresis = k, refresh_factor, hysteresis
         self.fading_factor = fading_factor
         self.rows, self.due = 0, warm_up
         self.names = None
@@ -29,16 +29,16 @@ class Standing:
             return
         w = (1.0 - self.fading_factor) ** np.arange(self.rows)
         weight = w.sum() ** 2 / (w**2).sum()
-        self.due = self.rows + max(1, math.ceil((self.renewal - 1.0) * weight))
+        self.due = self.rows + max(1, math.ceil((self.refresh_factor - 1.0) * weight))
         if self.k is None:
             good = ranking(n_variables)
             k = len(good)
         else:
             k, size = self.k, self.k
-            if self.slack > 1.0 and self.names:
-                size = min(math.ceil(self.slack * k), k + max(0, n_variables - k) // 8)
+            if self.hysteresis > 1.0 and self.names:
+                size = min(math.ceil(self.hysteresis * k), k + max(0, n_variables - k) // 8)
             good = ranking(size)
-        if self.renewal == self.slack == 1.0:
+        if self.refresh_factor == self.hysteresis == 1.0:
             # Nothing stays for having stood: the order is that of selection.
             self.names = good
             return

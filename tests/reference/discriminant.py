@@ -72,4 +72,4 @@ def answer(X, y, *, n_components=10, scale=False, shrinkage="auto", **_):
     size = np.abs(of.W).max()
     V, shrinkage = axes(of.W / size, labels, n_components, shrinkage)
     found = linear.shown("discriminant", of, V / size, space.basis(space.indicators(labels)))
-    return found | {"shrinkage_": shrinkage}
+    return found | {"fitted_shrinkage": shrinkage}

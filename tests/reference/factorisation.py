@@ -71,7 +71,7 @@ class Factorisation:
             self.squares = keep * squares + sum(xx for _, _, _, xx in coded)
             # By degrees, for the first codes are of random components.
             self.gappy = keep * gappy + sum(np.isnan(x).any() for x in batch) * done / rounds
-            self.renew()
+            self.refresh()
         self.columns += len(batch)
 
     def in_unit(self, unit):
@@ -107,7 +107,7 @@ class Factorisation:
             xx += self.D[i] @ ww @ self.D[i] + self.least_noise
         return w, ww, xw, xx
 
-    def renew(self):
+    def refresh(self):
         # D_i ~ N(0, v I): a component has a hundredth of a value's mean square, where columns
         # have gaps.
         tau = self.least_noise * PARTS / self.typical * self.gappy / self.weight

@@ -18,9 +18,9 @@ NOTHING = 1e-12
 SPENT = 1e-10
 
 
-def answer(X, y, *, k=20, ridge=1.0, target="auto", **ignored):
+def answer(X, y, *, k=20, ridge=1.0, target_type="auto", **ignored):
     """Return the columns selected, and their scores when they were."""
-    units, basis = prepared(X, y, target)
+    units, basis = prepared(X, y, target_type)
     picks, scores = [], []
     while len(picks) < k:
         score = {j: score_of(x, units, picks, basis, ridge) for j, x in units.items()}
@@ -57,9 +57,9 @@ def score_of(x, units, picks, basis, ridge):
     return float(np.sum((basis.T @ left) ** 2) / size)
 
 
-def is_as_good(X, y, selected, *, ridge=1.0, target="auto", **ignored):
+def is_as_good(X, y, selected, *, ridge=1.0, target_type="auto", **ignored):
     """Whether each pick scores, beside those before it, as the best does but for 1e-9."""
-    units, basis = prepared(X, y, target)
+    units, basis = prepared(X, y, target_type)
     for s, pick in enumerate(selected):
         free = [j for j in units if j not in selected[:s]]
         score = {j: score_of(units[j], units, selected[:s], basis, ridge) for j in free}

@@ -20,19 +20,19 @@ NOTHING = 1e-12
 
 
 def answer(
-    X, y, *, k=20, score="f", redundancy="correlation", form="quotient", beta=None, n_bins=10,
-    target="auto", **ignored,
+    X, y, *, k=20, score="f", redundancy="correlation", scheme="quotient", beta=None, n_bins=10,
+    target_type="auto", **ignored,
 ):  # fmt: skip
     """Return the columns selected, and their scores when they were."""
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     varies = [j for j in range(X.shape[1]) if np.ptp(X[:, j]) > 0]
-    told = relevances(X, y, varies, score, n_bins, target)
+    told = relevances(X, y, varies, score, n_bins, target_type)
     redundant = redundancies(X, list(told), redundancy, n_bins)
     picks, scores = [], []
     while len(picks) < min(k, len(told)):
         found = {
-            j: score_of(rel, slack, [redundant[j, i] for i in picks], form, beta)
-            for j, (rel, slack) in told.items()
+            j: score_of(rel, error, [redundant[j, i] for i in picks], scheme, beta)
+            for j, (rel, error) in told.items()
             if j not in picks
         }
         highest, tolerance = max(found.values())
@@ -45,16 +45,16 @@ def uncertain(value):
     return 1e-12 * value + 1e-14
 
 
-def score_of(rel, slack, red, form, beta):
+def score_of(rel, error, red, scheme, beta):
     """Return the score of a column, and how far it is known."""
     if not red:
-        return rel, slack
-    if form == "quotient":
+        return rel, error
+    if scheme == "quotient":
         mean = np.mean(np.maximum(red, FLOOR))
         score = rel / mean
-        return score, slack / mean + score * uncertain(mean) / mean
+        return score, error / mean + score * uncertain(mean) / mean
     weight = 1.0 if beta is None else beta * len(red)
-    return rel - weight * np.mean(red), slack + weight * uncertain(np.mean(red))
+    return rel - weight * np.mean(red), error + weight * uncertain(np.mean(red))
 
 
 def relevances(X, y, varies, kind, n_bins, of_target):

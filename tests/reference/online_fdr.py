@@ -13,10 +13,10 @@ from tests.reference import target
 
 
 def answer(
-    X, y, *, fdr=0.05, rule="lord++", max_candidates=None, target="auto", **ignored,
+    X, y, *, fdr=0.05, rule="lord++", max_candidates=None, target_type="auto", **ignored,
 ):  # fmt: skip
     """Return the columns selected, in order, with their p-values."""
-    columns, relevances, p_values = tests_of(X, y, target)
+    columns, relevances, p_values = tests_of(X, y, target_type)
     decisions = decide(p_values, fdr, rule, most=max_candidates)
     taken = [i for i, (found, _) in enumerate(decisions) if found]
     return {

@@ -9,18 +9,19 @@ from tests.reference.independence import correlation, is_independent, p_value, s
 
 
 def answer(
-    X, y, *, alpha=0.01, depth=3, fast=True, max_candidates=None, target="auto", **ignored,
+    X, y, *, alpha=0.01, max_conditioning_set=3, fast=True, max_candidates=None, target_type="auto",
+    **ignored,
 ):  # fmt: skip
     """Return the columns selected, in order, their relevances and p-values."""
-    X, U = np.asarray(X, dtype=np.float64), space(y, target)
+    X, U = np.asarray(X, dtype=np.float64), space(y, target_type)
     units, held = {}, []
 
     def separated(j, others, also=()):
-        """Whether some of the others, at most `depth`, and all of these, make j independent."""
+        """Whether `max_conditioning_set` or fewer others, and all of these, make j independent."""
         others = [k for k in others if k not in (j, *also)]
         return any(
             is_independent(units[j], U, [units[k] for k in (*also, *subset)], alpha)
-            for size in range(1 - len(also), depth + 1 - len(also))
+            for size in range(1 - len(also), max_conditioning_set + 1 - len(also))
             for subset in combinations(others, size)
         )
 

@@ -32,9 +32,9 @@ def rotations(X, Y, q):
     return W @ np.linalg.inv(P.T @ W)
 
 
-def answer(X, y, *, n_components=10, scale=True, target="auto", **_):
+def answer(X, y, *, n_components=10, scale=True, target_type="auto", **_):
     """Return what a model shows that has learnt the columns of X."""
-    y = space.numbers(y, target)
+    y = space.numbers(y, target_type)
     Y, of = space.columns(y), linear.columns(X, scale=scale)
     if scale:
         Y = np.column_stack([space.unit(c) for c in Y.T]) * np.sqrt(len(Y) - 1.0)

@@ -11,9 +11,9 @@ from tests.reference import linear
 from tests.reference import target as space
 
 
-def answer(X, y, *, n_components=10, scale=False, target="auto", **_):
+def answer(X, y, *, n_components=10, scale=False, target_type="auto", **_):
     """Return what a model shows that has learnt the columns of X."""
-    U = space.basis(space.numbers(y, target))
+    U = space.basis(space.numbers(y, target_type))
     of = linear.columns(X, scale=scale)
     # A basis of the sensitive space has the same span of covariances as its columns.
     covariances = of.W.T @ U

@@ -16,7 +16,7 @@ TIE = 1e-12
 SPENT = 1e-12
 
 
-def greedy(start, k, after_rank):
+def greedy(start, k, on_rank_exhausted):
     """Pick k columns, one at a time and round after round.
 
     `start` returns the two functions that make a round: the scores of all columns as they stand,
@@ -39,12 +39,12 @@ def greedy(start, k, after_rank):
             picks.append((pick, now[pick], turn))
             left.remove(pick)
             deflate(pick)
-        if len(picks) in (before, k) or after_rank == "stop":
+        if len(picks) in (before, k) or on_rank_exhausted == "stop":
             break
     return picks
 
 
-def linear(X, y, k, after_rank="restart"):
+def linear(X, y, k, on_rank_exhausted="restart"):
     """P₀ = UUᵀ; pick argmax ‖P_s x‖²/‖x‖²; P_{s+1} = P_s − (P_s x)(P_s x)ᵀ/‖P_s x‖²."""
     n, p = X.shape
     U = target.basis(y)
@@ -67,7 +67,7 @@ def linear(X, y, k, after_rank="restart"):
 
         return scores, deflate
 
-    return greedy(start, k, after_rank)
+    return greedy(start, k, on_rank_exhausted)
 
 
 def lapack(X, y):
@@ -122,8 +122,8 @@ def kernel_pieces(X, Y, kernel, degree, gamma, coef0, scale):
 
 
 def kernel(
-    X, Y, k, kernel="poly", *, degree=3, gamma=None, coef0=0.0, scale=True, after_rank="restart",
-    tolerance=1e-10,
+    X, Y, k, kernel="poly", *, degree=3, gamma=None, coef0=0.0, scale=True,
+    on_rank_exhausted="restart", tolerance=1e-10,
 ):  # fmt: skip
     """Supervised: φ(x) projected on span φ(Y) by the eigenvectors of K_y, then deflated there."""
     K_y, K_yx, diagonal, live = kernel_pieces(X, Y, kernel, degree, gamma, coef0, scale)
@@ -131,7 +131,7 @@ def kernel(
     keep = values > tolerance * values[-1]
     G = (vectors[:, keep] / np.sqrt(values[keep])).T @ K_yx
     G = np.where(live, G / np.sqrt(np.where(live, diagonal, 1.0)), 0.0)
-    return greedy(_coordinates(G), k, after_rank)
+    return greedy(_coordinates(G), k, on_rank_exhausted)
 
 
 def pooled(X, Y, k, m):
@@ -184,7 +184,15 @@ def _coordinates(G):
 
 
 def unsupervised(
-    X, k, kernel="linear", *, degree=3, gamma=None, coef0=0.0, scale=True, after_rank="restart"
+    X,
+    k,
+    kernel="linear",
+    *,
+    degree=3,
+    gamma=None,
+    coef0=0.0,
+    scale=True,
+    on_rank_exhausted="restart",
 ):
     """P₀ = identity: pivoted Cholesky of the variables' whole kernel matrix, unit diagonal."""
     _, K, diagonal, live = kernel_pieces(X, None, kernel, degree, gamma, coef0, scale)
@@ -203,7 +211,7 @@ def unsupervised(
 
         return scores, deflate
 
-    return greedy(start, k, after_rank)
+    return greedy(start, k, on_rank_exhausted)
 
 
 def paper_algorithm(X, Y, k, kernel="linear", *, degree=3, gamma=None, coef0=0.0):
@@ -241,7 +249,7 @@ def paper_algorithm(X, Y, k, kernel="linear", *, degree=3, gamma=None, coef0=0.0
     return picks
 
 
-def answer(X, y, *, k=20, after_rank="restart", **params):
+def answer(X, y, *, k=20, on_rank_exhausted="restart", **params):
     """Return what a model shows that has learnt the columns of X; y is None without a target."""
     options = {
         name: params[name]
@@ -250,18 +258,18 @@ def answer(X, y, *, k=20, after_rank="restart", **params):
     }
     Y = None
     if y is not None:
-        Y = target.numbers(y, params.get("target", "auto")).reshape(len(X), -1)
+        Y = target.numbers(y, params.get("target_type", "auto")).reshape(len(X), -1)
     if Y is None:
         picks, relevance2 = (
-            unsupervised(X, k, after_rank=after_rank, **options),
+            unsupervised(X, k, on_rank_exhausted=on_rank_exhausted, **options),
             np.ones(X.shape[1]),
         )
     elif options.get("kernel", "linear") == "linear":
         U = target.basis(Y)
-        picks = linear(X, Y, k, after_rank)
+        picks = linear(X, Y, k, on_rank_exhausted)
         relevance2 = [target.relevance(x, U) ** 2 if np.ptp(x) else 0.0 for x in X.T]
     else:
-        picks = kernel(X, Y, k, after_rank=after_rank, **options)
+        picks = kernel(X, Y, k, on_rank_exhausted=on_rank_exhausted, **options)
         relevance2 = kernel_scores(X, Y, **options)
     return {
         "selected": [j for j, _, _ in picks],

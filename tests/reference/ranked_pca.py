@@ -19,9 +19,9 @@ def ranked(squares):
     return order
 
 
-def answer(X, y, *, n_components=10, scale=False, rank_by="target", target="auto", **_):
+def answer(X, y, *, n_components=10, scale=False, rank_by="target", target_type="auto", **_):
     """Return what a model shows that has learnt the columns of X."""
-    U = space.basis(space.numbers(y, target))
+    U = space.basis(space.numbers(y, target_type))
     of = linear.columns(X, scale=scale)
     V, _ = linear.principal(of.W)
     squares = linear.correlations(of.W @ V, U) ** 2

@@ -354,9 +354,9 @@ def by_largest(found, of, w, places, n):
     return (w / of.lengths)[places][:, None] * as_long(inner, W, found.scores)
 
 
-def above_noise(of, U, p, slack=0.0):
+def above_noise(of, U, p, tolerance=0.0):
     """Return how many of p columns are more relevant than the best of as many of noise."""
-    return int(np.sum(of.relevance > noise.floor(len(U), U.shape[1], p) + slack))
+    return int(np.sum(of.relevance > noise.floor(len(U), U.shape[1], p) + tolerance))
 
 
 def pooled(X, U, limit, names=None):
@@ -376,7 +376,7 @@ def answer(
     relevance_power=2.0,
     alpha="reml",
     max_loadings=500,
-    target="auto",
+    target_type="auto",
     covariates=None,
     **_,
 ):
@@ -384,7 +384,7 @@ def answer(
 
     What covariates explain is to be taken out of X and y before; here they count.
     """
-    X, U = np.asarray(X, dtype=np.float64), space.basis(space.numbers(y, target))
+    X, U = np.asarray(X, dtype=np.float64), space.basis(space.numbers(y, target_type))
     n = len(X) - (0 if covariates is None else covariates.shape[1])
     rule = {"relevance_power": relevance_power, "alpha": alpha, "n": n}
     rule["n_components"] = n_components

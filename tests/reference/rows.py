@@ -47,20 +47,20 @@ class Rows:
     ----------
     fading_factor
         Part of its weight that a row loses with every new one.
-    target
+    target_type
         "auto", "class" or "numeric", as the learners have it.
     covariates
         Features given which everything is asked.
     """
 
-    def __init__(self, fading_factor=0.0, target="auto", covariates=()):
-        self.keeps = np.longdouble(1) - np.longdouble(fading_factor)
-        self.kind, self.covariates = target, covariates
+    def __init__(self, fading_factor=0.0, target_type="auto", covariates=()):
+        self.retention = np.longdouble(1) - np.longdouble(fading_factor)
+        self.kind, self.covariates = target_type, covariates
         self.xs, self.ys, self.zs, self.weights = [], [], [], np.zeros(0, np.longdouble)
         self._kept_basis = None
 
     def learn_one(self, x, y):
-        self.weights = self.weights * self.keeps
+        self.weights = self.weights * self.retention
         self.learn_at_once([(x, y)])
 
     def learn_at_once(self, rows):
@@ -233,15 +233,15 @@ class Rows:
         sizes = np.sqrt((self.coordinates(**kernel) ** 2).sum(axis=0))
         return dict(zip(self.names, sizes.tolist(), strict=True))
 
-    def picks(self, k, after_rank="restart", **kernel):
+    def picks(self, k, on_rank_exhausted="restart", **kernel):
         """Return ProjSe's picks: (name, score, round, relevance), in order."""
         G, names = self.coordinates(**kernel), self.names
         sizes = np.sqrt((G**2).sum(axis=0)).tolist()
-        found = greedy(G, k, after_rank) if G.size else []
+        found = greedy(G, k, on_rank_exhausted) if G.size else []
         return [(names[j], score, turn, sizes[j]) for j, score, turn in found]
 
 
-def greedy(G, k, after_rank):
+def greedy(G, k, on_rank_exhausted):
     """Pick by explicit projectors: scores within 1e-12 of the best, relatively, are ties."""
     picks, taken, turn = [], [], 0
     P = np.eye(len(G))
@@ -254,7 +254,7 @@ def greedy(G, k, after_rank):
             taken.append(j)
             v = P @ G[:, j]
             P -= np.outer(v, v) / (v @ v)
-        elif after_rank == "restart" and picks and picks[-1][2] == turn:
+        elif on_rank_exhausted == "restart" and picks and picks[-1][2] == turn:
             P, turn = np.eye(len(G)), turn + 1
         else:
             break
@@ -269,7 +269,7 @@ def arrivals(rows):
 def agree(model, rows, tolerance=1e-9):
     """Compare everything that a ProjSe says of itself with what the stored rows say."""
     kernel = {key: getattr(model, key) for key in ("kernel", "degree", "gamma", "coef0", "scale")}
-    picks = rows.picks(model.k, model.after_rank, **kernel)
+    picks = rows.picks(model.k, model.on_rank_exhausted, **kernel)
     assert model.n_rows == len(rows.xs)
     assert model.selected == [name for name, _, _, _ in picks]
     assert model.rounds == {name: turn for name, _, turn, _ in picks}

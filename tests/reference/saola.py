@@ -9,10 +9,10 @@ TIE = 1e-12
 
 
 def answer(
-    X, y, *, alpha=0.01, delta=None, max_candidates=None, target="auto", **ignored,
+    X, y, *, alpha=0.01, delta=None, max_candidates=None, target_type="auto", **ignored,
 ):  # fmt: skip
     """Return the columns selected, in order, their relevances and p-values."""
-    X, U = np.asarray(X, dtype=np.float64), space(y, target)
+    X, U = np.asarray(X, dtype=np.float64), space(y, target_type)
     units, found, held = {}, {}, []
 
     def says_it(k, j):

@@ -21,7 +21,7 @@ TIE = 1e-12
 
 def answer(
     X, y, *, k=None, score="f", fdr=None, n_bins=10, binning="frequency", n_outliers=0,
-    target="auto", **ignored,
+    target_type="auto", **ignored,
 ):  # fmt: skip
     """Return the columns selected, best first, and the scores and p-values of all that vary."""
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
@@ -30,9 +30,9 @@ def answer(
         if np.ptp(x) == 0:
             continue
         if score in ("correlation", "f", "t"):
-            scores[j], strengths[j], p_values[j] = of_moments(x, y, target, score)
+            scores[j], strengths[j], p_values[j] = of_moments(x, y, target_type, score)
         else:
-            codes = target_codes(y, target, bins_of_target(len(x), n_bins), binning)
+            codes = target_codes(y, target_type, bins_of_target(len(x), n_bins), binning)
             if score == "mutual_info":
                 cut = bins(x, bins_of_columns(codes, n_bins), binning)
                 scores[j] = strengths[j] = mutual_info(cut, codes) - mean_mutual_info(cut, codes)

@@ -133,9 +133,9 @@ def rotate(za, zb, rotation):
     return cos * za + sin * zb, -sin * za + cos * zb, cos, sin
 
 
-def answer(X, y, *, n_components=10, rotation="jacobi", signed=False, target="auto", **_):
+def answer(X, y, *, n_components=10, rotation="jacobi", signed=False, target_type="auto", **_):
     """Return what a model shows that has learnt the columns of X."""
-    y = space.numbers(y, target)
+    y = space.numbers(y, target_type)
     model = SOSPCA(n_components, y, X.shape[1], rotation=rotation, signed=signed)
     for x in X.T:
         model.learn(x)

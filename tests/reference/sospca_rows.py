@@ -171,7 +171,7 @@ class SOSPCAOnRows:
         n, names, q = len(self.rows.xs), list(self.since), len(self.B)
         if n == self.refreshed or not (names or q):
             return self.zz, self.zx, self.xx
-        keep = float(self.rows.keeps) ** (n - self.refreshed)
+        keep = float(self.rows.retention) ** (n - self.refreshed)
         added = self.added()
         zx, xx = {}, {}
         for i, a in enumerate(names):
@@ -221,7 +221,7 @@ class SOSPCAOnRows:
         for name in self.ranked(fit, found):
             if self.free(name) and found[name] > self.bar(relevances):
                 self.attempt(name, relevances)
-        if self.rows.keeps < 1:
+        if self.rows.retention < 1:
             self.drop_dust()
         self.choose(found, self.bar(relevances))
         self.centre()
@@ -238,7 +238,7 @@ class SOSPCAOnRows:
 
     def free(self, name):
         """Return whether a variable may join: one with loadings only if rows fade."""
-        return self.within(name) <= (MOSTLY if self.rows.keeps < 1 else 0.0)
+        return self.within(name) <= (MOSTLY if self.rows.retention < 1 else 0.0)
 
     def drop_dust(self):
         """Drop the loadings of variables that are next to nothing, in length and in variance."""

@@ -23,7 +23,7 @@ class Sparse(Factorisation):
         for _ in range(BEGIN):
             coded = [first.code(x) for x in batch]
             first.A, first.B = (sum(part[i] for part in coded) for i in (1, 2))
-            first.renew()
+            first.refresh()
         scores, _ = first.axes()
         for k in range(self.q):
             if scores[:, k].any():
@@ -46,7 +46,7 @@ class Sparse(Factorisation):
                 break
         return w, np.outer(w, w), np.outer(x, w), x @ x
 
-    def renew(self):
+    def refresh(self):
         used = np.diag(self.A) > UNUSED * np.diag(self.A).max()
         D = self.D.copy()
         for k in np.flatnonzero(used):

@@ -8,10 +8,18 @@ from tests.reference.ranked_pca import ranked
 
 
 def answer(
-    X, y, *, n_components=10, threshold=None, max_candidates=500, scale=False, target="auto", **_
+    X,
+    y,
+    *,
+    n_components=10,
+    threshold=None,
+    max_candidates=500,
+    scale=False,
+    target_type="auto",
+    **_,
 ):
     """Return what a model shows that has learnt the columns of X."""
-    U = space.basis(space.numbers(y, target))
+    U = space.basis(space.numbers(y, target_type))
     of = linear.columns(X, scale=scale)
     relevance = linear.correlations(of.W, U)
     kept = np.arange(len(relevance))

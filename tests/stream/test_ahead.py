@@ -8,15 +8,15 @@ import threading
 import numpy as np
 import pytest
 
-from streamsel.columns import Block
-from streamsel.stream import _ahead
-from streamsel.stream._ahead import read_ahead
+from streamsel.data.columns import Block
+from streamsel.stream import _blocks
+from streamsel.stream._blocks import prefetch
 
 
 @pytest.fixture(autouse=True, params=[1, 2])
 def cores(request, monkeypatch):
     """Run with one core and with two, wherever the tests run."""
-    monkeypatch.setattr(_ahead, "_n_cores", lambda: request.param)
+    monkeypatch.setattr(_blocks, "_n_cores", lambda: request.param)
     return request.param
 
 
@@ -28,7 +28,7 @@ def no_thread_is_left():
     assert threading.active_count() == before
 
 
-def _blocks(n, *, error=None, read=None):
+def _numbered_blocks(n, *, error=None, read=None):
     for j in range(n):
         if read is not None:
             read.append(j)
@@ -38,16 +38,16 @@ def _blocks(n, *, error=None, read=None):
 
 
 def test_all_blocks_in_their_order():
-    assert [block.names for block in read_ahead(_blocks(5))] == [[j] for j in range(5)]
+    assert [block.names for block in prefetch(_numbered_blocks(5))] == [[j] for j in range(5)]
 
 
 def test_no_block():
-    assert list(read_ahead(_blocks(0))) == []
+    assert list(prefetch(_numbered_blocks(0))) == []
 
 
 @pytest.mark.parametrize("error", [ValueError("broken"), KeyboardInterrupt()])
 def test_an_error_follows_the_blocks_before_it(error):
-    blocks = read_ahead(_blocks(2, error=error))
+    blocks = prefetch(_numbered_blocks(2, error=error))
     assert [next(blocks).names, next(blocks).names] == [[0], [1]]
     with pytest.raises(type(error)) as caught:
         next(blocks)
@@ -56,7 +56,7 @@ def test_an_error_follows_the_blocks_before_it(error):
 
 def test_one_block_ahead_and_no_more(cores):
     read = []
-    blocks = read_ahead(_blocks(9, read=read))
+    blocks = prefetch(_numbered_blocks(9, read=read))
     next(blocks)
     next(blocks)
     blocks.close()
@@ -64,13 +64,13 @@ def test_one_block_ahead_and_no_more(cores):
 
 
 def test_an_iterator_that_is_forgotten_ends_its_thread():
-    blocks = read_ahead(_blocks(9))
+    blocks = prefetch(_numbered_blocks(9))
     next(blocks)
     del blocks
 
 
 def test_what_was_thrown_in_ends_the_thread():
-    blocks = read_ahead(_blocks(9))
+    blocks = prefetch(_numbered_blocks(9))
     next(blocks)
     with pytest.raises(KeyboardInterrupt):
         blocks.throw(KeyboardInterrupt)
@@ -79,10 +79,10 @@ def test_what_was_thrown_in_ends_the_thread():
 def test_an_iterator_left_open_does_not_keep_the_process(cores):
     code = f"""
 import numpy as np
-from streamsel.columns import Block
-from streamsel.stream import _ahead
-_ahead._n_cores = lambda: {cores}
-blocks = _ahead.read_ahead(Block([j], np.ones((3, 1))) for j in range(9))
+from streamsel.data.columns import Block
+from streamsel.stream import _blocks
+_blocks._n_cores = lambda: {cores}
+blocks = _blocks.prefetch(Block([j], np.ones((3, 1))) for j in range(9))
 next(blocks)
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
@@ -93,10 +93,10 @@ def test_a_forked_process_does_not_wait_for_its_parents_thread(cores):
     code = """
 import os, signal, sys
 import numpy as np
-from streamsel.columns import Block
-from streamsel.stream import _ahead
-_ahead._n_cores = lambda: int(sys.argv[1])
-blocks = _ahead.read_ahead(iter([Block([j], np.zeros((3, 1))) for j in range(4)]))
+from streamsel.data.columns import Block
+from streamsel.stream import _blocks
+_blocks._n_cores = lambda: int(sys.argv[1])
+blocks = _blocks.prefetch(iter([Block([j], np.zeros((3, 1))) for j in range(4)]))
 next(blocks)
 if child := os.fork():
     _, status = os.waitpid(child, 0)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from anndata import AnnData, read_h5ad
 
 from streamsel import ProjSe
-from streamsel.stream import _stores, iter_anndata, iter_files, screen
+from streamsel.stream import _chunked, clean, iter_anndata, iter_files
 
 N, P = 12, 23
 X = sp.random(N, P, 0.4, random_state=0).toarray()
@@ -45,9 +45,9 @@ def _data(kind="dense", **more):
 @pytest.fixture
 def small(monkeypatch):
     """Sizes at which a matrix of 12 by 23 numbers is a large one."""
-    monkeypatch.setattr(_stores, "_SLAB_BYTES", 4 * N * 8)
-    monkeypatch.setattr(_stores, "TILE_BYTES", 2 * P * 8)
-    monkeypatch.setattr(_stores, "BLOCK_BYTES", 5 * N * 8)
+    monkeypatch.setattr(_chunked, "_SLAB_BYTES", 4 * N * 8)
+    monkeypatch.setattr(_chunked, "TILE_BYTES", 2 * P * 8)
+    monkeypatch.setattr(_chunked, "BLOCK_BYTES", 5 * N * 8)
 
 
 def _same(stream, expected, names=NAMES):
@@ -65,7 +65,7 @@ def test_files_in_every_layout(kind, options, small, tmp_path):
     data.write_h5ad(tmp_path / "x.h5ad", **options)
     expected = data.X.toarray() if sp.issparse(data.X) else data.X
     stream = iter_anndata(tmp_path / "x.h5ad")
-    assert (stream.n_rows, stream.n_columns, stream.rereadable) == (N, P, True)
+    assert (stream.n_rows, stream.n_columns, stream.reiterable) == (N, P, True)
     for _ in range(2):
         _same(stream, expected)
     _same(stream.skip(6), expected[:, 6:], NAMES[6:])
@@ -93,7 +93,7 @@ def test_in_memory_and_backed(kind, tmp_path):
         _same(iter_anndata(backed), _dense(data))
         _same(iter_anndata(backed, layer="double"), twice)
         backed.obs["new"] = np.arange(N)
-        assert iter_anndata(backed).beside["new"].tolist() == list(range(N))
+        assert iter_anndata(backed).row_metadata["new"].tolist() == list(range(N))
         with pytest.raises(ValueError, match="view of one"):
             iter_anndata(backed[:, 3:])
         backed.file.close()
@@ -107,8 +107,8 @@ def test_rows_are_turned_once_and_only_when_read(small, tmp_path, monkeypatch):
     data = _data("csr")
     data.write_h5ad(tmp_path / "x.h5ad")
     read = []
-    tiles = _stores.SparseMatrix._tiles
-    monkeypatch.setattr(_stores.SparseMatrix, "_tiles", lambda self: read.append(1) or tiles(self))
+    tiles = _chunked.SparseMatrix._tiles
+    monkeypatch.setattr(_chunked.SparseMatrix, "_tiles", lambda self: read.append(1) or tiles(self))
     stream = iter_anndata(tmp_path / "x.h5ad")
     assert stream.names == NAMES
     assert not read
@@ -123,17 +123,17 @@ def test_what_is_said_of_the_cells(where, tmp_path):
     data = _data("csr")
     data.write_h5ad(tmp_path / "x.h5ad")
     stream = iter_anndata(data if where == "memory" else tmp_path / "x.h5ad")
-    beside = screen(stream).without(["gene1"]).beside
-    assert list(beside) == ["obs_names", *_obs().columns]
-    assert len(beside) == 6
-    assert beside["obs_names"].tolist() == [f"cell{i}" for i in range(N)]
-    assert beside["cell_type"].tolist() == ["B", "T", None] * 4
-    assert beside["age"].dtype == np.float64
-    assert beside["batch"].dtype == np.int64
-    assert beside["is_doublet"].dtype == bool
-    np.testing.assert_array_equal(beside["score"], [1, np.nan] * 6)
+    alongside = clean(stream).without(["gene1"]).row_metadata
+    assert list(alongside) == ["obs_names", *_obs().columns]
+    assert len(alongside) == 6
+    assert alongside["obs_names"].tolist() == [f"cell{i}" for i in range(N)]
+    assert alongside["cell_type"].tolist() == ["B", "T", None] * 4
+    assert alongside["age"].dtype == np.float64
+    assert alongside["batch"].dtype == np.int64
+    assert alongside["is_doublet"].dtype == bool
+    np.testing.assert_array_equal(alongside["score"], [1, np.nan] * 6)
     model = ProjSe(2)
-    model.learn_target(beside["age"])
+    model.learn_target(alongside["age"])
     model.learn_columns(stream)
     assert set(model.selected) <= set(NAMES)
 
@@ -174,7 +174,7 @@ def test_what_raw_keeps_has_genes_of_its_own(kind, tmp_path):
         stream = iter_anndata(source, raw=True)
         assert (stream.n_rows, stream.n_columns) == (N, P)
         _same(stream, _dense(whole))
-        assert stream.beside["batch"].tolist() == _obs()["batch"].tolist()
+        assert stream.row_metadata["batch"].tolist() == _obs()["batch"].tolist()
         _same(iter_anndata(source), 0 * X[:, 5:9], NAMES[5:9])
     parts = iter_anndata(tmp_path / "x.h5ad", raw=True).split(3)
     parts = [pickle.loads(pickle.dumps(part)) for part in parts]  # noqa: S301

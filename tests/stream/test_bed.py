@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsel import ProjSe
-from streamsel.stream import iter_bed, iter_files, screen
+from streamsel.stream import clean, iter_bed, iter_files
 
 
 def _genotypes(n, p, missing=0.0, seed=0):
@@ -102,8 +102,8 @@ def test_a_pass_learns_what_the_matrix_says(cohort):
     model, same, again, files = (ProjSe(3) for _ in range(4))
     for one, source in (
         (model, iter_bed(path)),
-        (same, screen(filled, missing="mean")),
-        (again, screen(iter_bed(path, missing="keep"), missing="mean")),
+        (same, clean(filled, missing="mean")),
+        (again, clean(iter_bed(path, missing="keep"), missing="mean")),
         (files, iter_files(path)),
     ):
         one.learn_target(y)
@@ -145,13 +145,13 @@ def test_variants_without_a_name_of_their_own(tmp_path):
 )
 def test_phenotypes(given, expected, tmp_path):
     path = _write(tmp_path / "x.bed", _genotypes(3, 2), pheno=given, iid=list("abc"), sex=[1, 2, 0])
-    beside = iter_bed(path).without(["sid1"]).beside
-    np.testing.assert_array_equal(beside["phenotype"], expected)
-    assert beside["phenotype"].dtype == expected.dtype
-    assert next(iter(beside)) == "IID"
-    assert beside["IID"].tolist() == list("abc")
-    np.testing.assert_array_equal(beside["sex"], [1, 2, np.nan])
-    assert screen(iter_bed(path)).skip(0).beside.keys() == beside.keys()
+    alongside = iter_bed(path).without(["sid1"]).row_metadata
+    np.testing.assert_array_equal(alongside["phenotype"], expected)
+    assert alongside["phenotype"].dtype == expected.dtype
+    assert next(iter(alongside)) == "IID"
+    assert alongside["IID"].tolist() == list("abc")
+    np.testing.assert_array_equal(alongside["sex"], [1, 2, np.nan])
+    assert clean(iter_bed(path)).skip(0).row_metadata.keys() == alongside.keys()
 
 
 def test_chromosomes_side_by_side(tmp_path):
@@ -160,7 +160,7 @@ def test_chromosomes_side_by_side(tmp_path):
         _write(tmp_path / f"chr{i}.bed", _genotypes(6, 4, seed=i), sid=sid, iid=list("abcdef"))
     stream = iter_files(tmp_path / "chr*.bed")
     assert stream.names == [f"{i}_{j}" for i in (1, 2, 10) for j in range(4)]
-    assert stream.beside["IID"].tolist() == list("abcdef")
+    assert stream.row_metadata["IID"].tolist() == list("abcdef")
     sid = ["z", "zz"]
     _write(tmp_path / "chr11.bed", _genotypes(6, 2), sid=sid, iid=list("abcdfe"))
     with pytest.raises(ValueError, match=r"same IID in every file.*'e'.*chr1.*'f'.*chr11"):

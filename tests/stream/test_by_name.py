@@ -1,5 +1,6 @@
 """Columns of a file, given its name: any format, and text whichever way it lies."""
 
+import functools
 import gzip
 from pathlib import Path
 
@@ -9,7 +10,10 @@ import pytest
 from pyarrow import feather, parquet
 
 from streamsel import ProjSe
-from streamsel.stream import as_stream, iter_csv, iter_lines
+from streamsel.stream import as_stream, iter_csv
+
+# Text with one variable per line.
+BY_VARIABLE = functools.partial(iter_csv, orientation="variables")
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(9, 5)).round(3)
@@ -86,7 +90,7 @@ def test_which_way_a_text_lies(tmp_path, lies, text):
         with pytest.raises(ValueError, match=why):
             as_stream(path)
         return
-    expected = dict({"samples": iter_csv, "variables": iter_lines}[lies](path))
+    expected = dict({"samples": iter_csv, "variables": BY_VARIABLE}[lies](path))
     found = dict(as_stream(path))
     assert [*found] == [*expected]
     for name, values in found.items():

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsel.stream import _cells, iter_csv, iter_lines
-from streamsel.stream._cells import NumberParser, count_cells
+from streamsel.stream import _text_cells, iter_csv
 from streamsel.stream._numerals import to_number
+from streamsel.stream._text_cells import NumberParser, count_cells
 
 NUMBERS = [
     "1",
@@ -39,9 +39,9 @@ NEITHER = ["1_0", "0x10", "nan(1)", "NaN()", "1d5", "1.0f", "1e", ".", "--1", "t
 @pytest.fixture(autouse=True, params=["arrow", "numpy"])
 def engine(request, monkeypatch):
     """Parse by either, however few the cells."""
-    monkeypatch.setattr(_cells, "_WORTH_ARROW", 0)
+    monkeypatch.setattr(_text_cells, "_MIN_ARROW_CELLS", 0)
     if request.param == "numpy":
-        monkeypatch.setattr(_cells, "_arrow", lambda: None)
+        monkeypatch.setattr(_text_cells, "_arrow", lambda: None)
     return request.param
 
 
@@ -78,7 +78,7 @@ def test_nothing_is_read_otherwise_than_python_does(cell):
 
 
 def test_chosen_cells_of_many_lines(monkeypatch, rng):
-    monkeypatch.setattr(_cells, "_ARROW_CELLS", 10)
+    monkeypatch.setattr(_text_cells, "_ARROW_CELLS", 10)
     X = rng.normal(size=(30, 4))
     lines = [";".join([*map(repr, row.tolist()), "text"]) for row in X]
     found = NumberParser(";").parse(lines, 5, usecols=[0, 2, 3])
@@ -100,7 +100,7 @@ def test_quotes_are_not_torn_apart():
 def test_an_error_names_line_and_column(tmp_path):
     path = tmp_path / "genes.tsv"
     path.write_text("gene\ta\tb\nx\t1\t2\ny\t3\tfour\n")
-    stream = iter_lines(path)
+    stream = iter_csv(path, orientation="variables")
     with pytest.raises(ValueError, match=r"line 3, column 3 \('b'\).*'four'"):
         list(stream)
 

@@ -14,10 +14,10 @@ def test_what_can_be_read_again():
     pairs = [("a", [1, 2]), ("b", [3, 4])]
     for again in (pairs, tuple(pairs), dict(pairs).items(), lambda: iter(pairs)):
         stream = iter_columns(again, n_rows=2, n_columns=2)
-        assert stream.rereadable
+        assert stream.reiterable
         assert [name for name, _ in stream] == [name for name, _ in stream] == ["a", "b"]
     once = iter_columns(iter(pairs))
-    assert not once.rereadable
+    assert not once.reiterable
     assert once.skip(1).take(["b"])["b"].tolist() == [3, 4]
     for rest in (once, once.skip(1), once.without(["a"])):
         with pytest.raises(RuntimeError, match="Hint: create it again"):

@@ -1,5 +1,6 @@
 """Damaged files: refused in one line, whatever they claim, and nothing is read from elsewhere."""
 
+import functools
 import io
 import os
 import resource
@@ -18,10 +19,13 @@ import pyarrow.parquet
 import pytest
 
 import streamsel
-from streamsel.memory import out_of_memory
-from streamsel.stream import iter_csv, iter_ipc, iter_lines, iter_npy, iter_parquet
+from streamsel._utils.system import out_of_memory
+from streamsel.stream import iter_csv, iter_ipc, iter_npy, iter_parquet
 from tests.attack._harness import FINE, attack, is_bad, judge
 from tests.attack.fuzz_sources import attempts_kept, kept
+
+# Text with one variable per line.
+BY_VARIABLE = functools.partial(iter_csv, orientation="variables")
 
 HOME = str(Path(streamsel.__file__).parents[1])
 
@@ -197,7 +201,7 @@ def test_codes_that_are_no_characters(order, dtype, tmp_path):
         list(iter_npy(path))
 
 
-@pytest.mark.parametrize("iter_file", [iter_csv, iter_lines])
+@pytest.mark.parametrize("iter_file", [iter_csv, BY_VARIABLE])
 def test_cells_that_the_csv_module_refuses_are_reported_by_file(iter_file, tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("a,b\n1," + '"' + "2" * 200_000 + '"\n')
@@ -220,7 +224,7 @@ def test_open_quotes_are_given_up_before_the_file_ends(tmp_path):
 
 
 @contextmanager
-def _room(n_bytes):
+def _file_size_limit(n_bytes):
     """Let files grow no larger than that."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
@@ -236,7 +240,10 @@ def test_no_room_for_the_columns_of_a_text(rows, tmp_path, monkeypatch):
     folder.mkdir()
     path.write_text("a,b\n" + "1,2\n" * rows)
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    with _room(100), pytest.raises(OSError, match=r"Expected room .*x\.csv.*\n.*TMPDIR") as error:
+    with (
+        _file_size_limit(100),
+        pytest.raises(OSError, match=r"Expected room .*x\.csv.*\n.*TMPDIR") as error,
+    ):
         iter_csv(path)
     assert error.value.errno
     assert list(folder.iterdir()) == []
@@ -250,7 +257,7 @@ def test_nowhere_to_write_the_columns_of_a_text(tmp_path, monkeypatch):
         iter_csv(path)
 
 
-@pytest.mark.parametrize("iter_file", [iter_csv, iter_lines])
+@pytest.mark.parametrize("iter_file", [iter_csv, BY_VARIABLE])
 def test_lines_that_do_not_fit_into_memory_are_reported_by_file(iter_file, tmp_path):
     path = tmp_path / "x.csv"
     with path.open("wb") as file:
@@ -292,14 +299,14 @@ def test_a_lack_of_memory_is_no_damage(tmp_path):
         assert done.stdout.startswith(f"reading {str(path)!r} takes more memory than this process")
 
 
-@pytest.mark.parametrize("iter_file", [iter_csv, iter_lines])
+@pytest.mark.parametrize("iter_file", [iter_csv, BY_VARIABLE])
 def test_a_lack_of_memory_names_the_text(iter_file, tmp_path, monkeypatch):
     def parse(*_, **__):
         raise MemoryError("Unable to allocate 8 MiB")
 
     path = tmp_path / "x.csv"
     path.write_text("a,1\nb,2\n")
-    monkeypatch.setattr("streamsel.stream._cells.NumberParser.parse", parse)
+    monkeypatch.setattr("streamsel.stream._text_cells.NumberParser.parse", parse)
     with pytest.raises(MemoryError, match=r"^reading .*x\.csv' takes .* \(Unable to allocate"):
         list(iter_file(path))
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsel.stream import iter_csv, iter_files, iter_lines
-from streamsel.stream._cells import NumberParser, find_delimiter
-from streamsel.stream._decimal import find_numerals, numerals_of
+from streamsel.stream import iter_csv, iter_files
+from streamsel.stream._number_format import find_numerals, numerals_of
 from streamsel.stream._numerals import Numerals, to_number
+from streamsel.stream._text_cells import NumberParser, find_delimiter
 
 
 def write(path, text):
@@ -99,7 +99,7 @@ def test_what_is_no_mark(tmp_path):
         with pytest.raises(ValueError, match="Expected decimal"):
             iter_csv(path, decimal=decimal, delimiter=delimiter)
         with pytest.raises(ValueError, match="Expected decimal"):
-            iter_lines(path, decimal=decimal, delimiter=delimiter)
+            iter_csv(path, orientation="variables", decimal=decimal, delimiter=delimiter)
 
 
 CELLS = st.one_of(

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from streamsel import MRMR, AlphaInvesting, ForwardSelection, load, save
-from streamsel.columns import Block
-from streamsel.evaluate import before_dummies
-from streamsel.stream import ColumnStream, iter_array, iter_columns, with_dummies
+from streamsel.data.columns import Block
+from streamsel.evaluate import selected_before_probes
+from streamsel.stream import ColumnStream, iter_array, iter_columns, with_probes
 
 
 def dense(values):
@@ -34,7 +34,7 @@ def by_definition(X, per_column, seed):
         pairs += [(j, X[:, j]) for j in range(start, stop)]
         for i in range(start * per_column, stop * per_column):
             generator = np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 0, i]))
-            pairs.append((("dummy", i), generator.standard_normal(len(X))))
+            pairs.append((("probe", i), generator.standard_normal(len(X))))
     return pairs
 
 
@@ -47,7 +47,7 @@ def by_definition(X, per_column, seed):
 )
 def test_it_is_its_definition_however_the_columns_are_cut(p, cuts, per_column, seed, form):
     X = np.random.default_rng(p).integers(0, 9, size=(3, p), dtype=np.uint8)
-    stream = with_dummies(in_blocks(form(X), [c for c in cuts if c < p]), per_column, seed)
+    stream = with_probes(in_blocks(form(X), [c for c in cuts if c < p]), per_column, seed)
     expected = by_definition(X, per_column, seed)
     for _ in range(2):  # a second reading is the same
         found = list(stream)
@@ -59,53 +59,53 @@ def test_it_is_its_definition_however_the_columns_are_cut(p, cuts, per_column, s
 
 def test_what_it_knows_is_what_its_source_knows(rng):
     X = rng.normal(size=(5, 7))
-    stream = with_dummies(X, 2)
-    assert (stream.n_rows, stream.n_columns, stream.rereadable) == (5, 21, True)
-    once = with_dummies(iter_columns(iter(list(enumerate(X.T)))))
-    assert (once.n_rows, once.n_columns, once.rereadable) == (None, None, False)
+    stream = with_probes(X, 2)
+    assert (stream.n_rows, stream.n_columns, stream.reiterable) == (5, 21, True)
+    once = with_probes(iter_columns(iter(list(enumerate(X.T)))))
+    assert (once.n_rows, once.n_columns, once.reiterable) == (None, None, False)
     assert len(list(once)) == 14
     with pytest.raises(RuntimeError, match="one-shot"):
         once.blocks()
-    assert not list(with_dummies(iter_columns([])))
+    assert not list(with_probes(iter_columns([])))
 
 
 def test_columns_of_the_source_are_passed_on_as_they_are(rng):
     X = np.asfortranarray(rng.normal(size=(4, 100)), dtype=np.float32)
-    blocks = [b for b in with_dummies(iter_array(X)).blocks() if type(b.names[0]) is int]
+    blocks = [b for b in with_probes(iter_array(X)).blocks() if type(b.names[0]) is int]
     assert all(np.shares_memory(block.values, X) for block in blocks)
     words = np.array(["a", "b"], dtype=object)
-    stream = with_dummies(iter_columns([("word", words)]))
-    assert [name for name, _ in stream] == ["word", ("dummy", 0)]
+    stream = with_probes(iter_columns([("word", words)]))
+    assert [name for name, _ in stream] == ["word", ("probe", 0)]
 
 
 @pytest.mark.parametrize("n_rows", [None, 6])
 def test_take_gives_what_the_stream_does(rng, n_rows):
     X = rng.normal(size=(6, 150))
     source = iter_columns(list(enumerate(X.T)), n_rows=n_rows)
-    names = [("dummy", 299), 3, ("dummy", 0), 149]
-    taken = with_dummies(source, 2, seed=5).take(names)
-    all_of_it = dict(with_dummies(source, 2, seed=5))
+    names = [("probe", 299), 3, ("probe", 0), 149]
+    taken = with_probes(source, 2, seed=5).take(names)
+    all_of_it = dict(with_probes(source, 2, seed=5))
     assert list(taken) == names
     for name in names:
         np.testing.assert_array_equal(taken[name], all_of_it[name])
 
 
-@pytest.mark.parametrize("name", [("dummy", 3), ("dummy", -1), ("dummy", True), ("dummy",), "x"])
+@pytest.mark.parametrize("name", [("probe", 3), ("probe", -1), ("probe", True), ("probe",), "x"])
 def test_names_that_it_has_not(name):
     with pytest.raises(KeyError, match="Expected names of columns"):
-        with_dummies(np.eye(3)).take([0, name])
+        with_probes(np.eye(3)).take([0, name])
 
 
 def test_parts_of_it_are_parts_of_the_same_stream(rng):
-    stream = with_dummies(rng.normal(size=(5, 70)))
+    stream = with_probes(rng.normal(size=(5, 70)))
     names = [name for name, _ in stream]
     assert [name for name, _ in stream.skip(100)] == names[100:]
     assert [name for name, _ in stream.without(names[:66])] == names[66:]
 
 
 def test_seeds_and_numbers_differ(rng):
-    streams = [with_dummies(np.ones((500, 40)), 2, seed) for seed in range(4)]
-    names = [("dummy", i) for i in range(80)]
+    streams = [with_probes(np.ones((500, 40)), 2, seed) for seed in range(4)]
+    names = [("probe", i) for i in range(80)]
     columns = [values for stream in streams for values in stream.take(names).values()]
     correlations = np.corrcoef(columns) - np.eye(320)
     assert np.abs(correlations).max() < 6 / np.sqrt(500)
@@ -118,16 +118,16 @@ def test_it_is_lazy(rng):
         yield from enumerate(rng.normal(size=(64, 3)))
         raise AssertionError("read to the end")
 
-    blocks = with_dummies(iter_columns(columns)).blocks()
+    blocks = with_probes(iter_columns(columns)).blocks()
     assert list(next(blocks).names) == list(range(64))
-    assert next(blocks).names[0] == ("dummy", 0)
+    assert next(blocks).names[0] == ("probe", 0)
 
 
 def test_memory_is_constant():
     """Of many columns and of long ones."""
     for shape in ((1_000, 3_000), (40_000, 75)):
         X = np.ones(shape, order="F")
-        stream = with_dummies(iter_array(X))
+        stream = with_probes(iter_array(X))
         tracemalloc.start()
         for block in stream.blocks():
             del block
@@ -138,14 +138,14 @@ def test_memory_is_constant():
 
 @pytest.mark.parametrize("per_column", [0, -1, 1.5, True])
 def test_how_many(per_column):
-    with pytest.raises(ValueError, match=r"'per_column' parameter of with_dummies .* Got"):
-        with_dummies(np.eye(3), per_column)
+    with pytest.raises(ValueError, match=r"Expected per_column of with_probes .* Got"):
+        with_probes(np.eye(3), per_column)
 
 
 @pytest.mark.parametrize("seed", [-1, 0.5, None, 2**128])
 def test_seeds(seed):
     with pytest.raises(ValueError, match=r"seed.*Got"):
-        with_dummies(np.eye(3), seed=seed)
+        with_probes(np.eye(3), seed=seed)
 
 
 # In selectors
@@ -163,7 +163,7 @@ def test_exact_over_a_few_readings_is_the_answer_over_all_columns(rng, learner):
     tight = learner(k=8, max_pool_bytes=30 * 8 * 80, exact=True)
     for model in (wide, tight):
         model.learn_target(y)
-        model.learn_columns(with_dummies(X, 2, seed=1))
+        model.learn_columns(with_probes(X, 2, seed=1))
     assert tight.selected == wide.selected
     assert tight.n_certified == 8
     assert tight.n_passes > 1
@@ -174,15 +174,15 @@ def test_signals_come_before_dummies(rng):
     X, y = planted(rng)
     model = ForwardSelection(k=10)
     model.learn_target(y)
-    model.learn_columns(with_dummies(X))
-    assert {120, 180, 240} <= set(before_dummies(model.selected))
+    model.learn_columns(with_probes(X))
+    assert {120, 180, 240} <= set(selected_before_probes(model.selected))
 
 
 def test_any_learner_takes_them(rng):
     X, y = planted(rng)
     model = AlphaInvesting()
     model.learn_target(y)
-    model.learn_columns(with_dummies(X))
+    model.learn_columns(with_probes(X))
     assert model.n_columns == 600
 
 
@@ -190,8 +190,12 @@ def test_their_names_are_kept_in_files(rng, tmp_path):
     X, y = planted(rng)
     model = ForwardSelection(k=10)
     model.learn_target(y)
-    model.learn_columns(with_dummies(X))
+    model.learn_columns(with_probes(X))
     save(model, tmp_path / "model.selection")
     again = load(tmp_path / "model.selection")
     assert again.selected == model.selected
-    assert before_dummies(again.selected) == before_dummies(model.selected) != model.selected
+    assert (
+        selected_before_probes(again.selected)
+        == selected_before_probes(model.selected)
+        != model.selected
+    )

@@ -7,8 +7,12 @@ import pyarrow.parquet
 import pytest
 
 from streamsel.stream import iter_csv, iter_files, iter_parquet
-from streamsel.stream._exact import exact_column, integers_of, may_be_inexact
-from streamsel.stream._read_options import AS_FOUND
+from streamsel.stream._exact_integers import (
+    may_be_rounded_integers,
+    parse_integers,
+    read_exact_integers,
+)
+from streamsel.stream._numerals import DEFAULT_READ_OPTIONS
 
 LARGE = [9007199254740993, 9007199254740992, 12, -9223372036854775807]
 
@@ -30,24 +34,24 @@ def test_columns_of_files(folder, name):
     inexact = iter_files(path, orientation="samples").take([column])[column]
     assert inexact.dtype == float
     assert len(set(inexact.tolist())) == 3
-    assert may_be_inexact(inexact)
-    assert exact_column(path, column, "samples", AS_FOUND).tolist() == LARGE
-    assert exact_column(path, "none", "samples", AS_FOUND) is None
+    assert may_be_rounded_integers(inexact)
+    assert read_exact_integers(path, column, "samples", DEFAULT_READ_OPTIONS).tolist() == LARGE
+    assert read_exact_integers(path, "none", "samples", DEFAULT_READ_OPTIONS) is None
     if name != "x.npy":
-        assert exact_column(path, "x", "samples", AS_FOUND) is None
-        assert exact_column(path, "t", "samples", AS_FOUND) is None
+        assert read_exact_integers(path, "x", "samples", DEFAULT_READ_OPTIONS) is None
+        assert read_exact_integers(path, "t", "samples", DEFAULT_READ_OPTIONS) is None
 
 
 def test_what_is_no_list_of_integers():
-    assert integers_of(["1", " 2 ", "+3"]).tolist() == [1, 2, 3]
-    assert integers_of(["1", None]).tolist() == [1, None]
-    assert integers_of([str(2**70), "1"]).tolist() == [2**70, 1]
-    assert integers_of([]).tolist() == []
+    assert parse_integers(["1", " 2 ", "+3"]).tolist() == [1, 2, 3]
+    assert parse_integers(["1", None]).tolist() == [1, None]
+    assert parse_integers([str(2**70), "1"]).tolist() == [2**70, 1]
+    assert parse_integers([]).tolist() == []
     for cells in (["1.0"], ["1e20"], ["x"], [""]):
-        assert integers_of(cells) is None
+        assert parse_integers(cells) is None
     for values in (np.array([0.5, 2.0**60]), np.array([1.0]), np.array([2**60]), np.zeros((2, 2))):
-        assert not may_be_inexact(values)
-    assert may_be_inexact(np.array([np.nan, -(2.0**53)]))
+        assert not may_be_rounded_integers(values)
+    assert may_be_rounded_integers(np.array([np.nan, -(2.0**53)]))
 
 
 def test_rows_are_compared_by_whole_identifiers(tmp_path):

@@ -8,7 +8,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from streamsel.stream import _csv, _files, iter_files, iter_lines, iter_npy, iter_parquet, screen
+from streamsel.stream import (
+    _csv,
+    _multi_file,
+    clean,
+    iter_csv,
+    iter_files,
+    iter_npy,
+    iter_parquet,
+)
 
 
 @pytest.fixture
@@ -33,7 +41,7 @@ def test_a_pattern_goes_by_numbers_and_a_list_by_itself(folder):
 
 def test_order_of_names_with_numbers():
     paths = ["b2", "a10/x", "a2/x1", "a2/x01", "10", "9", "a", ""]
-    assert sorted(paths, key=_files._natural) == [
+    assert sorted(paths, key=_multi_file._natural) == [
         "",
         "9",
         "10",
@@ -47,7 +55,7 @@ def test_order_of_names_with_numbers():
 
 def test_it_knows_what_its_files_know(folder):
     stream = iter_files(folder / "part-*.parquet")
-    assert (stream.n_rows, stream.n_columns, stream.rereadable) == (3, 6, True)
+    assert (stream.n_rows, stream.n_columns, stream.reiterable) == (3, 6, True)
     assert stream.take(["b10", "a1"])["b10"].tolist() == [10, 0, 1]
     assert list(stream.take(["b10", "a1"])) == ["b10", "a1"]
     assert _names(stream) == _names(stream)
@@ -120,7 +128,7 @@ def test_a_name_in_two_texts_names_both_when_it_comes(tmp_path):
 
 
 def test_names_of_the_same_hash_are_told_apart(tmp_path, monkeypatch):
-    monkeypatch.setattr(_files, "hash", lambda name: 7, raising=False)
+    monkeypatch.setattr(_multi_file, "hash", lambda name: 7, raising=False)
     for i in range(3):
         (tmp_path / f"{i}.csv").write_text(f"v{i},1,2\n")
     assert _names(iter_files(tmp_path / "*", orientation="variables")) == ["v0", "v1", "v2"]
@@ -156,7 +164,7 @@ def test_bad_lines_are_passed_on(tmp_path):
     assert _names(stream) == ["v0", "w0", "u0", "v1", "w1", "u1"]
     assert _names(stream.skip(4)) == ["w1", "u1"]
     assert stream.take(["w1", "u0"])["w1"].tolist() == ["?", None]
-    parts = screen(stream.skip(1)).split(3)
+    parts = clean(stream.skip(1)).split(3)
     opened = [part.open() for part in parts]
     assert [name for each in opened for name in _names(each)] == ["u0", "v1", "u1"]
     assert sum(each.skipped["text"] for each in opened) == 2
@@ -176,7 +184,7 @@ def test_lines_are_taken_and_skipped_without_reading_all_their_numbers(tmp_path)
 
 def test_one_file_is_open_at_a_time(folder, monkeypatch):
     opened = []
-    read = _files.open_columns
+    read = _multi_file.open_columns
 
     def watched(*args):
         gc.collect()
@@ -185,7 +193,7 @@ def test_one_file_is_open_at_a_time(folder, monkeypatch):
         opened.append(weakref.ref(stream))
         return stream
 
-    monkeypatch.setattr(_files, "open_columns", watched)
+    monkeypatch.setattr(_multi_file, "open_columns", watched)
     stream = iter_files(folder / "part-*.parquet")
     assert len(_names(stream)) == 6
     assert len(opened) == 6
@@ -194,8 +202,8 @@ def test_one_file_is_open_at_a_time(folder, monkeypatch):
 def test_a_text_is_turned_once_where_it_is_looked_at_and_read(tmp_path, monkeypatch):
     for i in range(3):
         pl.DataFrame({f"v{i}": [1.0, 2.0]}).write_csv(tmp_path / f"{i}.csv")
-    turned, once = [], _csv._Turned
-    monkeypatch.setattr(_csv, "_Turned", lambda *args: turned.append(args) or once(*args))
+    turned, once = [], _csv._TransposedCsv
+    monkeypatch.setattr(_csv, "_TransposedCsv", lambda *args: turned.append(args) or once(*args))
     stream = iter_files(tmp_path / "*", orientation="samples")
     assert stream.names == ["v0", "v1", "v2"]
     assert not turned
@@ -253,4 +261,6 @@ def test_what_is_learnt_is_what_one_file_would_teach(tmp_path):
         model.learn_columns(stream)
         picked.append([int(str(name).strip("v")) for name in model.selected])
     assert picked[0] == picked[1] == picked[2]
-    assert _names(iter_lines(tmp_path / "part-0.csv")) == [f"v{j}" for j in range(10)]
+    assert _names(iter_csv(tmp_path / "part-0.csv", orientation="variables")) == [
+        f"v{j}" for j in range(10)
+    ]

@@ -13,7 +13,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from streamsel.stream import _ahead, as_stream, iter_frame, iter_ipc, iter_parquet
+from streamsel.stream import _blocks, as_stream, iter_frame, iter_ipc, iter_parquet
 
 nan = np.nan
 DAY = dt.datetime(2020, 1, 1)  # noqa: DTZ001
@@ -180,9 +180,9 @@ def test_frames_without_rows_or_columns(tmp_path):
 
 @pytest.mark.parametrize("iter_file", [iter_parquet, iter_ipc])
 def test_without_pyarrow_the_error_names_the_extra(iter_file, monkeypatch, tmp_path):
-    from streamsel.stream._pyarrow import pyarrow
+    from streamsel._utils.optional import import_pyarrow
 
-    pyarrow.cache_clear()
+    import_pyarrow.cache_clear()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r'Hint: pip install "streamsel\[io\]"'):
         iter_file(tmp_path / "x")
@@ -225,7 +225,7 @@ def test_tables_of_one_type(tmp_path, iter_file, row_group_size, compression):
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_columns_are_fetched_amid_a_pass(tmp_path, monkeypatch, cores):
-    monkeypatch.setattr(_ahead, "_n_cores", lambda: cores)
+    monkeypatch.setattr(_blocks, "_n_cores", lambda: cores)
     X = np.arange(3_000_000.0).reshape(1000, 3000)
     table = pa.table(list(X.T), names=[f"v{j}" for j in range(3000)])
     pa.parquet.write_table(table, tmp_path / "x.parquet")

@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from streamsel.stream import iter_csv, iter_files, iter_lines
-from streamsel.stream._line_bound import (
+from streamsel.stream import iter_csv, iter_files
+from streamsel.stream._text_cells import (
     CELL_BYTES,
     FIRST_BYTES,
     LINE_BYTES,
@@ -87,7 +87,7 @@ def test_an_endless_line_of_a_table(endless, name, lie, said):
 
 COMMAND = """
 import sys
-from streamsel.cli._app import app
+from streamsel.cli.app import app
 app(sys.argv[1:])
 """
 
@@ -143,7 +143,9 @@ def test_a_wide_table_is_read(tmp_path, lie):
         values = iter_csv(path).take(["a0000007"])["a0000007"]
         assert values.tolist() == [1234567.890123] * 2
     else:
-        assert [len(values) for _, values in iter_lines(path)] == [n_cells] * 2
+        assert [len(values) for _, values in iter_csv(path, orientation="variables")] == [
+            n_cells
+        ] * 2
 
 
 def test_what_is_counted():

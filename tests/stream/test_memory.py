@@ -72,7 +72,7 @@ sources = {
     "parquet": lambda size: iter_parquet(f"{folder}/{size}.parquet"),
     "ipc": lambda size: iter_ipc(f"{folder}/{size}-plain.arrow"),
     "compressed ipc": lambda size: iter_ipc(f"{folder}/{size}-zipped.arrow"),
-    "lines": lambda size: iter_lines(f"{folder}/{size}.tsv"),
+    "lines": lambda size: iter_csv(f"{folder}/{size}.tsv", orientation="variables"),
     "csv": lambda size: iter_csv(f"{folder}/{size}.csv"),
     "function": lambda size: iter_columns(lambda: ((j, ones) for j in range(width[size]))),
     "polynomials": lambda size: iter_polynomials(base[size]),

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsel.stream import _cells, _csv, iter_csv, iter_files, iter_lines, screen
-from streamsel.stream._numerals import Numerals, check_na_values, is_number, why_not_numbers
+from streamsel.stream import _csv, _text_cells, clean, iter_csv, iter_files
+from streamsel.stream._numerals import Numerals, check_na_values, diagnose_non_numeric, is_number
 
 NAN = np.nan
 USUAL = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "n/a", "#N/A", "-"]
@@ -37,9 +37,9 @@ def read(request, tmp_path):
 @pytest.fixture(params=["arrow", "numpy"])
 def engine(request, monkeypatch):
     """Parse by either, however few the cells."""
-    monkeypatch.setattr(_cells, "_WORTH_ARROW", 0)
+    monkeypatch.setattr(_text_cells, "_MIN_ARROW_CELLS", 0)
     if request.param == "numpy":
-        monkeypatch.setattr(_cells, "_arrow", lambda: None)
+        monkeypatch.setattr(_text_cells, "_arrow", lambda: None)
 
 
 @pytest.mark.usefixtures("engine")
@@ -162,7 +162,7 @@ def test_a_mark_that_is_given_decides(read):
 def test_a_line_of_thousands_is_no_header(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("a;1.304,5;2\nb;1,5;3 500\n")
-    found = {name: values.tolist() for name, values in iter_lines(path)}
+    found = {name: values.tolist() for name, values in iter_csv(path, orientation="variables")}
     assert found == {"a": [1304.5, 2], "b": [1.5, 3500]}
 
 
@@ -226,15 +226,18 @@ def test_nothing_is_read_that_may_be_something_else(cells, decimal, is_sure):
 
 
 def test_why_a_column_is_none_of_numbers():
-    assert why_not_numbers(["x", "y", None, "1"])[:2] == ("text", 0)
-    assert why_not_numbers(["1", None, "<2", "3", "4"])[:2] == ("mixed", 2)
-    assert why_not_numbers(["1", None, "<2", "3", "4"]).detail == "where 3 of 4 values are numbers"
-    assert why_not_numbers(["1", "1,304"]) == ("ambiguous", 1, "which may be 1304 or 1.304")
-    assert why_not_numbers(["1.5", "1,5"])[:2] == ("ambiguous", 1)
-    assert why_not_numbers(["1.5", "2"])[0] == "text"
-    assert why_not_numbers([object(), "2"])[:2] == ("text", 0)
+    assert diagnose_non_numeric(["x", "y", None, "1"])[:2] == ("text", 0)
+    assert diagnose_non_numeric(["1", None, "<2", "3", "4"])[:2] == ("mixed", 2)
+    assert (
+        diagnose_non_numeric(["1", None, "<2", "3", "4"]).detail
+        == "where 3 of 4 values are numbers"
+    )
+    assert diagnose_non_numeric(["1", "1,304"]) == ("ambiguous", 1, "which may be 1304 or 1.304")
+    assert diagnose_non_numeric(["1.5", "1,5"])[:2] == ("ambiguous", 1)
+    assert diagnose_non_numeric(["1.5", "2"])[0] == "text"
+    assert diagnose_non_numeric([object(), "2"])[:2] == ("text", 0)
     many = ["1"] * 5000 + ["x"]
-    assert why_not_numbers(many)[:2] == ("mixed", 5000)
+    assert diagnose_non_numeric(many)[:2] == ("mixed", 5000)
     assert is_number("1 304")
     assert not is_number("1 30")
 
@@ -247,7 +250,7 @@ def test_the_screen_tells_them_apart(read):
         "income": ["1,304", "2,150", "1", "2"],
         "good": ["1", "2", "3", "5"],
     }
-    good = screen(read(columns).items(), report=lambda *what: told.append(what))
+    good = clean(read(columns).items(), report=lambda *what: told.append(what))
     assert [name for name, _ in good] == ["good"]
     assert dict(good.skipped) == {"text": 1, "mixed": 1, "ambiguous": 1}
     assert told == [

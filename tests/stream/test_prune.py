@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from streamsel import ProjSe
-from streamsel.columns import Block
-from streamsel.stream import ColumnStream, iter_array, iter_columns, prune, screen
+from streamsel.data.columns import Block
+from streamsel.stream import ColumnStream, clean, iter_array, iter_columns, prune
 from tests.reference.prune import kept
 
 
@@ -98,7 +98,7 @@ def test_what_has_no_correlation_passes_and_leaves_the_window_alone(rng):
     pruned = prune(iter_columns(list(enumerate(columns))), 0.9, 1)
     assert names_of(pruned) == [0, 1, 2, 3, 4, 5, 6, 7, 9]
     assert pruned.n_pruned == 1
-    screened = screen(pruned)
+    screened = clean(pruned)
     assert names_of(screened) == [1, 5]
     assert screened.skipped == {"missing": 2, "constant": 2, "text": 2, "complex": 1}
 
@@ -114,7 +114,7 @@ def test_blocks_without_repetition_pass_untouched(rng):
 def test_a_second_pass_is_the_same_and_counts_nothing_again(rng):
     X = walk(rng)
     pruned = prune(in_blocks(X, [30]), 0.8)
-    assert (pruned.n_rows, pruned.n_columns, pruned.rereadable) == (None, None, True)
+    assert (pruned.n_rows, pruned.n_columns, pruned.reiterable) == (None, None, True)
     first = iter(pruned)
     next(first)
     assert (pruned.n_rows, pruned.n_read, pruned.n_columns) == (60, 30, None)
@@ -123,13 +123,13 @@ def test_a_second_pass_is_the_same_and_counts_nothing_again(rng):
     assert pruned.n_read == 400
     assert pruned.n_pruned == 400 - len(names)
     assert pruned.n_columns == len(names)
-    assert repr(pruned) == f"Pruned(n_rows=60, n_columns={len(names)}, rereadable=True)"
+    assert repr(pruned) == f"Pruned(n_rows=60, n_columns={len(names)}, reiterable=True)"
 
 
 def test_a_stream_that_is_there_once(rng):
     X = walk(rng)
     pruned = prune(iter_columns(iter(list(enumerate(X.T))), n_rows=60), 0.8)
-    assert (pruned.n_rows, pruned.rereadable) == (60, False)
+    assert (pruned.n_rows, pruned.reiterable) == (60, False)
     assert names_of(pruned) == kept(X, 0.8, 100)
     with pytest.raises(RuntimeError, match="one-shot"):
         pruned.blocks()
@@ -177,7 +177,7 @@ def test_thresholds_are_correlations(threshold):
 
 @pytest.mark.parametrize("window", [0, 2.5, None])
 def test_windows_hold_one_column_at_least(window):
-    with pytest.raises(ValueError, match=r"'window' parameter of prune must be an int .*Got"):
+    with pytest.raises(ValueError, match=r"Expected window of prune to be an int .*Got"):
         prune(np.eye(3), 0.5, window)
 
 

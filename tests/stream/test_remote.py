@@ -1,5 +1,6 @@
 """Files at URLs: in the memory of fsspec, at a web server of this machine, and as file://."""
 
+import functools
 import gzip
 import pickle
 import re
@@ -25,12 +26,14 @@ from streamsel.stream import (
     iter_csv,
     iter_files,
     iter_ipc,
-    iter_lines,
     iter_npy,
     iter_parquet,
     iter_zarr,
 )
 from streamsel.stream._formats import open_columns
+
+# Text with one variable per line.
+BY_VARIABLE = functools.partial(iter_csv, orientation="variables")
 
 rng = np.random.default_rng(0)
 N, P = 8, 12
@@ -42,8 +45,8 @@ OPENERS = {
     "x.npy": partial(iter_npy, names=NAMES),
     "x.csv": iter_csv,
     "x.csv.gz": iter_csv,
-    "x.tsv": iter_lines,
-    "x.tsv.gz": iter_lines,
+    "x.tsv": BY_VARIABLE,
+    "x.tsv.gz": BY_VARIABLE,
     "x.bed": iter_bed,
     "x.h5ad": iter_anndata,
     "x.zarr": partial(iter_zarr, names=NAMES),

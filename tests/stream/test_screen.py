@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from streamsel.columns import Block
-from streamsel.stream import ColumnStream, as_stream, iter_array, iter_columns, iter_sparse, screen
+from streamsel.data.columns import Block
+from streamsel.stream import ColumnStream, as_stream, clean, iter_array, iter_columns, iter_sparse
 
 
-def stream_of(*blocks, rereadable=True):
-    return ColumnStream(lambda: iter(blocks), rereadable=rereadable)
+def stream_of(*blocks, reiterable=True):
+    return ColumnStream(lambda: iter(blocks), reiterable=reiterable)
 
 
 def names_of(stream):
@@ -31,7 +31,7 @@ class Reports(list):
 @pytest.mark.parametrize("order", ["F", "C"])
 def test_good_blocks_pass_untouched(rng, dtype, order):
     X = np.asarray(rng.integers(0, 100, size=(20, 7)), dtype=dtype, order=order)
-    screened = screen(stream_of(Block(list("abcdefg"), X)))
+    screened = clean(stream_of(Block(list("abcdefg"), X)))
     (block,) = screened.blocks()
     assert block.values is X
     assert screened.n_read == 7
@@ -40,7 +40,7 @@ def test_good_blocks_pass_untouched(rng, dtype, order):
 
 def test_good_sparse_blocks_pass_untouched(rng):
     X = sparse.random_array((20, 7), density=0.5, format="csc", random_state=rng)
-    (block,) = screen(stream_of(Block(range(7), X))).blocks()
+    (block,) = clean(stream_of(Block(range(7), X))).blocks()
     assert block.values is X
 
 
@@ -51,7 +51,7 @@ def test_missing_columns_are_left_out(rng, bad, dtype, order):
     X = np.asarray(rng.normal(size=(10, 5)), dtype=dtype, order=order)
     X[3, 1] = X[9, 4] = bad
     reports = Reports()
-    screened = screen(stream_of(Block(list("abcde"), X)), report=reports)
+    screened = clean(stream_of(Block(list("abcde"), X)), report=reports)
     (block,) = screened.blocks()
     assert list(block.names) == ["a", "c", "d"]
     assert block.values.dtype == dtype
@@ -64,24 +64,24 @@ def test_missing_columns_are_left_out(rng, bad, dtype, order):
 
 def test_infinities_of_both_signs_do_not_cancel():
     X = np.array([[np.inf, 1.0], [-np.inf, 2.0]])
-    assert names_of(screen(iter_array(X, names=["bad", "good"]))) == ["good"]
+    assert names_of(clean(iter_array(X, names=["bad", "good"]))) == ["good"]
 
 
 def test_a_sum_that_overflows_is_no_missing_value():
     X = np.array([[3e38, 1.0], [3e38, 2.0], [2e38, 4.0]], dtype=np.float32)
-    assert names_of(screen(iter_array(X, names=["huge", "small"]))) == ["huge", "small"]
+    assert names_of(clean(iter_array(X, names=["huge", "small"]))) == ["huge", "small"]
 
 
 def test_fortran_blocks_stay_fortran(rng):
     X = np.asfortranarray(rng.normal(size=(10, 4)))
     X[0, 2] = np.nan
-    (block,) = screen(stream_of(Block(range(4), X))).blocks()
+    (block,) = clean(stream_of(Block(range(4), X))).blocks()
     assert block.values.flags.f_contiguous
 
 
 def test_sparse_missing_columns_are_left_out():
     X = sparse.csc_array(np.array([[0, 1.0, 0, 2], [0, np.nan, 3, 0], [1, 0, 0, np.inf]]))
-    screened = screen(iter_sparse(X, names=list("abcd")))
+    screened = clean(iter_sparse(X, names=list("abcd")))
     (block,) = screened.blocks()
     assert list(block.names) == ["a", "c"]
     np.testing.assert_array_equal(block.values.toarray(), [[0, 0], [0, 3], [1, 0]])
@@ -92,7 +92,7 @@ def test_sparse_missing_columns_are_left_out():
 def test_mean_takes_the_place_of_missing_values(dtype):
     X = np.array([[1, np.nan, 5], [3, 4, 6], [np.inf, np.nan, 8]], dtype=dtype)
     before = X.copy()
-    screened = screen(iter_array(X, names=list("abc")), missing="mean")
+    screened = clean(iter_array(X, names=list("abc")), missing="mean")
     columns = dict(screened)
     np.testing.assert_allclose(columns["a"], [1, 3, 2])
     assert columns["a"].dtype == dtype
@@ -105,20 +105,20 @@ def test_mean_takes_the_place_of_missing_values(dtype):
 
 def test_mean_of_values_near_the_end_of_the_range():
     X = np.array([[1.5e308], [1.7e308], [np.nan]])
-    ((_, values),) = screen(iter_array(X), missing="mean")
+    ((_, values),) = clean(iter_array(X), missing="mean")
     np.testing.assert_allclose(values[2], 1.6e308)
 
 
 def test_mean_counts_the_zeros_of_a_sparse_column():
     X = sparse.csc_array(np.array([[np.nan], [4.0], [0.0], [0.0]]))
-    (block,) = screen(iter_sparse(X), missing="mean").blocks()
+    (block,) = clean(iter_sparse(X), missing="mean").blocks()
     np.testing.assert_allclose(block.values.toarray()[:, 0], [4 / 3, 4, 0, 0])
 
 
 @pytest.mark.parametrize("missing", ["skip", "mean"])
 def test_columns_without_any_value_are_left_out(missing):
     X = np.array([[np.nan, 1], [np.nan, 2]])
-    screened = screen(iter_array(X, names=["none", "some"]), missing=missing)
+    screened = clean(iter_array(X, names=["none", "some"]), missing=missing)
     assert names_of(screened) == ["some"]
     assert screened.skipped == {"missing": 1}
 
@@ -137,7 +137,7 @@ def test_gaps_are_kept(form):
     }
     X = np.column_stack(list(columns.values()))
     told = []
-    screened = screen(
+    screened = clean(
         as_stream(form(X), list(columns)),
         missing="keep",
         min_count=2,
@@ -158,7 +158,7 @@ def test_gaps_are_kept(form):
 
 def test_missing_values_can_stop_the_stream():
     X = np.array([[1.0, np.nan], [2.0, 3.0]])
-    screened = screen(iter_array(X, names=["good", "gap"]), missing="error")
+    screened = clean(iter_array(X, names=["good", "gap"]), missing="error")
     with pytest.raises(ValueError, match=r"'gap'.*1 of 2 values is missing"):
         list(screened)
 
@@ -176,12 +176,12 @@ def test_missing_values_can_stop_the_stream():
 def test_columns_that_are_not_numeric(values, reason):
     reports = Reports()
     stream = stream_of(Block(["colour"], values), Block(["x"], np.array([[1.0], [2.0]])))
-    screened = screen(stream, report=reports)
+    screened = clean(stream, report=reports)
     assert names_of(screened) == ["x"]
     assert screened.skipped == {reason: 1}
     assert reports.reasons == {"colour": reason}
     with pytest.raises(TypeError, match="'colour'"):
-        list(screen(stream, missing="error"))
+        list(clean(stream, missing="error"))
 
 
 @pytest.mark.parametrize(
@@ -191,13 +191,13 @@ def test_columns_that_are_not_numeric(values, reason):
 def test_text_among_numbers_is_named(cells, culprit):
     reports = Reports()
     stream = stream_of(Block(["x"], np.array([[cell] for cell in cells], dtype=object)))
-    assert not list(screen(stream, report=reports))
+    assert not list(clean(stream, report=reports))
     assert reports == [("x", "text", culprit)]
 
 
 def test_objects_that_are_numbers_are_numbers():
     values = np.array([[Decimal("1.5")], [None], [True]], dtype=object)
-    ((_, filled),) = screen(stream_of(Block(["x"], values)), missing="mean")
+    ((_, filled),) = clean(stream_of(Block(["x"], values)), missing="mean")
     np.testing.assert_array_equal(filled, [1.5, 1.25, 1.0])
 
 
@@ -211,7 +211,7 @@ def test_constant_columns_are_left_out(n, dtype):
     ):  # all columns but the first two and the last part from a constant in one row
         X[row, 2 + row] = 0
     reports = Reports()
-    screened = screen(iter_array(X), report=reports)
+    screened = clean(iter_array(X), report=reports)
     assert names_of(screened) == list(range(2, 2 + n))
     assert screened.skipped == {"constant": 3}
     assert set(reports.reasons) == {0, 1, n + 2}
@@ -224,7 +224,7 @@ def test_sparse_constant_columns_are_left_out():
         (np.append(X.data, [0.0]), np.append(X.indices, [1]), np.append(X.indptr[:-1], X.nnz + 1)),
         shape=X.shape,
     )  # the last column holds a zero that is stored
-    screened = screen(iter_sparse(X))
+    screened = clean(iter_sparse(X))
     assert names_of(screened) == [2, 3]
     assert screened.skipped == {"constant": 3}
 
@@ -245,7 +245,7 @@ def test_rare_columns_are_left_out(rng, min_count, form):
         X[rows, j] += rng.integers(1, 4, size=j)
     X[:, 51:] = rng.integers(0, 3, size=(n, 10))
     reports = Reports()
-    screened = screen(form(X.astype(float)), min_count=min_count, report=reports)
+    screened = clean(form(X.astype(float)), min_count=min_count, report=reports)
     kept = [j for j in range(61) if not rare(X[:, j], max(1, min_count))]
     assert names_of(screened) == kept
     assert sum(screened.skipped.values()) == 61 - len(kept)
@@ -258,21 +258,21 @@ def test_rare_columns_are_left_out(rng, min_count, form):
 
 def test_rare_needs_rows_to_be_rare_among():
     with pytest.raises(ValueError, match=r"at most half the rows, 2\. Got: 3"):
-        list(screen(np.eye(5), min_count=3))
-    with pytest.raises(ValueError, match=r"'min_count'.*Got -1"):
-        screen(np.eye(5), min_count=-1)
+        list(clean(np.eye(5), min_count=3))
+    with pytest.raises(ValueError, match=r"Expected min_count of .*Got: -1"):
+        clean(np.eye(5), min_count=-1)
 
 
 def test_a_stored_zero_is_a_zero():
     X = sparse.csc_array(
         (np.array([0.0, 0, 1, 1, 1]), np.array([0, 1, 2, 0, 1]), np.array([0, 3, 5])), shape=(6, 2)
     )
-    screened = screen(iter_sparse(X), min_count=2)
+    screened = clean(iter_sparse(X), min_count=2)
     assert names_of(screened) == [1]
 
 
 def test_a_block_of_bad_columns_is_not_yielded_but_counted():
-    screened = screen(
+    screened = clean(
         stream_of(Block(["a"], np.ones((3, 1))), Block(["b"], np.array([[1.0], [2], [3]])))
     )
     assert [list(block.names) for block in screened.blocks()] == [["b"]]
@@ -283,7 +283,7 @@ def test_a_block_of_bad_columns_is_not_yielded_but_counted():
 def test_wrong_length():
     X = np.arange(6.0).reshape(3, 2)
     with pytest.raises(ValueError, match=r"Expected columns of 4 values.*Got: 3"):
-        list(screen(iter_array(X), n_rows=4))
+        list(clean(iter_array(X), n_rows=4))
 
 
 def test_second_pass_is_the_same_and_counts_nothing_again(rng):
@@ -291,7 +291,7 @@ def test_second_pass_is_the_same_and_counts_nothing_again(rng):
     X[0, 2] = np.nan
     X[:, 4] = 1
     reports = Reports()
-    screened = screen(iter_array(X), report=reports)
+    screened = clean(iter_array(X), report=reports)
     assert names_of(screened) == names_of(screened) == [0, 1, 3, 5]
     assert screened.n_read == 6
     assert screened.skipped == {"missing": 1, "constant": 1}
@@ -301,7 +301,7 @@ def test_second_pass_is_the_same_and_counts_nothing_again(rng):
 def test_counts_go_on_after_an_interrupted_pass():
     X = np.array([[1.0, 2, 3], [1.0, 1, 1]])
     pieces = [Block([j], X[:, [j]]) for j in range(3)]
-    screened = screen(stream_of(*pieces))
+    screened = clean(stream_of(*pieces))
     next(screened.blocks())
     assert screened.n_read == 2  # the first column is constant
     assert names_of(screened) == [1, 2]
@@ -311,24 +311,24 @@ def test_counts_go_on_after_an_interrupted_pass():
 
 def test_a_stream_that_is_there_once(rng):
     X = rng.normal(size=(5, 3))
-    screened = screen(iter_columns(iter([(j, X[:, j]) for j in range(3)]), n_rows=5))
-    assert not screened.rereadable
+    screened = clean(iter_columns(iter([(j, X[:, j]) for j in range(3)]), n_rows=5))
+    assert not screened.reiterable
     assert names_of(screened) == [0, 1, 2]
 
 
 def test_it_knows_the_size_of_its_source(rng):
-    screened = screen(rng.normal(size=(5, 3)))
-    assert (screened.n_rows, screened.n_columns, screened.rereadable) == (5, 3, True)
+    screened = clean(rng.normal(size=(5, 3)))
+    assert (screened.n_rows, screened.n_columns, screened.reiterable) == (5, 3, True)
 
 
 @pytest.mark.parametrize("missing", ["skip", "mean", "keep"])
 def test_take_gives_what_the_stream_would(missing):
     X = np.array([[1.0, np.nan], [2.0, 3.0], [5.0, 6.0]])
-    columns = screen(iter_array(X, names=["a", "b"]), missing=missing).take(["b", "a"])
+    columns = clean(iter_array(X, names=["a", "b"]), missing=missing).take(["b", "a"])
     np.testing.assert_array_equal(columns["a"], X[:, 0])
     np.testing.assert_array_equal(columns["b"], [4.5 if missing == "mean" else np.nan, 3, 6])
 
 
 def test_only_known_ways_with_missing_values():
     with pytest.raises(ValueError, match=r"skip.*Got: 'drop'"):
-        screen(np.eye(3), missing="drop")
+        clean(np.eye(3), missing="drop")

@@ -1,5 +1,6 @@
 """Every source yields the columns of the matrix it was made of: in order, in bounded blocks."""
 
+import functools
 import gzip
 
 import hypothesis.extra.numpy as hnp
@@ -22,12 +23,14 @@ from streamsel.stream import (
     iter_csv,
     iter_frame,
     iter_ipc,
-    iter_lines,
     iter_npy,
     iter_parquet,
     iter_polynomials,
     iter_sparse,
 )
+
+# Text with one variable per line.
+BY_VARIABLE = functools.partial(iter_csv, orientation="variables")
 
 BLOCK_BYTES = 4 * 2**20
 KEPT = (np.float64, np.float32, np.int8, np.uint8)
@@ -79,7 +82,7 @@ def _lines(X, folder):
         for name, x in zip(_names(len(X.T)), X.T, strict=True)
     ]
     path.write_text("\n".join(rows) + "\n")
-    return iter_lines(path, dtype=X.dtype, header=False)
+    return iter_csv(path, orientation="variables", dtype=X.dtype, header=False)
 
 
 def _gz_lines(X, folder):
@@ -90,7 +93,7 @@ def _gz_lines(X, folder):
         for name, x in zip(_names(len(X.T)), X.T, strict=True)
     ]
     path.write_bytes(gzip.compress("\r\n".join([header, *rows, ""]).encode(), 1))
-    return iter_lines(path, dtype=X.dtype)
+    return iter_csv(path, orientation="variables", dtype=X.dtype)
 
 
 def _csv(X, folder):
@@ -161,7 +164,7 @@ def test_yields_the_columns_of_the_matrix(source, X, tmp_path_factory):
 def test_columns_one_by_one_in_parts_and_by_name(source, rng, tmp_path):
     X = rng.normal(size=(5, 8))
     stream = SOURCES[source](X, tmp_path)
-    if not stream.rereadable:
+    if not stream.reiterable:
         assert dict(stream).keys() == dict.fromkeys(_names(8)).keys()
         with pytest.raises(RuntimeError, match=r"one-shot.*\n*Hint"):
             stream.blocks()
@@ -204,7 +207,9 @@ def test_blocks_are_bounded(source, rng, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "iter_file", [iter_npy, iter_parquet, iter_ipc, iter_lines, iter_csv], ids=lambda f: f.__name__
+    "iter_file",
+    [iter_npy, iter_parquet, iter_ipc, BY_VARIABLE, iter_csv],
+    ids=lambda f: getattr(f, "__name__", "by_variable"),
 )
 def test_missing_and_empty_files(iter_file, tmp_path):
     with pytest.raises(FileNotFoundError):
@@ -267,4 +272,4 @@ def test_names_asked_for_are_checked():
     with pytest.raises(ValueError, match="Got: -1"):
         stream.skip(-1)
     assert stream.take([]) == {}
-    assert repr(stream) == "ColumnStream(n_rows=2, n_columns=3, rereadable=True)"
+    assert repr(stream) == "ColumnStream(n_rows=2, n_columns=3, reiterable=True)"

@@ -13,19 +13,18 @@ from hypothesis import strategies as st
 
 from streamsel.stream import (
     as_stream,
+    clean,
     iter_csv,
     iter_files,
     iter_ipc,
-    iter_lines,
     iter_ngrams,
     iter_npy,
     iter_parquet,
     iter_polynomials,
     prune,
-    screen,
-    with_dummies,
+    with_probes,
 )
-from streamsel.stream._split import PART_BYTES
+from streamsel.stream._parts import PART_BYTES
 
 rng = np.random.default_rng(0)
 N, P = 6, 23
@@ -79,7 +78,7 @@ def _lines(folder):
     lines = [",".join(map(str, [name, *TEXT[name].to_list()])) for name in TEXT.columns]
     text = "g," + ",".join(f"s{i}" for i in range(N)) + "\n" + "\n".join(lines) + "\n"
     (folder / "x.txt").write_text(text.replace("None", "NA"))
-    return iter_lines(folder / "x.txt")
+    return iter_csv(folder / "x.txt", orientation="variables")
 
 
 def _odd_lines(folder):
@@ -90,13 +89,13 @@ def _odd_lines(folder):
         name = [f'"a ""b"", {j}"', f"Öl{j}", f"\ufeffx{j}", f"x{j}"][j % 4]
         text += f'{name},"{j / 7}",{-j / 3},{j},NA' + endings[j % len(endings)]
     (folder / "x.txt").write_bytes(text.rstrip("\r\n").encode())
-    return iter_lines(folder / "x.txt", dtype=np.float32)
+    return iter_csv(folder / "x.txt", orientation="variables", dtype=np.float32)
 
 
 def _gzipped_lines(folder):
     _lines(folder)
     (folder / "x.gz").write_bytes(gzip.compress((folder / "x.txt").read_bytes()))
-    return iter_lines(folder / "x.gz")
+    return iter_csv(folder / "x.gz", orientation="variables")
 
 
 def _parquet_files(folder):
@@ -155,7 +154,7 @@ def stream(request, tmp_path_factory):
     return request.param(tmp_path_factory.mktemp("split"))
 
 
-def _told(stream):
+def _contents(stream):
     """Return names, types and bits of all columns."""
     return [
         (name, values.dtype, values.tolist() if values.dtype == object else values.tobytes())
@@ -173,8 +172,8 @@ def _read_apart(stream, parts):
         assert sent == part
         assert len(pickle.dumps(part)) < 2000
         opened = sent.open()
-        found = _told(opened)
-        assert found == _told(opened)
+        found = _contents(opened)
+        assert found == _contents(opened)
         assert part.n_columns in (None, len(found))
         if found:
             assert opened.take([found[-1][0]])[found[-1][0]].shape == (stream.n_rows,)
@@ -190,7 +189,7 @@ given_any = settings(
 @given_any
 @given(parts=st.integers(1, P + 3))
 def test_parts_in_order_are_the_stream(stream, parts):
-    assert _read_apart(stream, parts) == _told(stream)
+    assert _read_apart(stream, parts) == _contents(stream)
 
 
 NAMES = st.text("aÖ€𝄞\ufeff \x0b\x0c\x1c\x85\u2028", min_size=1, max_size=6)
@@ -211,17 +210,19 @@ def test_text_is_cut_where_lines_begin(tmp_path_factory, lines, header, parts, n
     path = tmp_path_factory.getbasetemp() / "lines.txt"
     text = "s,t,u\n" * header + "".join(f"{name},{cells}{end}" for name, cells, end in lines)
     path.write_bytes(text.encode())
-    stream = iter_lines(path, header=header, delimiter=",", on_bad="pass")
-    whole = _told(stream)
+    stream = iter_csv(path, orientation="variables", header=header, delimiter=",", on_bad="pass")
+    whole = _contents(stream)
     assert len(whole) == len(lines)
-    assert [one for part in stream.skip(n).split(parts) for one in _told(part.open())] == whole[n:]
+    assert [one for part in stream.skip(n).split(parts) for one in _contents(part.open())] == whole[
+        n:
+    ]
 
 
 @given_any
 @given(parts=st.integers(1, 9), n=st.integers(0, P + 2), m=st.integers(0, 3))
 def test_parts_of_what_is_left_after_some_columns(stream, parts, n, m):
     rest = stream.skip(n).skip(m)
-    assert _read_apart(rest, parts) == _told(stream)[n + m :]
+    assert _read_apart(rest, parts) == _contents(stream)[n + m :]
 
 
 @given_any
@@ -230,7 +231,9 @@ def test_parts_without_some_columns(stream, parts, n, gone):
     names = [name for name, _ in stream]
     left_out = [names[j] for j in gone if j < len(names)]
     rest = stream.skip(n).without(left_out)
-    assert _read_apart(rest, parts) == [one for one in _told(stream)[n:] if one[0] not in left_out]
+    assert _read_apart(rest, parts) == [
+        one for one in _contents(stream)[n:] if one[0] not in left_out
+    ]
     for part in rest.split(parts):
         with pytest.raises(KeyError):
             part.open().take([*left_out, "nowhere"])
@@ -240,18 +243,18 @@ def test_parts_without_some_columns(stream, parts, n, gone):
     else:
         assert (
             _read_apart(stream.without(left_out).skip(n), parts)
-            == [one for one in _told(stream) if one[0] not in left_out][n:]
+            == [one for one in _contents(stream) if one[0] not in left_out][n:]
         )
 
 
 @pytest.mark.parametrize("missing", ["skip", "mean"])
 def test_parts_of_a_screen_count(stream, missing):
-    screened = screen(stream, n_rows=stream.n_rows, missing=missing, min_count=2)
-    found = _told(screened)
+    screened = clean(stream, n_rows=stream.n_rows, missing=missing, min_count=2)
+    found = _contents(screened)
     told, n_read, n_filled, skipped = [], 0, 0, {}
     for part in screened.split(4):
         opened = part.open()
-        told += _told(opened)
+        told += _contents(opened)
         n_read += opened.n_read
         n_filled += opened.n_filled
         for reason, n in opened.skipped.items():
@@ -262,14 +265,14 @@ def test_parts_of_a_screen_count(stream, missing):
         screened.n_filled,
         dict(screened.skipped),
     )
-    with pytest.raises(ValueError, match="Hint: use screen"):
+    with pytest.raises(ValueError, match="Hint: use clean"):
         screened.skip(1).split()
 
 
 def test_keys_tell_parts_apart_and_are_the_same_anew(stream):
     parts = stream.split(3)
     second = [name for name, _ in stream][1]
-    others = [stream.skip(1), stream.without([second]), screen(stream), screen(stream, min_count=1)]
+    others = [stream.skip(1), stream.without([second]), clean(stream), clean(stream, min_count=1)]
     assert len({*parts, *(other.split(3)[0] for other in others)}) == len(parts) + len(others)
     assert stream.split(3) == parts
     assert all(str(part) in repr(part) for part in parts)
@@ -328,7 +331,7 @@ def test_lines_are_cut_by_bytes(tmp_path):
 def test_errors_say_where_a_line_is(tmp_path, bad):
     path = tmp_path / "x.txt"
     path.write_text("a,1,2\n" * 4 + bad)
-    parts = iter_lines(path).split(2)
+    parts = iter_csv(path, orientation="variables").split(2)
     assert [len(list(parts[0].open())), str(parts[1])] == [
         3,
         f"bytes 18 to {path.stat().st_size - 1} of {path}",
@@ -340,9 +343,9 @@ def test_errors_say_where_a_line_is(tmp_path, bad):
 def test_a_listener_goes_with_the_parts(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text("a,1,2\nb,x,y\nc,3,4\nd,5,6\n")
-    stream = iter_lines(path, on_bad=_heard)
+    stream = iter_csv(path, orientation="variables", on_bad=_heard)
     HEARD.clear()
-    assert _read_apart(stream, 3) == _told(stream)
+    assert _read_apart(stream, 3) == _contents(stream)
     assert HEARD[0] == ("b", "text")
     with pytest.raises(ValueError, match="Hint: use on_bad='pass'"):
         stream.skip(1).split()
@@ -363,8 +366,8 @@ def test_what_cannot_be_split_says_so():
         iter_ngrams(["a b c"]),
         iter_polynomials(X, degree=2),
         prune(X),
-        with_dummies(X),
-        screen(X),
+        with_probes(X),
+        clean(X),
         as_stream(X).skip(1).without([3]),
     ):
         with pytest.raises(
@@ -372,5 +375,5 @@ def test_what_cannot_be_split_says_so():
         ):
             source.split(2)
     for parts in (0, -1, 2.5, True):
-        with pytest.raises(ValueError, match="'parts' parameter of split"):
+        with pytest.raises(ValueError, match="Expected parts of split"):
             as_stream(X).split(parts)

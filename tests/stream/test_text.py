@@ -42,7 +42,7 @@ def columns_of(stream):
             columns[name] = column.astype(int).tolist()
             assert len(columns[name]) == stream.n_rows
     assert stream.n_columns == len(columns)
-    assert stream.rereadable
+    assert stream.reiterable
     return columns
 
 

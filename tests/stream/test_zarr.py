@@ -9,7 +9,7 @@ import pytest
 import zarr
 from scipy.sparse import csc_matrix
 
-from streamsel.stream import _stores, iter_files, iter_zarr, screen
+from streamsel.stream import _chunked, clean, iter_files, iter_zarr
 
 N, P = 7, 23
 X = np.random.default_rng(0).normal(size=(N, P))
@@ -18,10 +18,10 @@ X = np.random.default_rng(0).normal(size=(N, P))
 @pytest.fixture
 def small(monkeypatch):
     """Sizes at which a matrix of 7 by 23 numbers is a large one."""
-    monkeypatch.setattr(_stores, "_SLAB_BYTES", 4 * N * 8)
-    monkeypatch.setattr(_stores, "_MAX_BYTES", 80 * 8)
-    monkeypatch.setattr(_stores, "TILE_BYTES", 2 * P * 8)
-    monkeypatch.setattr(_stores, "BLOCK_BYTES", N * 8)
+    monkeypatch.setattr(_chunked, "_SLAB_BYTES", 4 * N * 8)
+    monkeypatch.setattr(_chunked, "_MAX_BYTES", 80 * 8)
+    monkeypatch.setattr(_chunked, "TILE_BYTES", 2 * P * 8)
+    monkeypatch.setattr(_chunked, "BLOCK_BYTES", N * 8)
 
 
 def _same(stream, expected, names=None):
@@ -37,7 +37,7 @@ def _same(stream, expected, names=None):
 def test_chunks_of_any_shape(chunks, zarr_format, small, tmp_path):
     zarr.create_array(tmp_path / "x.zarr", data=X, chunks=chunks, zarr_format=zarr_format)
     stream = iter_zarr(tmp_path / "x.zarr")
-    assert (stream.n_rows, stream.n_columns, stream.rereadable) == (N, P, True)
+    assert (stream.n_rows, stream.n_columns, stream.reiterable) == (N, P, True)
     for _ in range(2):
         _same(stream, X)
     _same(stream.skip(6), X[:, 6:], list(range(6, P)))
@@ -86,7 +86,7 @@ def test_arrays_of_groups_and_in_memory(tmp_path):
     _same(iter_zarr(tmp_path / "g.zarr" / "calls", names=names), X, names)
     _same(iter_zarr(array), X)
     stream = iter_zarr(zarr.array(X), names=names)
-    _same(screen(stream), X, names)
+    _same(clean(stream), X, names)
     with pytest.raises(ValueError, match="another process"):
         stream.split(2)
     with pytest.raises(ValueError, match=r"a group with calls \(7, 23\)\.\nHint"):

@@ -1,1 +1,0 @@
-"""Compiled kernels: one family of algorithms per file; no other package imports numba."""

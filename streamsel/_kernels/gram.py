@@ -1,0 +1,177 @@
+"""Gram matrices: centred and scaled columns, sparse products, and BLAS products into triangles."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any
+
+import numpy as np
+from numba.extending import get_cython_function_address
+from numpy.typing import NDArray
+
+from streamsel._kernels.compile import kernel
+
+Floats = NDArray[np.float64]
+
+
+@kernel()
+def center(
+    X: np.ndarray,
+    indices: np.ndarray,
+    mean: np.ndarray,
+    low: np.ndarray,
+    scale: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Fill out (m, n) with some of the rows of X (b, n), centred and scaled.
+
+    Parameters
+    ----------
+    X
+        (b, n) columns as rows.
+    indices
+        (m,) indices of the rows.
+    mean, low
+        (b,) means of all rows, and the rounding errors of these.
+    scale
+        (m,) factors.
+    out
+        (m, n) filled.
+    """
+    for k in range(indices.size):
+        x, to = X[indices[k]], out[k]
+        high, low_part, factor = mean[indices[k]], low[indices[k]], scale[k]
+        for i in range(x.size):
+            to[i] = ((np.float64(x[i]) - high) - low_part) * factor
+
+
+@kernel()
+def center_stored(
+    data: np.ndarray,
+    indices: np.ndarray,
+    indptr: np.ndarray,
+    columns: np.ndarray,
+    mean: np.ndarray,
+    low: np.ndarray,
+    scale: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Fill out as `center` does, from the arrays of a CSC matrix."""
+    for k in range(columns.size):
+        j = columns[k]
+        to, high, low_part, factor = out[k], mean[j], low[j], scale[k]
+        zero = (-high - low_part) * factor
+        for i in range(to.size):
+            to[i] = zero
+        for e in range(indptr[j], indptr[j + 1]):
+            to[indices[e]] = ((np.float64(data[e]) - high) - low_part) * factor
+
+
+@kernel()
+def gather_stored(
+    data: np.ndarray,
+    indices: np.ndarray,
+    indptr: np.ndarray,
+    columns: np.ndarray,
+    scale: np.ndarray,
+    values: np.ndarray,
+    rows: np.ndarray,
+) -> None:
+    """Fill values and rows with the stored entries of some columns of a CSC matrix, scaled."""
+    position = 0
+    for k in range(columns.size):
+        for e in range(indptr[columns[k]], indptr[columns[k] + 1]):
+            values[position] = np.float64(data[e]) * scale[k]
+            rows[position] = indices[e]
+            position += 1
+
+
+@kernel()
+def add_sparse_products(
+    values: np.ndarray,
+    rows: np.ndarray,
+    ends: np.ndarray,
+    weight: np.ndarray,
+    entry: np.ndarray,
+    column: np.ndarray,
+    indptr: np.ndarray,
+    first: int,
+    stop: int,
+    starts: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Add the products of sparse columns to the rows `first` to `stop` of a lower triangle.
+
+    Row by row, so that one row of the triangle stays in the cache while the stored entries are
+    read.
+
+    Parameters
+    ----------
+    values, rows, ends
+        The arrays of a CSC matrix, its row indices ascending within a column.
+    weight
+        (b,) weights of its columns.
+    entry, column, indptr
+        By rows: the indices in `values` of the entries of a row, and their columns.
+    first, stop
+        Rows of the triangle to add to.
+    starts
+        (n,) the start of each row of the triangle in `out`.
+    out
+        The triangle, row by row; increased.
+    """
+    for i in range(first, stop):
+        start = starts[i]
+        for k in range(indptr[i], indptr[i + 1]):
+            e, j = entry[k], column[k]
+            x = values[e] * weight[j]
+            for other in range(ends[j], e + 1):
+                out[start + rows[other]] += x * values[other]
+
+
+# Products of dense arrays, by BLAS.
+
+_ONE = ctypes.c_double(1.0)
+
+
+@functools.cache
+def _routine(name: str, n_arguments: int) -> Any:
+    """Return a BLAS routine, all of whose arguments are pointers."""
+    address = get_cython_function_address("scipy.linalg.cython_blas", name)
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)(address)
+
+
+def _integers(*numbers: int) -> list[Any]:
+    return [ctypes.byref(ctypes.c_int(number)) for number in numbers]
+
+
+def _row_stride(array: Floats) -> int:
+    """Return the distance between the starts of two rows, in numbers."""
+    return array.strides[0] // 8
+
+
+# BLAS is column-major: it sees a matrix with contiguous rows as its transpose.
+
+
+def add_square(A: Floats, out: Floats) -> None:
+    """Add AᵀA to the lower triangle of out (t, t); A is (w, t); the rows of both are contiguous."""
+    w, t = A.shape
+    size, depth, stride_a, stride_out = _integers(t, w, _row_stride(A), _row_stride(out))
+    one = ctypes.byref(_ONE)
+    _routine("dsyrk", 10)(
+        b"U", b"N", size, depth, one, A.ctypes.data, stride_a, one, out.ctypes.data, stride_out
+    )
+
+
+def add_product(A: Floats, B: Floats, out: Floats) -> None:
+    """Add AᵀB to out (t, s); A is (w, t), B (w, s); the rows of all are contiguous."""
+    w, t = A.shape
+    columns, rows, depth, stride_a, stride_b, stride_out = _integers(
+        B.shape[1], t, w, _row_stride(A), _row_stride(B), _row_stride(out)
+    )
+    one = ctypes.byref(_ONE)
+    _routine("dgemm", 13)(
+        *(b"N", b"T", columns, rows, depth, one, B.ctypes.data, stride_b, A.ctypes.data, stride_a),
+        *(one, out.ctypes.data, stride_out),
+    )

@@ -1,0 +1,102 @@
+"""Format text: escaped control characters, counts, sizes, durations and option names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+def printable(text: object) -> str:
+    r"""Return a text whose unprintable characters are escaped, as `repr` does inside its quotes.
+
+    Escaped are characters that move the cursor, set colours, change the direction of writing or
+    cannot be encoded; all others are unchanged.
+
+    Examples
+    --------
+    >>> printable("gene\x1b[31m\u202e7")
+    'gene\\x1b[31m\\u202e7'
+    """
+    text = str(text)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def close_spellings(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names that are close to a misspelt one, the closest first.
+
+    Examples
+    --------
+    >>> close_spellings("mrrm", ["MRMR", "Lasso"])
+    ['MRMR']
+    """
+    import difflib
+
+    known = list(known)
+    # The name as typed comes first: only some misspellings are of upper and lower case.
+    close = difflib.get_close_matches(name, known)
+    folded = {other.lower(): other for other in known}
+    close += [folded[other] for other in difflib.get_close_matches(name.lower(), folded)]
+    return list(dict.fromkeys(close))
+
+
+def spelling_hint(name: str, known: Iterable[str]) -> str:
+    """Return a question with the close spellings of a name; all known names if none is close."""
+    known = list(known)
+    close = close_spellings(name, known)
+    return f"did you mean {' or '.join(close)}?" if close else f"valid names are {', '.join(known)}"
+
+
+def count_text(n: int, what: str) -> str:
+    """Format a count with its noun: 1 column, 2 columns."""
+    return f"{n:,} {what}" + ("" if n == 1 else "s")
+
+
+def bytes_text(n: int) -> str:
+    """Format a number of bytes."""
+    return f"{n / 1e9:.1f} GB" if n >= 1e9 else f"{n / 1e6:,.0f} MB"
+
+
+def seconds_text(seconds: float) -> str:
+    """Format a duration."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def option_name(name: str) -> str:
+    """Quote a name for an option that takes several names separated by commas."""
+    return '"' + name.replace('"', '""') + '"' if "," in name or '"' in name else name
+
+
+def filled_text(notes: Mapping[str, Any]) -> str:
+    """Return how many missing values were replaced by means, from the metadata of a run."""
+    n_values, n_columns = notes.get("filled_values"), notes.get("filled")
+    if type(n_values) is not int or type(n_columns) is not int or n_values < 1:
+        return ""
+    what = f"{count_text(n_values, 'missing value')} of {count_text(n_columns, 'column')}"
+    return f"{what} {'was' if n_values == 1 else 'were'} replaced by the mean of the column"
+
+
+def skipped_text(skipped: Mapping[str, int]) -> str:
+    """Format the numbers of skipped columns by reason."""
+    return ", ".join(f"{n:,} {reason}" for reason, n in sorted(skipped.items()) if n)
+
+
+def rows_excluded_text(left_out: Mapping[str, int]) -> str:
+    """Return the suffix with the number of excluded rows: ", 12 left out (no target)"."""
+    if not left_out:
+        return ""
+    n = sum(left_out.values())
+    reasons = [
+        f"{number:,} {reason}" if len(left_out) > 1 else reason
+        for reason, number in left_out.items()
+    ]
+    return f", {n:,} left out ({', '.join(reasons)})"

@@ -1,0 +1,1 @@
+"""The learner contract: one model that learns from columns and from rows."""

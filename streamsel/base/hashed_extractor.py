@@ -1,0 +1,394 @@
+"""Define extractors whose weights are a function of the variable's name, without fitted state."""
+
+from __future__ import annotations
+
+import abc
+import copy
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from streamsel import params
+from streamsel._kernels.random_entries import add_row, add_row_in_any_order
+from streamsel._kernels.row_moments import MAX_ABS_VALUE
+from streamsel.base.extractor import Extractor, LinearMap
+from streamsel.base.report import Report
+from streamsel.base.river import Unsupervised
+from streamsel.base.row_input import (
+    as_frame,
+    bad_value_error,
+    first_bad_value,
+    read_frame,
+    read_strictly,
+    read_values,
+    refuse_infinite,
+)
+from streamsel.data.columns import DenseChunk, iter_chunks
+from streamsel.data.names import bad_name_error, first_invalid_name
+from streamsel.params import param
+from streamsel.state.base import Floats, Indices
+from streamsel.state.sketch import RandomEntries, RandomSketch, Stateless
+from streamsel.stream import ColumnStream, as_stream
+from streamsel.targets.target import NoTarget
+from streamsel.targets.weights import weight_of_row, weights_of_rows
+
+# Size in bytes of the cache of weights, for rows that repeat the same names.
+_CACHE_BYTES = 16 << 20
+
+
+class HashedExtractor(Extractor, Unsupervised):
+    """Base class of extractors of Σ x_j r_j, r_j a function of the name of variable j.
+
+    On columns the sum is accumulated for every observation; rows change no state. A method defines
+    the weights, `_new_entries`, and the components as a function of the sum,
+    `_components_of_sums`.
+    """
+
+    _column_state_type = RandomSketch
+    _row_state_type = Stateless
+
+    # Parameters about tracking variables do not apply.
+    fading_factor: ClassVar[float] = 0.0  # type: ignore[misc]
+    max_features: ClassVar[None] = None  # type: ignore[misc]
+    grace_period: ClassVar[int] = 1  # type: ignore[misc]
+    covariates: ClassVar[None] = None  # type: ignore[misc]
+    target_type: ClassVar[str] = "auto"  # type: ignore[misc]
+    refresh_factor: ClassVar[float] = 1.0  # type: ignore[misc]
+    warm_up: ClassVar[int] = 0  # type: ignore[misc]
+
+    seed: int = param(
+        params.IntRule(0),
+        default=0,
+        doc="""
+        Seed of the random weights: with the same seed a name has the same weights on both axes, in
+        every process and on every machine.
+        """,
+    )
+
+    # Whether the components amplify rounding differences between orders of the variables in a row.
+    _amplifies_rounding: ClassVar[bool] = False
+
+    # Implemented by methods
+
+    @abc.abstractmethod
+    def _new_entries(self, k: int) -> RandomEntries:
+        """Return the weights of variables for k components."""
+
+    @abc.abstractmethod
+    def _components_of_sums(self, Z: Floats) -> Floats:
+        """Return the components for weighted sums, (k,) or (n, k), which may be overwritten."""
+
+    def _n_components_for(self, n: int | None) -> int | None:  # noqa: ARG002
+        """Return the number of components for n rows; None if it is not known yet."""
+        return self.n_components
+
+    # Shared behaviour
+
+    def _begin_rows(self) -> None:
+        super()._begin_rows()
+        self._row_count: Stateless | None = None
+        self._weights: WeightCache | None = None
+
+    @property
+    def _on_rows(self) -> bool:
+        return self._row_count is not None
+
+    @property
+    def _takes_weights(self) -> bool:
+        return False
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows seen: observations in every column, plus rows learnt since."""
+        return super().n_rows if self._row_count is None else self._row_count.rows
+
+    @property
+    def _k(self) -> int:
+        n = self.n_rows if self._row_count is None else self._row_count.n
+        return self._n_components_for(n or None) or 0
+
+    @property
+    def _entries(self) -> RandomEntries:
+        return self._weight_cache.entries
+
+    @property
+    def _weight_cache(self) -> WeightCache:
+        if self._weights is None or self._weights.entries.k != self._k:
+            self._row_reader.clear_cache()
+            self._weights = WeightCache(self._new_entries(self._k))
+        return self._weights
+
+    @property
+    def _n_outputs(self) -> int:
+        return self._k
+
+    @property
+    def relevance(self) -> dict[Hashable, float]:
+        """Relevance of each component: 1, as there is no target."""
+        learnt = self._columns is not None or self._row_count is not None
+        return dict.fromkeys(self.components, 1.0) if learnt else {}
+
+    def _embedding(self) -> Floats:
+        state = self._columns
+        if state is None:
+            return np.zeros((self.n_rows, self._k))
+        assert isinstance(state, RandomSketch)  # noqa: S101
+        return self._components_of_sums(state.Z.copy())
+
+    def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
+        names = list(names)
+        return LinearMap(names, np.zeros(len(names)), self._entries.matrix(names))
+
+    def report(self) -> Report:
+        """Return the results as a `Report`, which the command and the HTML report show.
+
+        Returns
+        -------
+        One row per component, without loadings, as every variable has weights; details record this
+        as `any_variable`.
+        """
+        row: dict[str, Any] = {"above_noise": None, "loadings": []}
+        found = [{"name": name, "relevance": 1.0} | row for name in self.relevance]
+        return self._report(None, "components", found, self._k or None, {"any_variable": True})
+
+    def _current(self) -> None:
+        # There is no snapshot: a transform does not depend on learnt state.
+        return None
+
+    # Columns
+
+    def _new_columns(self, n: int) -> RandomSketch:
+        k = self._n_components_for(n)
+        assert k is not None  # noqa: S101
+        entries = self._new_entries(k)
+        return RandomSketch(n, entries)
+
+    # Rows
+
+    def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None:  # noqa: ARG002
+        # A row counts whatever its weight, which is only validated.
+        weight_of_row(w)
+        values, _ = self._read(x)
+        bad = first_bad_value(values)
+        if bad is not None:
+            raise bad_value_error(list(x)[bad], values[bad])
+        self._count_rows(1)
+
+    def _learn_rows(self, X: Any, y: Any, w: Any) -> None:  # noqa: ARG002
+        _, values = read_frame(X)
+        weights_of_rows(w, len(values))
+        if len(values):
+            self._count_rows(len(values))
+
+    def _count_rows(self, size: int) -> None:
+        if self._row_count is None:
+            self._with_rollback(self._start_row_count, size)
+        else:
+            self._row_count.rows += size
+
+    def _start_row_count(self, size: int) -> None:
+        counter = self._row_count_or_new()
+        counter.rows += size
+        self._row_count = counter
+        self._target = self._columns = None
+        self._invalidate()
+
+    def _row_count_or_new(self) -> Stateless:
+        """Return the count of rows; it starts with the observations of the columns."""
+        if self._row_count is not None:
+            return self._row_count
+        counter = Stateless(self.n_rows)
+        if self._n_components_for(counter.n or None) is None:
+            raise ValueError(
+                f"Expected n_components for a {type(self).__name__} that learns rows. Got: None, "
+                "and no columns whose number of rows would determine it.\n"
+                "Hint: set n_components; n_components_for returns how many preserve distances."
+            )
+        return counter
+
+    def _read(self, x: Any) -> tuple[Floats, Indices | None]:
+        """Return the values of a row, and the indices of its variables in the weight cache.
+
+        The indices are None if the row has more variables than the cache holds.
+        """
+        cache = self._weight_cache
+        row = self._row_reader.read_repeated(x)
+        if row is not None:
+            return row
+        values, names = read_values(x), list(x)
+        indices = self._row_reader.indices_of(names, cache.index_of)
+        if indices is None:
+            values = read_strictly(x)
+            bad = first_invalid_name(names, {})
+            if bad is not None:
+                raise bad_name_error(names[bad])
+            if cache.add(names):
+                indices = self._row_reader.indices_of(names, cache.index_of)
+        return values, indices
+
+    def transform_one(self, x: dict[Hashable, Any]) -> dict[Hashable, float]:
+        """Return the components of a row, as floats.
+
+        Parameters
+        ----------
+        x
+            A row, of any variables; those that are absent, NaN or None count as 0.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a value that is infinite, or not a number.
+        """
+        values, indices = self._read(x)
+        W = self._weight_cache.W
+        if indices is None:
+            W, indices = self._entries.matrix(list(x)), np.arange(len(values))
+        z = np.zeros(self._k)
+        add = add_row_in_any_order if self._amplifies_rounding else add_row
+        bad = add(values, indices, W, MAX_ABS_VALUE, z) - 1
+        if bad >= 0:
+            raise bad_value_error(list(x)[bad], values[bad])
+        return dict(zip(self._names_of(self._k), self._components_of_sums(z).tolist(), strict=True))
+
+    def transform_many(self, X: Any) -> Any:
+        """Return the components of many rows.
+
+        Parameters
+        ----------
+        X
+            A frame, an array or sparse matrix (whose columns are named from 0), or a
+            `ColumnStream`.
+
+        Returns
+        -------
+        A frame of the same library, or an array of shape (n, k) for any other input.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a value that is infinite, or not a number.
+        """
+        if isinstance(X, ColumnStream) or hasattr(X, "toarray"):
+            return self._components_of_sums(self._sum_of(as_stream(X)))
+        names, values = read_frame(X)
+        Z = np.zeros((len(values), self._k))
+        self._entries.add_dense(names, _without_gaps(values), Z)
+        Z, frame = self._components_of_sums(Z), as_frame(X)
+        if frame is None:
+            return Z
+        from river.utils.dataframe import to_native_frame
+
+        return to_native_frame(Z, like=frame, columns=self.components)
+
+    def _sum_of(self, stream: ColumnStream) -> Floats:
+        """Return the weighted sum of the columns of a stream."""
+        Z = np.zeros((stream.n_rows or 0, self._k))
+        for block in stream.blocks():
+            n = block.values.shape[0]
+            Z = Z if len(Z) else np.zeros((n, self._k))
+            for chunk in iter_chunks(block, n):
+                if isinstance(chunk, DenseChunk):
+                    refuse_infinite(chunk.names, chunk.X.T)
+                    self._entries.add_dense(chunk.names, _without_gaps(chunk.X.T), Z)
+                    continue
+                for j in np.flatnonzero(np.abs(chunk.data) > MAX_ABS_VALUE)[:1].tolist():
+                    column = int(np.searchsorted(chunk.indptr, j, side="right")) - 1
+                    raise bad_value_error(chunk.names[column], chunk.data[j], int(chunk.indices[j]))
+                chunk.scan(NoTarget(n), 1)  # checks and sorts the row indices
+                self._entries.add(chunk, len(chunk.names), Z)
+        return Z
+
+    # Merging
+
+    def _merge_along_columns_of_rows(self, other: Self) -> None:
+        if self.n_rows != other.n_rows or not (self._on_rows and other._on_rows):
+            raise ValueError(
+                "Expected two models of the same rows. Got: models of different rows.\n"
+                "Hint: merge(other, along='rows') joins different rows."
+            )
+        self.n_columns += other.n_columns
+        self._n_constant += other._n_constant
+
+    def _merge_along_rows(self, other: Self) -> None:
+        if not other.n_rows:
+            return
+        if not self.n_rows:
+            self._set_state(copy.deepcopy(other)._get_state())
+            return
+        mine, theirs = self._row_count_or_new(), other._row_count_or_new()
+        if self._n_components_for(mine.n) != other._n_components_for(theirs.n):
+            raise ValueError(
+                "Expected two models with the same number of components. Got: "
+                f"{self._n_components_for(mine.n)} and {other._n_components_for(theirs.n)}.\n"
+                "Hint: set n_components."
+            )
+        self._count_rows(theirs.rows)
+        # Names are not stored; most variables are assumed to be in both models.
+        self.n_columns = max(self.n_columns, other.n_columns)
+        self._n_constant = min(self._n_constant, other._n_constant)
+
+    # Files
+
+    def _get_state(self) -> dict[str, Any]:
+        state = super()._get_state()
+        return (
+            state if self._row_count is None else state | {"row_count": self._row_count.to_state()}
+        )
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        if "row_count" in state:
+            counter = Stateless()
+            counter.set_state(state["row_count"])
+            self._row_count = counter
+        super()._set_state(state)
+
+
+class WeightCache:
+    """Cache of the weights of recently used names, up to a few megabytes.
+
+    Parameters
+    ----------
+    entries
+        Weights of all names.
+
+    Attributes
+    ----------
+    index_of
+        Name -> row of W.
+    W
+        (m, k) weights.
+    """
+
+    def __init__(self, entries: RandomEntries) -> None:
+        self.entries = entries
+        self.index_of: dict[Hashable, int] = {}
+        self.W: Floats = np.empty((0, entries.k))
+        self._capacity = max(1, _CACHE_BYTES // (8 * max(1, entries.k)))
+
+    def __reduce__(self) -> tuple[type[WeightCache], tuple[RandomEntries]]:
+        # A copy starts with an empty cache.
+        return WeightCache, (self.entries,)
+
+    def add(self, names: Sequence[Hashable]) -> bool:
+        """Cache all of these names, evicting others if needed; return False if they do not fit."""
+        new = [name for name in names if name not in self.index_of]
+        if len(self.index_of) + len(new) > self._capacity:
+            if len(names) > self._capacity:
+                return False
+            self.index_of, new = {}, list(names)
+        start, stop = len(self.index_of), len(self.index_of) + len(new)
+        if stop > len(self.W):
+            grown = np.empty((min(self._capacity, 2 * stop), self.entries.k))
+            grown[:start] = self.W[:start]
+            self.W = grown
+        self.W[start:stop] = self.entries.matrix(new)
+        self.index_of.update(zip(new, range(start, stop), strict=True))
+        return True
+
+
+def _without_gaps(X: Any) -> Any:
+    """Return values with NaN replaced by 0."""
+    if X.dtype.kind != "f" or not np.isnan(X.sum()):
+        return X
+    return np.where(np.isnan(X), 0.0, X)

@@ -1,0 +1,183 @@
+"""Define River's interface of learners: supervised and unsupervised transformers."""
+
+from __future__ import annotations
+
+import abc
+import numbers
+from collections.abc import Hashable
+from typing import Any, ClassVar
+
+from river import base
+
+from streamsel import params
+from streamsel.base.guard import SingleThreadGuard, learn_exclusively
+from streamsel.params import param, type_name
+from streamsel.targets.observation import missing_target_error
+
+
+class _SingleThreaded:
+    """A learner that can be trained by one thread at a time."""
+
+    _guard: SingleThreadGuard
+
+
+class Supervised(
+    _SingleThreaded,
+    base.MiniBatchSupervisedTransformer,
+    base.MiniBatchTransformer,
+    base.SupervisedTransformer,
+    params.Declared,
+):
+    """Base class of learners that have a target.
+
+    River's Pipeline and TransformerUnion handle a supervised transformer correctly at every
+    position only if it has all three of these bases: a plain `SupervisedTransformer` is not applied
+    while a pipeline learns (River 0.26).
+    """
+
+    _is_supervised: ClassVar[bool] = True
+
+    permutations: int = param(
+        params.IntRule(0, below=params.MAX_COUNT),
+        default=0,
+        doc="""
+        Number $B$ of permuted copies of the target that every column is compared with, in the same
+        pass: they give a noise floor and adjusted p-values without assumptions on the distributions
+        of columns and target. 1,000 is usual; 0 assumes normal distributions. The cost is $2 n B$
+        operations per column for each dimension of the target, and $O(B)$ memory. Permutation
+        results are dropped when rows are learnt after columns.
+        """,
+    )
+    permutation_seed: int = param(
+        params.IntRule(0),
+        default=0,
+        doc="Seed of the permutations; it must be equal in models that are to be merged.",
+    )
+
+    @abc.abstractmethod
+    def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None: ...
+
+    @abc.abstractmethod
+    def _learn_rows(self, X: Any, y: Any, w: Any) -> None: ...
+
+    def learn_one(self, x: dict[Hashable, Any], y: Any = None, w: float = 1.0) -> None:
+        """Learn a row.
+
+        Parameters
+        ----------
+        x
+            Feature -> real number. An absent feature counts as 0, also in the rows before its first
+            occurrence; NaN or None counts as not observed, and is replaced by the mean.
+        y
+            A number, a label, or a dict of several targets: name -> number or label. Every row must
+            have the targets of the first row. A class or target that appears later counts as 0 in
+            earlier rows.
+        w
+            Weight of the row; a row of weight 0 is not learnt. As in River's own estimators, a
+            Pipeline passes it to the steps that accept it.
+
+        Raises
+        ------
+        ValueError
+            For an infinite value, a missing target, a model that selects without a target, a weight
+            that is negative or not finite, and a weight other than 1 for a learner that uses
+            windows of rows.
+        TypeError
+            For values that are not numbers, or a target of another form than before. After either
+            error the model is unchanged.
+
+        Notes
+        -----
+        Costs O(c) for each feature of the row, c the number of target columns. Each feature takes
+        memory for 3c + 6 numbers.
+        """
+        learn_exclusively(self._guard, self._learn_row, x, y, w)
+
+    def learn_many(self, X: Any, y: Any = None, w: Any = 1.0) -> None:
+        """Learn many rows by matrix products, with the same result as one after another.
+
+        Parameters
+        ----------
+        X
+            A frame of any library supported by narwhals, or an (n, p) array, whose columns are
+            named from 0. A null counts as not observed, a variable without a column as 0.
+        y
+            An array, list or Series of n numbers or labels, or a frame or (n, c) array of several
+            targets.
+        w
+            Weights of the rows: a number, or one number per row.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `learn_one`, and if the lengths of X and y differ. The model is then unchanged.
+        """
+        if y is None:
+            raise missing_target_error(y)
+        learn_exclusively(self._guard, self._learn_rows, X, y, w)
+
+
+class Unsupervised(_SingleThreaded, base.MiniBatchTransformer):
+    """Base class of learners without a target."""
+
+    _is_supervised: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None: ...
+
+    @abc.abstractmethod
+    def _learn_rows(self, X: Any, y: Any, w: Any) -> None: ...
+
+    def learn_one(self, x: dict[Hashable, Any], *extra: Any, w: float = 1.0) -> None:
+        """Learn a row.
+
+        Parameters
+        ----------
+        x
+            Feature -> real number. An absent feature counts as 0, also in the rows before its first
+            occurrence; NaN or None counts as not observed, and is replaced by the mean.
+        *extra
+            Not accepted: there is no target, and a weight must be passed by name. Raises an error.
+        w
+            Weight of the row; a row of weight 0 is not learnt. As in River's own estimators, a
+            Pipeline passes it to the steps that accept it.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a value or a weight that is infinite, or not a number, and for a target. The model
+            is then unchanged.
+        """
+        if extra:
+            raise _unexpected_target_error(self, "learn_one(x)", extra[0])
+        learn_exclusively(self._guard, self._learn_row, x, None, w)
+
+    def learn_many(self, X: Any, *extra: Any, w: Any = 1.0) -> None:
+        """Learn many rows, with the same result as one after another.
+
+        Parameters
+        ----------
+        X
+            A frame of any library supported by narwhals, or an (n, p) array, whose columns are
+            named from 0. A null counts as not observed, a variable without a column as 0.
+        *extra
+            Not accepted, as in `learn_one`.
+        w
+            Weights of the rows: a number, or one number per row.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `learn_one`.
+        """
+        if extra:
+            raise _unexpected_target_error(self, "learn_many(X)", extra[0])
+        learn_exclusively(self._guard, self._learn_rows, X, None, w)
+
+
+def _unexpected_target_error(model: Any, call: str, y: Any) -> ValueError:
+    got = repr(y) if isinstance(y, numbers.Real | str) else f"a {type_name(y)}"
+    return ValueError(
+        f"Expected no target: {type(model).__name__} learns without one. Got: {got} as the second "
+        f"argument.\nHint: call {call}; pass a weight by name, w=2.0."
+    )

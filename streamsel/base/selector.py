@@ -1,0 +1,469 @@
+"""Define the base class of selectors."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from streamsel import params
+from streamsel.base.axis import cached_until_update
+from streamsel.base.learner import Learner
+from streamsel.base.report import Report, count_excluded, is_above, number
+from streamsel.base.row_input import (
+    as_frame,
+    fill_row,
+    fill_rows,
+    frame_columns,
+    locate_columns,
+    not_a_row_error,
+    select_features,
+)
+from streamsel.data.columns import Chunk, Stats
+from streamsel.params import param
+from streamsel.state.base import ColumnState, Floats, Indices, VariableState
+from streamsel.state.pool.pool import NO_PICKS, EvictionResult, Picks, Pool, SamplePool
+from streamsel.state.similar import count_near_duplicates, similar_to
+from streamsel.stream import ColumnStream
+from streamsel.targets.normal_scores import NormalScores
+from streamsel.targets.target import Target
+
+# Value of k that selects every non-constant variable, in order of score.
+EVERY_COLUMN = "all"
+# Maximum number of alternatives reported per selected variable.
+_MAX_ALTERNATIVES = 3
+# At a refresh, at most one in this many of the variables beyond the best k is kept by hysteresis.
+_HYSTERESIS_DIVISOR = 8
+
+State = TypeVar("State", bound=VariableState)
+
+
+class Selector(Learner, Generic[State]):
+    """Base class of selectors, which keep original variables: `_select` returns which.
+
+    `Selector[VariableState]` requires only the moments of the variables; a method that requires
+    more names the state that provides it, as in `Selector[SamplePool]`.
+    """
+
+    _column_state_type: ClassVar[type[ColumnState]] = Pool
+    _hooks = ("_select",)
+    # Whether a pick is proven as soon as its score is above the bounds of all discarded columns.
+    # Otherwise the whole selection is proven, or none of it.
+    _bound_certifies: ClassVar[bool] = True
+
+    max_candidates: int | None = param(
+        params.IntRule(1, optional=True),
+        default=None,
+        doc=r"""
+        None keeps the required statistics of every column: exact, $O(c p)$ memory. A number
+        $m \geq k$ keeps a pool of the best $m$ to $2m$ candidates: constant memory; `n_certified`
+        gives the number of picks that are proven to be the same as those of an unbounded pool.
+        """,
+    )
+
+    warm_up: int = param(
+        params.IntRule(0),
+        default=50,
+        doc="""
+        Number of rows before a selection is in use: until then a transform returns all features. A
+        model that has learnt columns uses its selection at once.
+        """,
+    )
+
+    missing: str = param(
+        params.ChoiceRule(("pass", "mean")),
+        default="pass",
+        doc="""
+        How a transform handles None and NaN: `"pass"` leaves them as they are, `"mean"` replaces
+        them by the mean of the variable over the rows so far, or by 0.0 if it has none.
+        """,
+    )
+    hysteresis: float = param(
+        params.FloatRule(1.0),
+        default=3.0,
+        doc="""
+        Hysteresis: at a refresh a variable in use is kept while it is among the best `hysteresis`
+        $k$, but at most among $k$ and an eighth of the others; at 1 only the best $k$ are kept.
+        """,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._imputes_mean = self.missing == "mean"
+
+    def _check_parameters(self) -> None:
+        k, capacity = self._n_requested, self.max_candidates
+        if k is not None and capacity is not None and capacity < k:
+            expected = f"None or at least k = {k}"
+            raise params.parameter_error(type(self).__name__, "max_candidates", expected, capacity)
+        self._check_exceeds("k", k, "max_features")
+
+    # Implemented by methods
+
+    @abc.abstractmethod
+    def _select(self, held: State, k: int) -> Picks:
+        """Return the best k variables of the state; fewer if no others are relevant."""
+
+    def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
+        """Return upper bounds on the scores of rows of the pool's table.
+
+        A column whose bound is below the lowest score kept is evicted; see `_bound_certifies`.
+        """
+        if pool.space is None:
+            return np.ones(len(rows["m2"]))
+        return pool.space.relevance(rows["m2"], rows["cxy"])
+
+    def _batch_update(
+        self,
+        pool: Any,  # noqa: ARG002
+        chunk: Chunk,  # noqa: ARG002
+        stats: Stats,  # noqa: ARG002
+        indices: Indices,  # noqa: ARG002
+    ) -> EvictionResult | None:
+        """Return a pool updated with a batch of columns; None to process it between evictions."""
+        return None
+
+    def _relevance_cutoff(self, bound: float) -> float:
+        """Return the relevance below which a score bound is below `bound`; -inf if unknown."""
+        return bound if type(self)._bound is Selector._bound else -math.inf
+
+    def _keep_best(self, pool: Any, limit: int) -> Picks:
+        """Return the columns to keep when a pool is cut back to its limit."""
+        return self._select(pool, limit)
+
+    def _max_round_size(self, pool: Pool) -> int:  # noqa: ARG002
+        """Return the maximum number of picks in one round."""
+        return np.iinfo(np.int64).max
+
+    def _pool_capacity(self, n: int) -> int | None:  # noqa: ARG002
+        """Return the size to which a pool is cut back, for n observations; None to keep all."""
+        return self.max_candidates
+
+    def _relevances(self, held: VariableState, indices: Indices) -> Floats:
+        return held.relevance(indices)
+
+    @property
+    def _score_meaning(self) -> str:
+        """Definition of the scores, for reports."""
+        return "the criterion that the variable was ranked by"
+
+    def _extra_report_columns(self) -> Mapping[str, Mapping[Hashable, float]]:
+        """Return extra report columns of the selected variables: title -> {name: value}."""
+        return {}
+
+    def _extra_fields(self) -> Sequence[str]:
+        """Return names of extra fields of the pool's table, which have one number per variable."""
+        return ()
+
+    @property
+    def _n_requested(self) -> int | None:
+        """Number of variables requested; None for all relevant ones."""
+        k: int | str | None = getattr(self, "k")  # noqa: B009 (declared where it is needed)
+        return None if k == EVERY_COLUMN or k is None else int(k)
+
+    # Shared behaviour
+
+    def _new_columns(self, n: int) -> ColumnState:
+        assert issubclass(self._column_state_type, Pool)  # noqa: S101
+        pool = self._column_state_type(self._space, n, self._pool_capacity(n), self._extra_fields())
+        pool.serve(self)
+        pool.set_normal_scores(self._normal_scores())
+        if isinstance(pool, SamplePool) and isinstance(self._target, Target):
+            pool.set_target_basis(self._target.Y[: self._target.c])
+        return pool
+
+    def _normal_scores(self) -> NormalScores | None:
+        target, space = self._target, self._space
+        if not isinstance(target, Target) or space is None:
+            return None
+        # Martingale residuals are scores already, and permutations are distribution-free.
+        if self.target_type == "survival" or self.permutations:
+            return None
+        return NormalScores.of(target, space)
+
+    @cached_until_update
+    def _picks(self) -> Picks:
+        state: Any = self._state
+        if state is None:
+            return NO_PICKS
+        return self._select(
+            state, len(state.names) if self._n_requested is None else self._n_requested
+        )
+
+    @cached_until_update
+    def _selected(self) -> list[Hashable]:
+        state = self._state
+        return [] if state is None else [state.names[j] for j in self._picks().indices]
+
+    def _protected(self) -> Collection[Hashable]:
+        selected, in_use = self._selected(), self._snapshot or ()
+        union = {*selected, *in_use}
+        # If both would fill the table, protect only those in use, so that new variables find room.
+        full = self.max_features is not None and len(union) >= self.max_features
+        return (in_use or selected) if full else union
+
+    @property
+    def selected(self) -> list[Hashable]:
+        """Names of the selected variables, in order; fewer than k if no others are relevant."""
+        return list(self._selected())
+
+    @property
+    def scores(self) -> dict[Hashable, float]:
+        """Score of each selected variable at its selection, in order: name -> score."""
+        return dict(zip(self._selected(), self._picks().scores, strict=True))
+
+    @property
+    def rounds(self) -> dict[Hashable, int]:
+        """Round in which each variable was selected, in order: name -> 0, 1, ..."""
+        return dict(zip(self._selected(), self._picks().rounds, strict=True))
+
+    @property
+    def relevance(self) -> dict[Hashable, float]:
+        """Relevance of each selected variable, in order: name -> ‖g‖."""
+        indices = np.asarray(self._picks().indices, dtype=np.intp)
+        if self._state is None or not indices.size:
+            return {}
+        values = self._relevances(self._state, indices)
+        return dict(zip(self._selected(), values.tolist(), strict=True))
+
+    def _noise_relevance(self) -> list[float]:
+        """Return the values of the selected variables that are compared with the noise floor."""
+        state = self._state
+        if state is None or self._normal_scores() is None:
+            return [*self.relevance.values()]
+        values: list[float] = state.noise_relevance(
+            np.array(self._picks().indices, np.intp)
+        ).tolist()
+        return values
+
+    @property
+    def adjusted_p_values(self) -> dict[Hashable, float]:
+        """P-value of each selected variable, adjusted for all columns: name -> p, in order.
+
+        The probability that the largest relevance of all columns is at least as large if none is
+        associated with the target: step-down permutation p-values (Westfall and Young 1993), exact
+        for the 64 most relevant columns and conservative for the others. NaN without permutations.
+        """
+        found = self._adjusted_p_values(np.array([*self.relevance.values()]))
+        return dict(zip(self._selected(), found.tolist(), strict=True))
+
+    @property
+    def n_certified(self) -> int:
+        """Number of leading picks proven to be those of a selection over all columns at once."""
+        state = self._state
+        if isinstance(state, Pool) and self._bound_certifies:
+            return state.count_certified(self._picks())
+        return len(self._picks().indices) if state is not None and state.complete else 0
+
+    def report(self) -> Report:
+        """Return the results as a `Report`, which the command and the HTML report show.
+
+        Returns
+        -------
+        One row per selected variable, in order: its relevance, score and round, whether it is
+        proven to be the pick of a selection over all columns at once, and whether it is above the
+        noise floor.
+        """
+        floor = self._report_noise_floor()
+        relevance, scores, rounds = self.relevance, self.scores, self.rounds
+        certified, extra_columns, arrivals = (
+            self.n_certified,
+            dict(self._extra_report_columns()),
+            self._arrivals(),
+        )
+        if self._permutation_null is not None:
+            extra_columns["p_adjusted"] = self.adjusted_p_values
+        noise_relevance = self._noise_relevance()
+        found = []
+        for rank, name in enumerate(self._selected()):
+            row = {"name": name, "relevance": number(relevance[name])}
+            row |= {"score": number(scores[name]), "round": rounds[name]}
+            row |= {"certified": rank < certified, "arrival": arrivals[rank]}
+            row |= {"above_noise": is_above(number(noise_relevance[rank]), floor)}
+            found.append(
+                row | {title: number(value[name]) for title, value in extra_columns.items()}
+            )
+        facts: dict[str, Any] = {"n_certified": certified, "n_passes": self.n_passes}
+        facts["pool_complete"] = self._state is None or self._state.complete
+        report = self._report(floor, "selected", found, self._n_requested, facts)
+        alternatives, n_repeats, excluded = None, None, count_excluded(report, [], [], None)
+        if self._state is not None:
+            alternatives = self._alternatives()
+            picked = np.array(self._picks().indices, dtype=np.intp)
+            n_repeats = count_near_duplicates(self._state, picked)
+            similar = [
+                index
+                for indices, _ in self._similar_variables() or ()
+                for index in indices.tolist()
+            ]
+            similar = self._state.relevance(np.unique(np.array(similar, dtype=np.intp))).tolist()
+            excluded = count_excluded(report, [*relevance.values()], similar, self._state)
+        return replace(
+            report,
+            alternatives=alternatives,
+            excluded=excluded,
+            n_near_duplicates=n_repeats,
+            score_meaning=self._score_meaning,
+        )
+
+    @cached_until_update
+    def _similar_variables(self) -> list[tuple[Indices, Floats]] | None:
+        """Return the tracked variables similar to each selected one, with their correlations."""
+        state = self._state
+        return (
+            None
+            if state is None
+            else similar_to(state, np.array(self._picks().indices, dtype=np.intp))
+        )
+
+    def _alternatives(self) -> dict[Hashable, list[tuple[Hashable, float]]] | None:
+        """Return the alternatives to each selected variable: name -> at most three (name, r)."""
+        found, state = self._similar_variables(), self._state
+        if found is None or state is None:
+            return None
+        names = state.names
+        return {
+            name: [
+                (names[j], float(x))
+                for j, x in zip(indices[:_MAX_ALTERNATIVES], r[:_MAX_ALTERNATIVES], strict=True)
+            ]
+            for name, (indices, r) in zip(self._selected(), found, strict=True)
+        }
+
+    def _arrivals(self) -> list[int | None]:
+        """Return the arrival index of each selected variable; None where it is not known."""
+        state, indices = self._state, self._picks().indices
+        if isinstance(state, Pool):
+            return [int(arrival) for arrival in state.table["arrival"][indices]]
+        in_order = self._moments is not None and self._moments.complete
+        names = self._moments.index_of if in_order and self._moments is not None else {}
+        return [names.get(name) for name in self._selected()]
+
+    # Snapshot in use, and transforms
+
+    @cached_until_update
+    def _current(self) -> dict[Hashable, int] | None:
+        """Return the selected variables, each with its rank."""
+        # An empty window is data too: its selection is empty, not missing.
+        is_blank = self._state is None or (not self.n_columns and self._window is None)
+        return None if is_blank else _rank_of(self._selected())
+
+    @property
+    def _refreshes_always(self) -> bool:
+        return self.refresh_factor == 1.0 and (self.hysteresis == 1.0 or self._n_requested is None)
+
+    def _refreshed(self, *, keep_stable: bool) -> dict[Hashable, int]:
+        state: Any = self._state
+        k, best = self._n_requested, self._selected()
+        if keep_stable and self._snapshot and k is not None and self.hysteresis > 1.0:
+            names = state.names
+            # With few variables the best `hysteresis` * k may be all of them, and none would ever
+            # be replaced.
+            margin = max(0, len(names) - k) // _HYSTERESIS_DIVISOR
+            size = min(math.ceil(self.hysteresis * k), k + margin)
+            best = [names[j] for j in self._select(state, size).indices]
+        return _rank_of(
+            _keep_positions([*(self._snapshot or ())], best, len(best) if k is None else k)
+        )
+
+    @property
+    def in_use(self) -> list[Hashable]:
+        """Names of the variables that a transform keeps; empty while it returns all features."""
+        return list(self._in_use() or ())
+
+    def _snapshot_to_state(self) -> list[Hashable] | None:
+        return None if self._snapshot is None else list(self._snapshot)
+
+    def _restore_snapshot(self, state: list[Hashable] | None) -> None:
+        if state is None:
+            self._snapshot = None
+            return
+        self._check_tracked(state)
+        k = self._n_requested
+        if k is not None and len(state) > k:
+            raise ValueError(f"Expected at most {k} names in use. Got: {state!r}.")
+        self._snapshot = _rank_of(state)
+
+    def transform_one(self, x: dict[Hashable, Any]) -> dict[Hashable, Any]:
+        """Keep the selected features of a row; before the warm-up ends, all but covariates.
+
+        Parameters
+        ----------
+        x
+            A row. Selected features that it lacks remain absent; all others are dropped.
+        """
+        if type(x) is not dict and not isinstance(x, Mapping):
+            raise not_a_row_error(x)
+        in_use = self._in_use()
+        if in_use is None:
+            row = {name: x[name] for name in x if name not in (self.covariates or ())}
+            return fill_row(row, self._mean_of) if self._imputes_mean else row
+        if len(x) < len(in_use):
+            # Sparse rows, such as texts, have few of the selected features.
+            in_use = sorted(x.keys() & in_use.keys(), key=in_use.__getitem__)
+        if self._imputes_mean:
+            return fill_row({name: x[name] for name in in_use if name in x}, self._mean_of)
+        return {name: x[name] for name in in_use if name in x}
+
+    def _mean_of(self, name: Hashable) -> float:
+        """Return the mean of a variable over the rows so far; 0 if it is not tracked."""
+        moments, columns = self._moments, self._columns
+        if moments is not None:
+            index = moments.index_of.get(name)
+            return 0.0 if index is None else moments.mean_of(index)
+        index = None if columns is None else columns.index_of.get(name)
+        if columns is None or index is None:
+            return 0.0
+        return float(columns.table["mean"][index] + columns.table["mean_error"][index])
+
+    def transform_many(self, X: Any) -> Any:
+        """Keep the selected variables of many rows.
+
+        Parameters
+        ----------
+        X
+            A frame, an array or sparse matrix (whose columns are named from 0), or a
+            `ColumnStream`.
+
+        Returns
+        -------
+        A frame of the same library with those selected columns that X has, in order of selection;
+        an array of shape (n, number of variables in use) for any other input. X itself, without
+        covariates, before the warm-up ends.
+        """
+        in_use = self._in_use()
+        if in_use is None:
+            X = self._without_covariates(X)
+            fills = self._imputes_mean and not isinstance(X, ColumnStream)
+            return fill_rows(X, None, self._mean_of) if fills else X
+        names = list(in_use)
+        columns = frame_columns(X, names)
+        values = select_features(X, names) if columns is None else columns[1]
+        return fill_rows(values, names, self._mean_of) if self._imputes_mean else values
+
+    def _without_covariates(self, X: Any) -> Any:
+        frame = as_frame(X) if self.covariates else None
+        if frame is None or self.covariates is None:
+            return X
+        _, covariates = locate_columns(frame, self.covariates)
+        kept = [j for j in range(len(frame.columns)) if j not in covariates]
+        return frame[:, kept].to_native()
+
+
+def _rank_of(names: Iterable[Hashable]) -> dict[Hashable, int]:
+    return {name: rank for rank, name in enumerate(names)}
+
+
+def _keep_positions(before: list[Hashable], best: list[Hashable], k: int) -> list[Hashable]:
+    """Return k of the best names; a name of `before` that is among the best keeps its position.
+
+    The remaining positions are filled with the others, best first.
+    """
+    kept = {*before} & {*best}
+    new = [name for name in best if name not in kept][::-1]
+    filled = [name if name in kept else new.pop() for name in before if name in kept or new]
+    return (filled + new[::-1])[: min(k, len(best))]

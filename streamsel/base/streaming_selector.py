@@ -1,0 +1,128 @@
+"""Base class of streaming selectors, which accept or reject each column on arrival."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamsel import params
+from streamsel.base.report import Report
+from streamsel.base.river import Supervised
+from streamsel.base.selector import Selector
+from streamsel.base.windows import Window
+from streamsel.params import param
+from streamsel.state.base import ColumnState
+from streamsel.state.pool.accepted import AcceptedColumns, AcceptedSamples, ColumnBatch
+from streamsel.state.pool.pool import Picks, SamplePool
+from streamsel.targets.normal_scores import NormalScores
+from streamsel.targets.target import Target
+
+
+class StreamingSelector(Selector[AcceptedSamples], Supervised):
+    """Base class of selectors that accept or reject every column on arrival, by `_accept`.
+
+    They make a single pass, in order, and decisions are final: another order may give another
+    selection. Selected variables are in order of arrival.
+    """
+
+    _column_state_type: ClassVar[type[AcceptedColumns]] = AcceptedSamples
+    _row_state_type = Window
+    # Whether normal scores replace a heavy-tailed target in tests.
+    _tests_normal_scores: ClassVar[bool] = False
+
+    max_candidates: int | None = param(
+        params.IntRule(1, optional=True),
+        default=None,
+        doc="""
+        Maximum number of accepted variables; None for any number. Once it is reached, no more are
+        accepted, so memory is constant.
+        """,
+    )
+    window_size: int = param(
+        params.IntRule(2),
+        default=200,
+        doc="""
+        On rows: number of rows that are buffered before the selection is made on them, as columns,
+        from scratch.
+        """,
+    )
+
+    # Implemented by methods
+
+    @abc.abstractmethod
+    def _accept(self, held: AcceptedSamples, offer: ColumnBatch) -> None:
+        """Accept some of the columns offered, in order, and update the variables of the method.
+
+        `held.accept`, `drop` and `remember` are the only ways to change the state. A stream may
+        have millions of irrelevant columns, so rejected columns should be handled in bulk, not
+        one by one in Python.
+        """
+
+    def _refusal_cutoff(self, held: AcceptedSamples) -> float:  # noqa: ARG002
+        """Return the relevance below which a column is rejected without any other effect.
+
+        Single columns below it are skipped by the fast path of `learn_column`.
+        """
+        return -math.inf
+
+    def _initial_memory(self) -> Mapping[str, float]:
+        """Return the method's own variables with their initial values: name -> number."""
+        return {}
+
+    def _extra_fields(self) -> tuple[str, ...]:
+        """Return the values recorded for an accepted variable: a score, and a p-value if any."""
+        return ("score", "p_value")
+
+    # Shared behaviour
+
+    def _normal_scores(self) -> NormalScores | None:
+        return super()._normal_scores() if self._tests_normal_scores else None
+
+    @property
+    def _n_requested(self) -> None:
+        return None
+
+    @property
+    def _takes_covariates(self) -> bool:
+        return True
+
+    def _new_columns(self, n: int) -> ColumnState:
+        state = self._column_state_type(
+            self._space, n, self.max_candidates, self._extra_fields(), self._initial_memory()
+        )
+        state.serve(self)
+        state.set_normal_scores(self._normal_scores())
+        if isinstance(state, SamplePool) and isinstance(self._target, Target):
+            state.set_target_basis(self._target.Y[: self._target.c])
+        return state
+
+    @property
+    def _score_meaning(self) -> str:
+        return "relevance of the variable when it was accepted"
+
+    def _select(self, held: AcceptedColumns, k: int) -> Picks:
+        indices = list(range(min(k, len(held.names))))
+        scores = held.extra_field("score")[indices]
+        return Picks(indices, scores.tolist(), [0] * len(indices))
+
+    def report(self) -> Report:
+        """Return the results as a `Report`, which the command and the HTML report show."""
+        report = super().report()
+        return replace(report, details=report.details | {"decided_on_arrival": True})
+
+    def _extra_report_columns(self) -> Mapping[str, Mapping[Hashable, float]]:
+        return {"p_value": self.p_values} if "p_value" in self._extra_fields() else {}
+
+    @property
+    def p_values(self) -> dict[Hashable, float]:
+        """P-value of each selected variable at its acceptance, in order; NaN if there is none."""
+        state: Any = self._state
+        if state is None or "p_value" not in self._extra_fields():
+            return dict.fromkeys(self._selected(), float("nan"))
+        values = state.extra_field("p_value")[np.asarray(self._picks().indices, dtype=np.intp)]
+        return dict(zip(self._selected(), values.tolist(), strict=True))

@@ -1,0 +1,434 @@
+"""The click application and the definitions of its commands.
+
+Only click is imported here, so that `--help` does not load numpy.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamsel import registry
+from streamsel._utils.text import spelling_hint
+from streamsel._version import __version__
+from streamsel.cli.click_ext import FilesArgument, MethodType, SectionCommand
+from streamsel.cli.commands.evaluate import evaluate
+from streamsel.cli.commands.plot import plot
+from streamsel.cli.commands.report import report_command as page
+from streamsel.cli.commands.stability import stability_command
+from streamsel.cli.errors import (
+    EXPECTED_ERRORS,
+    CommandError,
+    install_warning_format,
+    message_of,
+    report_defect,
+    show_usage_error,
+    stop_with_note,
+)
+from streamsel.cli.log import log, redirect_to_null, start_log
+from streamsel.cli.methods import MethodCommand
+from streamsel.cli.options import (
+    INPUT,
+    LEARNER,
+    OUTPUT,
+    config_option,
+    decimal_option,
+    delimiter_option,
+    files_argument,
+    input_options,
+    keep_option,
+    layer_options,
+    log_options,
+    method_options,
+    na_values_option,
+    no_target_option,
+    option,
+    orientation_option,
+    output_options,
+    permutation_options,
+)
+from streamsel.cli.signals import exit_code_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CONTEXT = {
+    "help_option_names": ["-h", "--help"],
+    "max_content_width": 96,
+    "auto_envvar_prefix": "STREAMSEL",
+}
+
+
+class Application(click.Group):
+    """The group of commands; turns errors into messages and exit codes."""
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **settings: Any) -> Any:
+        """Run the command and exit with its exit code."""
+        start_log(sys.argv[1:] if args is None else args)
+        # A name that the locale cannot encode must not lose a result.
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        code = self._run(args, *rest, **settings | {"standalone_mode": False})
+        log().end(code)
+        sys.exit(code)
+
+    def _run(self, *args: Any, **settings: Any) -> int:
+        """Run the command, report errors, and return the exit code."""
+        try:
+            # click returns the exit code of --help and the like; commands return None.
+            return super().main(*args, **settings) or 0
+        except CommandError as error:
+            error.show()
+            return error.exit_code
+        except click.ClickException as error:
+            show_usage_error(error)
+            return error.exit_code
+        except click.Abort:
+            log().emit("interrupted", "interrupted", level="error", exit_code=130)
+            return 130
+        except Exception as error:
+            if not log().as_json:
+                raise
+            # A bug in streamsel; with a JSON log it is reported as an event too.
+            report_defect(error)
+            return 1
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that was asked for.
+
+        Raises
+        ------
+        click.UsageError
+            For an unknown command.
+        """
+        name, known = args[0], self.list_commands(ctx)
+        if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
+            hint = spelling_hint(name, known)
+            raise click.UsageError(f"No such command: {name}. Hint: {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was asked for."""
+        with warnings.catch_warnings():
+            install_warning_format()
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt as error:
+                stop_with_note("interrupted", exit_code_of(error))
+            except BrokenPipeError:
+                redirect_to_null(sys.stdout)  # the reader has closed the pipe
+                ctx.exit(141)
+            except EXPECTED_ERRORS as error:
+                raise CommandError(message_of(error)) from error
+
+
+@click.group(
+    cls=Application,
+    context_settings=CONTEXT,
+    epilog="COMMAND -h shows the common options of a command, COMMAND --help all. Exit codes: "
+    "0 success, 1 failure, 2 usage error, 129, 130 or 143 if ended by SIGHUP, Ctrl-C or SIGTERM, "
+    "141 if the reader closed the pipe.",
+)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def app() -> None:
+    """Select variables, or build components, from files with more columns than fit in memory."""
+
+
+@app.command(
+    cls=MethodCommand, kind="selector", short_help="Select the variables that explain a target."
+)
+@input_options
+@no_target_option
+@method_options("selector")
+@permutation_options
+@option(
+    "-k",
+    metavar="K",
+    section=LEARNER,
+    parameter="k",
+    common="Number of variables.",
+    help="Number of variables to select; the default depends on the method.",
+)
+@option(
+    "--kernel",
+    metavar="NAME",
+    section=LEARNER,
+    parameter="kernel",
+    help="Kernel on the variables: linear, poly or rbf.",
+)
+@option(
+    "--degree",
+    metavar="N",
+    section=LEARNER,
+    parameter="degree",
+    help="Degree of the poly kernel.",
+)
+@option(
+    "--gamma",
+    metavar="X",
+    section=LEARNER,
+    parameter="gamma",
+    help="Gamma of the poly and rbf kernels; derived from the target if not given.",
+)
+@option(
+    "--coef0",
+    metavar="X",
+    section=LEARNER,
+    parameter="coef0",
+    help="Constant term of the poly kernel.",
+)
+@option(
+    "--max-candidates",
+    metavar="M",
+    section=LEARNER,
+    parameter="max_candidates",
+    common="Keep at most M candidates: bounded memory.",
+    help="Keep at most M candidates, in constant memory; 4 times K is a good value. If not "
+    "given, all columns are candidates: the selection is exact, with a few numbers of state "
+    "per column; methods that keep the observations of candidates are limited to 64 MB "
+    "(--set max_pool_bytes).",
+)
+@option(
+    "--exact/--no-exact",
+    default=None,
+    section=LEARNER,
+    parameter="exact",
+    help="With --max-candidates, read the files again until the selection is proven to equal "
+    "that over all columns.  [default: --exact, unless --checkpoint or --resume is given]",
+)
+@option(
+    "--on-rank-exhausted",
+    metavar="WHAT",
+    section=LEARNER,
+    parameter="on_rank_exhausted",
+    help="What to do when the target is explained in full before K variables are selected: "
+    "restart or stop.",
+)
+@output_options
+@click.pass_context
+def select(ctx: click.Context, /, **_: Any) -> None:
+    """Select the variables of FILE that best explain the target.
+
+    FILE is Parquet, Arrow IPC (Feather), .npy or text (CSV, TSV, also .gz). Columns are read one
+    after the other and are never all in memory. The columns of several files, or of a quoted
+    pattern of file names, are concatenated.
+
+    \b
+      streamsel select expression.parquet --target survival -k 50
+      streamsel select 'part-*.parquet' --target-file survival.csv
+      streamsel select genes.tsv.gz --target-file labels.txt --orientation variables -m genes.model
+    """  # noqa: D301 (\b is a click escape)
+    _run(ctx)
+
+
+@app.command(
+    cls=MethodCommand, kind="extractor", short_help="Build a few components from many variables."
+)
+@input_options
+@method_options("extractor")
+@permutation_options
+@option(
+    "--n-components",
+    "-q",
+    metavar="Q",
+    section=LEARNER,
+    parameter="n_components",
+    common="Number of components.",
+    help="Number of components; the default depends on the method.",
+)
+@option(
+    "--max-support",
+    metavar="M",
+    section=LEARNER,
+    parameter="max_support",
+    common="Use at most M variables: bounded memory.",
+    help="Build components from at most M variables, in constant memory; if not given, from all "
+    "variables, through the Gram matrix of the rows (at most 15,000 rows).",
+)
+@option(
+    "--rotation",
+    metavar="NAME",
+    section=LEARNER,
+    parameter="rotation",
+    help="Rotation of two components: jacobi, which decorrelates them exactly, or paper.",
+)
+@option(
+    "--signed",
+    is_flag=True,
+    section=LEARNER,
+    parameter="signed",
+    help="Rank a negative correlation with the target as small, as in the paper.",
+)
+@output_options
+@click.pass_context
+def reduce(ctx: click.Context, /, **_: Any) -> None:
+    """Build components, combinations of the columns of FILE, that explain the target.
+
+    FILE is Parquet, Arrow IPC (Feather), .npy or text (CSV, TSV, also .gz). Columns are read one
+    after the other and are never all in memory. The columns of several files, or of a quoted
+    pattern of file names, are concatenated.
+
+    \b
+      streamsel reduce expression.parquet --target survival -q 10 -o components.csv
+    """  # noqa: D301 (\b is a click escape)
+    _run(ctx)
+
+
+def _run(ctx: click.Context) -> None:
+    from streamsel.cli.commands.select import run_learning
+    from streamsel.cli.request import make_request
+
+    run_learning(make_request(ctx))
+
+
+@app.command(cls=SectionCommand, short_help="Apply a saved model to another file.")
+@config_option
+@click.argument("model", type=click.Path())
+@files_argument
+@orientation_option
+@delimiter_option
+@decimal_option
+@na_values_option
+@layer_options
+@keep_option
+@option(
+    "--out",
+    "-o",
+    metavar="FILE",
+    type=click.Path(),
+    section=OUTPUT,
+    common="Write to this file instead of stdout.",
+    help="Write to this file (.parquet, .feather, .arrow, .npy, .csv or .tsv) instead of CSV to "
+    "stdout.",
+)
+@log_options
+def transform(
+    model: str,
+    files: tuple[str, ...],
+    orientation: str,
+    keep: list[str],
+    out: str | None,
+    **options: Any,
+) -> None:
+    """Apply MODEL, saved by select or reduce, to the rows of FILE.
+
+    Only the columns that the model uses are read; FILE, or several files together, must contain all
+    of them.
+
+    \b
+      streamsel transform genes.model new.parquet -o components.csv
+    """  # noqa: D301 (\b is a click escape)
+    from streamsel.cli.commands.transform import transform_files as apply
+
+    apply(model, files, orientation, options, keep, out)
+
+
+@app.command(cls=SectionCommand, short_help="Show the contents of a saved model.")
+@click.argument("model", type=click.Path())
+@option("--json", "as_json", is_flag=True, section=OUTPUT, help="Print JSON.")
+def info(model: str, as_json: bool) -> None:
+    """Show the parameters, the training data and the results of MODEL."""
+    from streamsel.cli.commands.transform import print_info as describe
+
+    describe(model, as_json=as_json)
+
+
+@app.command(cls=SectionCommand, short_help="Merge models that were fitted on parts of the data.")
+@config_option
+@click.argument(
+    "models", cls=FilesArgument, type=click.Path(), nargs=-1, required=True, metavar="MODEL..."
+)
+@option(
+    "--along",
+    type=click.Choice(["columns", "rows"]),
+    default="columns",
+    show_default=True,
+    section=INPUT,
+    common="Axis along which the parts differ.",
+    help="How the parts differ: other columns of the same rows, or other rows of the same columns.",
+)
+@option(
+    "--out",
+    "-o",
+    metavar="FILE",
+    type=click.Path(),
+    required=True,
+    section=OUTPUT,
+    common="Save the merged model to this file.",
+    help="Save the merged model.",
+)
+@option("--json", "as_json", is_flag=True, section=OUTPUT, common="Print JSON.", help="Print JSON.")
+@log_options
+def merge(models: tuple[str, ...], along: str, out: str, as_json: bool, **_: Any) -> None:
+    """Merge MODELs, saved by select or reduce on parts of the data, into one.
+
+    All models must have the same method and parameters. They are merged in the order given; those
+    of a quoted pattern in the natural order of their names (numbers by value).
+
+    \b
+      streamsel merge 'part-*.model' -o all.model
+    """  # noqa: D301 (\b is a click escape)
+    from streamsel.cli.commands.merge import merge_models
+
+    merge_models(models, out, along, as_json=as_json)
+
+
+@app.command(cls=SectionCommand, short_help="Compile the numerical kernels in advance.")
+@option(
+    "--method",
+    "methods",
+    type=MethodType(registry.names()),
+    multiple=True,
+    metavar="NAME",
+    section=LEARNER,
+    help="Method of select or reduce; may be repeated.  [default: all]",
+)
+def warmup(methods: tuple[str, ...]) -> None:
+    """Compile the numerical kernels of the methods, for column-wise and row-wise learning.
+
+    Otherwise they are compiled at first use on a machine. The result is cached on disk, in
+    NUMBA_CACHE_DIR: run this command when a container image or a machine is set up.
+
+    \b
+      streamsel warmup --method SelectKBest --method PCA
+    """  # noqa: D301 (\b is a click escape)
+    from streamsel.cli.warmup import warm_up
+
+    warm_up(methods)
+
+
+@app.command(
+    cls=SectionCommand, short_help="Run a demonstration on 300,000 variables (no data needed)."
+)
+@option(
+    "--quick",
+    is_flag=True,
+    section="Size",
+    help="Run one task with fewer documents and shorter n-grams, in a few seconds.",
+)
+def demo(quick: bool) -> None:
+    """Predict the SciPy sub-package of a docstring from its words and phrases.
+
+    The data have 300,000 variables. The accuracy with a few of them is compared with that of all
+    words. No download is needed: the docstrings come from the installed SciPy.
+    """
+    from rich.console import Console
+
+    from streamsel import demo as demonstration
+    from streamsel.cli.progress import stage_progress
+
+    with stage_progress() as progress:
+        report = demonstration.run(quick=quick, progress=progress)
+    demonstration.render(report, Console(highlight=False))
+
+
+app.add_command(plot)
+app.add_command(page)
+app.add_command(stability_command)
+app.add_command(evaluate)

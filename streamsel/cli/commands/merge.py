@@ -1,0 +1,216 @@
+"""Merge models that were fitted on different columns or different rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+from streamsel.cli.display import show_info
+from streamsel.cli.errors import CommandError, message_of, note
+from streamsel.cli.inputs import expand_files
+from streamsel.cli.log import log
+from streamsel.cli.output import check_distinct_outputs, check_writable
+from streamsel.stream.files import suffix_of
+
+# Metadata copied to the merged model if all runs agree.
+_SHARED_KEYS = (
+    "target",
+    "target_file",
+    "id",
+    "covariates",
+    "weights",
+    "strata",
+    "missing_target",
+    "missing",
+    "min_count",
+    "orientation",
+)
+# Metadata that every run has. Models saved in Python may have any metadata.
+_NUMBER = (int, float)
+_RUN_TYPES: dict[str, tuple[type, ...]] = {
+    "columns_read": (int,),
+    "complete": (bool,),
+    "dropped": (list,),
+    "skipped": (dict,),
+    "filled": (int,),
+    "seconds": _NUMBER,
+}
+
+
+def merge_models(given: Sequence[str], out: str, along: str, *, as_json: bool) -> None:
+    """Merge saved models in order, save the result, and print its contents.
+
+    Parameters
+    ----------
+    given
+        The models, or patterns.
+    out
+        The model to write.
+    along
+        "columns" or "rows".
+    as_json
+        Whether to print JSON.
+    """
+    from streamsel.serialization.archive import load, save
+
+    paths = expand_files(given)
+    check_distinct_outputs({"--out": out}, {path: path for path in paths})
+    check_writable(out, "--out")
+    _check_several(paths)
+    log().begin("merge", file=paths, along=along)
+    known = [_metadata_of(path) for path in paths]
+    runs = [run for each in known for run in _runs_of(each)]
+    if along == "columns":
+        _check_named(runs)
+    _check_sources(runs)
+    model: Any = None
+    for path in paths:
+        other = load(path)
+        if model is None:
+            model = other
+            continue
+        try:
+            model.merge(other, along=along)
+        except ValueError as error:
+            raise CommandError(f"{path}: {message_of(error)}") from error
+    metadata = merged_metadata(known, along)
+    save(model, out, metadata)
+    report = model.report()
+    show_info(
+        out,
+        report if metadata["complete"] else report.without_certification(),
+        metadata,
+        as_json=as_json,
+    )
+
+
+def _check_several(paths: Sequence[str]) -> None:
+    """Refuse a single model, and a model given twice."""
+    if len(paths) == 1:
+        raise CommandError(f"expected at least 2 models to merge. Got: {paths[0]}")
+    seen: dict[Path, str] = {}
+    for path in paths:
+        resolved = Path(path).resolve()
+        if resolved in seen:
+            raise CommandError(f"{path}: the same file as {seen[resolved]}, given before")
+        seen[resolved] = path
+
+
+def _metadata_of(path: str) -> dict[str, Any]:
+    """Return the metadata of a model, with its path."""
+    from streamsel.serialization.archive import read_metadata
+
+    metadata = read_metadata(path)
+    is_ours = _is_run(metadata) or _is_merge(metadata)
+    return {"model": path, **(metadata if is_ours else {"metadata": metadata})}
+
+
+def _is_run(metadata: Any) -> bool:
+    """Return whether this is the metadata of a run of select or reduce."""
+    if not isinstance(metadata, Mapping) or not all(
+        isinstance(metadata.get(name), types) for name, types in _RUN_TYPES.items()
+    ):
+        return False
+    files = metadata.get("file")
+    return (
+        all(isinstance(n, int) for n in metadata["skipped"].values())
+        and all(isinstance(file, str) for file in (files if isinstance(files, list) else [files]))
+        and isinstance(metadata.get("peak_memory"), (*_NUMBER, NoneType))
+        and isinstance(metadata.get("fingerprint"), (Mapping, NoneType))
+    )
+
+
+def _is_merge(metadata: Any) -> bool:
+    """Return whether this is the metadata of a merge."""
+    return (
+        isinstance(metadata, Mapping)
+        and metadata.get("command") == "merge"
+        and isinstance(metadata.get("complete"), bool)
+        and isinstance(metadata.get("merged"), list)
+        and all(
+            isinstance(each, Mapping)
+            and isinstance(each.get("model"), str)
+            and (each.keys() == {"model", "metadata"} or _is_run(each) or _is_merge(each))
+            for each in metadata["merged"]
+        )
+        and ("columns_read" not in metadata or _is_run({**metadata, "file": ""}))
+    )
+
+
+def _runs_of(known: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the metadata of each run that a model consists of."""
+    if "merged" not in known:
+        yield known
+    for each in known.get("merged", ()):
+        yield from _runs_of(each)
+
+
+def _check_sources(runs: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse two runs that have read the same columns of the same rows, under any path."""
+    seen: dict[str, str] = {}
+    for run in runs:
+        if read := (run.get("fingerprint") or {}).get("read"):
+            first = seen.setdefault(repr(read), run["model"])
+            if first != run["model"]:
+                raise CommandError(f"{run['model']}: has learnt the same columns as {first}")
+
+
+def _check_named(runs: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse several runs over columns without names: each numbers its own from 0."""
+    numbered = [run["model"] for run in runs if _is_numbered(run)]
+    if len(numbered) > 1:
+        raise CommandError(
+            f"{numbered[1]}: learnt from .npy files, like {numbered[0]}; their columns have "
+            "no names, only numbers from 0. Hint: use tables with column names, or one run "
+            "over all files"
+        )
+
+
+def _is_numbered(run: Mapping[str, Any]) -> bool:
+    files = run.get("file", [])
+    return any(suffix_of(file) == ".npy" for file in ([files] if isinstance(files, str) else files))
+
+
+def merged_metadata(known: Sequence[Mapping[str, Any]], along: str) -> dict[str, Any]:
+    """Return the metadata of a merged model.
+
+    Parameters
+    ----------
+    known
+        Path and metadata of each of its models.
+    along
+        How they were merged.
+    """
+    runs = [each for each in known if "columns_read" in each]
+    merged: dict[str, Any] = {
+        "command": "merge",
+        "along": along,
+        "merged": list(known),
+        "complete": all(each.get("complete", True) for each in known),
+    }
+    for each in known:
+        if not each.get("complete", True):
+            note(f"{each['model']}: its run is incomplete")
+    for name in _SHARED_KEYS:
+        if runs and all(name in run and run[name] == runs[0].get(name) for run in runs):
+            merged[name] = runs[0][name]
+    if not runs:
+        return merged
+    counted: Counter[str] = Counter()
+    for run in runs:
+        counted.update(run["skipped"])
+    columns = [run["columns_read"] for run in runs]
+    peaks = [run["peak_memory"] for run in runs if run.get("peak_memory")]
+    return merged | {
+        "dropped": list(dict.fromkeys(name for run in runs for name in run["dropped"])),
+        "index": list(dict.fromkeys(name for run in runs for name in run.get("index", ()))),
+        "columns_read": sum(columns) if along == "columns" else max(columns),
+        "skipped": dict(counted),
+        "filled": sum(run["filled"] for run in runs),
+        "filled_values": sum(run.get("filled_values", 0) for run in runs),
+        "seconds": sum(run["seconds"] for run in runs),
+        "peak_memory": max(peaks, default=None),
+    }

@@ -1,0 +1,311 @@
+"""A run of `select` or `reduce`: learn the columns, also in parts; save the model and results."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamsel._kernels.compile import silence_compile_message
+from streamsel.cli.checkpoint import Checkpointer, output_locks
+from streamsel.cli.errors import EXPECTED_ERRORS, CommandError
+from streamsel.cli.log import log, stderr_is_terminal
+from streamsel.cli.output import check_distinct_outputs, check_table, check_writable
+from streamsel.cli.progress import Meter, meter
+from streamsel.cli.request import Request
+from streamsel.cli.results import write_results
+from streamsel.cli.run import Run
+from streamsel.cli.signals import Interrupts, exit_code_of
+from streamsel.cli.skipped import learn_accepted
+from streamsel.cli.spool import STDIN, spool
+from streamsel.cli.warmup import compile_for
+from streamsel.stream.files import file_format
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamsel.data.columns import Block
+    from streamsel.distributed import LearnSummary
+    from streamsel.stream.files import CleanStream
+
+# Results merged by one task. Its square is the size of a wave; after each wave progress is
+# reported and the model may be saved.
+_FAN_IN = 4
+
+
+def learn_in_parts(job: Run, keeper: Checkpointer, bar: Meter, interrupts: Interrupts) -> None:
+    """Learn the remaining parts of a job's files."""
+    from streamsel.distributed.cluster import connect
+    from streamsel.distributed.collections import split_source
+    from streamsel.distributed.learning import DistributedJob as Parts
+    from streamsel.distributed.learning import check_columns
+
+    request, metadata = job.request, job.metadata
+    check_columns(job.model)
+    leaves = split_source(job.screen, None, None)
+    done = metadata.get("parts", 0)
+    if metadata.setdefault("of_parts", len(leaves)) != len(leaves):
+        raise CommandError(
+            f"{request.file}: not the file that the model was learnt from. Expected: "
+            f"{metadata['of_parts']} parts. Got: {len(leaves)}"
+        )
+    earlier = _ProgressBefore(job, done)
+    work = Parts(job.model, leaves[done:], rows=False, fan_in=_FAN_IN, retries=2)
+    with (
+        connect(request.scheduler, request.workers) as client,
+        closing(work.results(client)) as results,
+    ):
+        for found in results:
+            with interrupts.deferred():
+                work.merge_wave(found)
+                earlier.note(work.summary)
+                # A multi-pass model has no intermediate result.
+                shown = None if job.model._needs_single_source else job.model
+                bar.update(metadata["columns_read"], shown)
+                if shown is not None:
+                    keeper.save_if_due()
+        # Loadings need all columns; a resumed run reads only the remaining parts.
+        work.finish(client, loadings=not done)
+
+
+class _ProgressBefore:
+    """Counts of earlier runs, to which this run adds."""
+
+    def __init__(self, job: Run, n_parts: int) -> None:
+        self._job = job
+        self._n_parts, self._n_read = n_parts, job.metadata["columns_read"]
+        self._skipped, self._n_filled = Counter(job.metadata["skipped"]), job.metadata["filled"]
+        self._n_values = job.metadata["filled_values"]
+
+    def note(self, summary: LearnSummary) -> None:
+        """Record the progress of this run."""
+        self._job.metadata |= {
+            "parts": self._n_parts + summary.n_parts,
+            "columns_read": self._n_read + summary.n_read,
+            "skipped": dict(self._skipped + summary.skipped),
+            "filled": self._n_filled + summary.n_filled,
+            "filled_values": self._n_values + summary.n_filled_values,
+        }
+        self._job.record_remote_progress()
+
+
+# Metadata of a run that the log's end event reports.
+_OUTCOME_KEYS = ("columns_read", "skipped", "complete", "peak_memory")
+
+
+def run_learning(request: Request) -> None:
+    """Learn from a file as requested; save, write and print the results."""
+    if not stderr_is_terminal():
+        silence_compile_message()
+    with Interrupts() as interrupts:
+        _check_outputs(request)
+        with output_locks(_output_files(request)):
+            _run(request, interrupts)
+
+
+def _run(request: Request, interrupts: Interrupts) -> None:
+    job = Run(request)
+    keeper = Checkpointer(job)
+    try:
+        if job.metadata["complete"]:
+            job.check_result()
+            keeper.save_completed()
+        else:
+            # The list is opened after the input is validated, as opening empties an older list.
+            with job.skipped.open_list():
+                Learning(job, keeper, interrupts).learn()
+        write_results(job, keeper.failed_outputs)
+    except KeyboardInterrupt as error:
+        interrupts.ignore_signals()
+        keeper.stop(exit_code_of(error))
+    finally:
+        log().outcome = {name: job.metadata[name] for name in _OUTCOME_KEYS}
+
+
+def _output_files(request: Request) -> dict[str, str | None]:
+    """Return the files that a run writes, by option."""
+    return {
+        "--resume" if request.model == request.resume else "--model": request.model,
+        "--out": request.out,
+        "--list-skipped": None if request.skipped_file == "-" else request.skipped_file,
+    }
+
+
+def _check_outputs(request: Request) -> None:
+    """Raise early for problems that would otherwise occur at the end of a long run."""
+    if [*request.arguments, request.target_file].count(STDIN) > 1:
+        raise click.UsageError("-: standard input can be used only once")
+    written = _output_files(request)
+    skipped_file = written["--list-skipped"]
+    check_distinct_outputs(
+        written,
+        {
+            **{path if len(request.files) > 1 else "FILE": path for path in request.files},
+            "--target-file": request.target_file,
+        },
+    )
+    others = {"--out": request.out, "--list-skipped": skipped_file}
+    check_distinct_outputs(others, {"--resume": request.resume})
+    if request.out is not None:
+        check_table(request.out)
+    if request.model is not None:
+        check_writable(request.model, "--model")
+    if skipped_file is not None:
+        check_writable(skipped_file, "--list-skipped")
+    for path in request.files:
+        file_format(spool(path))
+
+
+class Learning:
+    """Learns the columns of a job: block by block, or in several passes for multi-pass models.
+
+    Parameters
+    ----------
+    job
+        The job.
+    keeper
+        Saves checkpoints.
+    interrupts
+        Delays signals while a block is learnt or the model is saved.
+    """
+
+    def __init__(self, job: Run, keeper: Checkpointer, interrupts: Interrupts) -> None:
+        self._job = job
+        self._keeper = keeper
+        self._interrupts = interrupts
+
+    def learn(self) -> None:
+        """Learn all columns that remain.
+
+        Raises
+        ------
+        CommandError
+            If an error ends the run early; the state so far is saved.
+        """
+        job = self._job
+        total, done = job.screen.n_columns, job.metadata["columns_read"]
+        n_columns = None if total is None else total + done
+        log().begin(
+            job.request.command, **_begin_facts(job), n_columns=n_columns, columns_read=done
+        )
+        job.report_target()
+        job.start_clock()
+        try:
+            with meter(
+                {"select": "selecting", "reduce": "reducing"}[job.request.command],
+                n_columns,
+                done,
+            ) as bar:
+                self._compile(bar)
+                job.start_clock()
+                job.skipped.is_recording = True
+                if job.request.in_parts:
+                    learn_in_parts(job, self._keeper, bar, self._interrupts)
+                elif job.model._needs_single_source:
+                    self._learn_in_passes(bar)
+                else:
+                    self._learn_in_blocks(bar)
+                if job.model._wants_second_pass and not job.skipped.rejected["refused"]:
+                    self._second_pass(bar)
+        except EXPECTED_ERRORS as error:
+            with self._interrupts.deferred():
+                self._keeper.fail(job.with_row_ids(error))
+        finally:
+            job.skipped.is_recording = False
+        with self._interrupts.deferred():
+            job.metadata["complete"] = True
+            job.record_time()
+            # Save before the checks, so that they cannot lose the result.
+            self._keeper.save()
+            if job.check_result():
+                self._keeper.save()
+
+    def _compile(self, bar: Meter) -> None:
+        job = self._job
+        bar.compiling()
+        supervised = bool(job.metadata["target"] or job.metadata["target_file"])
+        compile_for(job.model, job.source.stream, supervised=supervised)
+        bar.begin()
+
+    def _learn_in_blocks(self, bar: Meter) -> None:
+        job = self._job
+        before = job.metadata["columns_read"] - job.metadata["bad_lines"]
+        blocks = job.screen.blocks()
+        while (block := next(blocks, None)) is not None:
+            with self._interrupts.deferred():
+                learn_accepted(self._learn_block, block, job.skipped)
+                job.row_number_detector.check_block(block)
+                job.record_progress(before)
+                bar.update(job.metadata["columns_read"], job.model)
+                self._keeper.save_if_due()
+        job.record_progress(before)
+
+    def _learn_block(self, block: Block) -> None:
+        self._job.model.learn_columns(block.values, names=block.names)
+
+    def _second_pass(self, bar: Meter) -> None:
+        """Read all columns once more, for data that the model did not keep."""
+        from streamsel.stream import ColumnStream
+
+        screen = self._job.all_columns()
+        # Bad columns were reported in the first pass.
+        self._job.skipped.is_recording = False
+
+        def watched() -> Iterator[Block]:
+            for n_read, block in _with_counts(screen):
+                yield block
+                bar.update(n_read, pass_name="second pass")  # noqa: S106
+
+        self._job.model.learn_loadings(ColumnStream(watched, n_rows=screen.n_rows))
+
+    def _learn_in_passes(self, bar: Meter) -> None:
+        from streamsel.stream import ColumnStream
+
+        job, screen, n_passes = self._job, self._job.screen, 0
+
+        def watched() -> Iterator[Block]:
+            nonlocal n_passes
+            n_passes += 1
+            # Bad columns were reported in the first pass.
+            job.skipped.is_recording = n_passes == 1
+            for n_read, block in _with_counts(screen):
+                if n_passes == 1:
+                    job.row_number_detector.check_block(block)
+                yield block
+                job.record_progress(0)
+                reading = _pass_text(job.model, n_passes) if n_passes > 1 else ""
+                bar.update(n_read, pass_name=reading)
+
+        job.model.learn_columns(
+            ColumnStream(watched, n_rows=screen.n_rows, n_columns=screen.n_columns)
+        )
+        job.record_progress(0)
+
+
+def _begin_facts(job: Run) -> dict[str, Any]:
+    """Return the facts of the begin event of the log."""
+    request, model = job.request, job.model
+    return {
+        "file": request.arguments,
+        "class": type(model).__name__,
+        "parameters": model._get_params(),
+        "n_rows": job.screen.n_rows,
+    }
+
+
+def _with_counts(screen: CleanStream) -> Iterator[tuple[int, Block]]:
+    """Yield the blocks of a screen, each with the number of columns up to its end."""
+    n_read = 0
+    for block in screen.blocks():
+        n_read += len(block.names)
+        yield n_read, block
+
+
+def _pass_text(model: Any, number: int) -> str:
+    """Return a text with the number of the pass, the expected total, and how many are proven."""
+    expected = max(number, math.ceil(model._n_passes_expected))
+    proven = f"{model.n_certified} of {len(model.selected)} proven"
+    return f"pass {number} of about {expected}, {proven}"

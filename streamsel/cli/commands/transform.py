@@ -1,0 +1,154 @@
+"""Apply a saved model to another file, or show its contents."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsel.cli.display import show_info
+from streamsel.cli.errors import CommandError, missing_columns_text
+from streamsel.cli.identifiers import split_id_option
+from streamsel.cli.inputs import check_layer, expand_drop, expand_files, open_source
+from streamsel.cli.log import log
+from streamsel.cli.output import (
+    check_distinct_outputs,
+    check_table,
+    write_csv_to_stdout,
+    write_table,
+)
+from streamsel.cli.passthrough import prepend_columns, read_passthrough
+from streamsel.cli.resume import read_options_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from streamsel.cli.inputs import Source
+    from streamsel.stream import ColumnStream
+
+
+def transform_files(
+    model_path: str,
+    given: Sequence[str],
+    orientation: str,
+    options: Mapping[str, Any],
+    keep: Sequence[str],
+    out: str | None,
+) -> None:
+    """Apply a saved model to the rows of files, and write or print the result.
+
+    Parameters
+    ----------
+    model_path
+        The model file.
+    given
+        The files of columns, or patterns.
+    orientation
+        Orientation of text files: "samples", "variables" or "auto".
+    options
+        Options that set how files are read.
+    keep
+        Names of columns of the files that are copied to the output.
+    out
+        The file to write; None prints CSV.
+    """
+    from streamsel.serialization.archive import load
+
+    files = expand_files(given)
+    check_layer(files, layer=options["layer"], raw=options["raw"])
+    if out is not None:
+        check_distinct_outputs(
+            {"--out": out}, {"MODEL": model_path} | {path: path for path in files}
+        )
+        check_table(out)
+    model = load(model_path)
+    needed, names = input_and_output_names(model)
+    accepts_any_variable = model.report().details.get("any_variable", False)
+    if not needed and not accepts_any_variable:
+        raise CommandError(
+            f"{model_path}: the model has not learnt enough columns to transform data"
+        )
+    metadata = read_run_metadata(model_path)
+    if orientation == "auto":
+        orientation = metadata.get("orientation") or orientation
+    wanted = [str(name) for name in needed]
+    column, header = split_id_option(metadata["id"]) if metadata.get("id") else (None, None)
+    log().begin("transform", model=model_path, file=given)
+    read_options = read_options_of(options, metadata)
+    source = open_source(
+        files, orientation, wanted, None, read_options, display_name=given[0], id_=column
+    )
+    passthrough = read_passthrough(keep, source, out, header=header)
+    with report_missing_columns(source):
+        stream = with_exclusions(source, metadata) if accepts_any_variable else source.stream
+        matrix = model.transform_many(stream)
+    names, columns = prepend_columns(passthrough, names, list(np.asarray(matrix).T))
+    if out is None:
+        write_csv_to_stdout(names, columns)
+    else:
+        write_table(out, names, columns)
+
+
+@contextmanager
+def report_missing_columns(source: Source) -> Iterator[None]:
+    """Report which columns of a model are missing from a source, with close matches."""
+    try:
+        yield
+    except ValueError as error:
+        if isinstance(error.__cause__, KeyError):
+            raise CommandError(missing_columns_text(source.path, error.__cause__)) from None
+        raise
+
+
+def input_and_output_names(model: Any) -> tuple[list[Any], list[Any]]:
+    """Return the names of the input columns of a model, and those of its output columns."""
+    if model.report().kind == "selected":
+        return list(model.in_use), list(model.in_use)
+    return list(model._map_in_use().names), model.components
+
+
+def read_run_metadata(path: str) -> dict[str, Any]:
+    """Return the metadata that a run saved with this model; empty if it was not saved by a run."""
+    from streamsel.serialization.archive import read_metadata
+
+    metadata = read_metadata(path)
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def with_exclusions(source: Source, metadata: dict[str, Any]) -> ColumnStream:
+    """Return the columns that a run with the same exclusions would read from a file."""
+    from streamsel.stream.files import CleanStream
+
+    excluded = [
+        *metadata.get("dropped", ()),
+        *metadata.get("index", ()),
+        *([split_id_option(metadata["id"])[0]] if metadata.get("id") else []),
+    ]
+    excluded += [metadata[name] for name in ("weights", "strata") if metadata.get(name)]
+    names = {source.name(name) for name in expand_drop(source, excluded, strict=False)}
+    present = names if source.stream.names is None else names & {*source.stream.names}
+    stream = source.stream.without(sorted(present, key=str)) if present else source.stream
+    return CleanStream(
+        stream, None, metadata.get("missing", "error"), None, metadata.get("min_count", 0)
+    )
+
+
+def print_info(path: str, *, as_json: bool) -> None:
+    """Print the contents of a saved model.
+
+    Parameters
+    ----------
+    path
+        The model file.
+    as_json
+        Whether to print JSON.
+    """
+    from streamsel.serialization.archive import load, read_metadata
+
+    model, metadata = load(path), read_metadata(path)
+    complete = not isinstance(metadata, dict) or bool(metadata.get("complete", True))
+    report = model.report()
+    show_info(
+        path, report if complete else report.without_certification(), metadata, as_json=as_json
+    )

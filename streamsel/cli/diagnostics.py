@@ -1,0 +1,322 @@
+"""Warnings about input or results that look like mistakes, one sentence each."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streamsel._utils.text import count_text, option_name
+from streamsel.stream.files import diagnose_non_numeric
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streamsel.base.report import Report
+
+# Share of skipped columns above which the user is warned.
+MAX_SKIPPED = 0.1
+# Skipping these loses no information: requested by the user, or constant.
+_HARMLESS_REASONS = frozenset({"constant", "rare"})
+# With fewer rows an identifier cannot be recognised.
+_MIN_ROWS = 8
+_NEAR_PERFECT = 0.99
+_HIGH_RELEVANCE = 0.9
+_HIGH_CORRELATION = 0.8
+_MAX_EXAMPLES = 3
+# Commands with --list-skipped.
+_COMMANDS_WITH_LIST = frozenset({"select", "reduce"})
+_LIST_HINT = "--list-skipped lists them"
+
+
+class DataWarning(NamedTuple):
+    """A warning: a code for programs and a sentence for people."""
+
+    code: str
+    text: str
+
+
+def target_warnings(columns: Mapping[str, Any], kind: str) -> list[DataWarning]:
+    """Return warnings about a target, column by column.
+
+    Parameters
+    ----------
+    columns
+        Target columns by name.
+    kind
+        "auto", "class", "numeric" or "survival".
+    """
+    looks = (too_many_classes_warning, row_number_warning, mixed_cells_warning)
+    found = [each(name, y, kind) for name, y in columns.items() for each in looks]
+    return [warning for warning in found if warning is not None]
+
+
+def target_columns(y: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return the columns of a target by name; a single column without a name has the name "".
+
+    Parameters
+    ----------
+    y
+        An array, a table with column names, or None.
+    names
+        Names of its columns, where they are known.
+    """
+    if y is None:
+        return {}
+    if hasattr(y, "column_names"):
+        return {str(name): y[name].to_numpy() for name in y.column_names}
+    columns = [y] if y.ndim == 1 else list(y.T)
+    if len(names) != len(columns):
+        names = [""] if len(columns) == 1 else [str(j) for j in range(len(columns))]
+    return dict(zip(names, columns, strict=True))
+
+
+def too_many_classes_warning(name: str, y: Any, kind: str) -> DataWarning | None:
+    """Return a warning if a target has nearly as many classes as rows."""
+    y = np.asarray(y)
+    if len(y) < _MIN_ROWS or not (kind == "class" or y.dtype.kind in "OUS"):
+        return None
+    n_classes, n = len({str(value) for value in y.tolist()}), len(y)
+    if n_classes <= n / 2:
+        return None
+    what = "every row is its own class" if n_classes == n else f"{n_classes:,} classes"
+    return DataWarning(
+        "classes",
+        f"{_target_name(name)}: {what} ({n:,} rows). Is it an identifier, or are quantities read "
+        "as text?",
+    )
+
+
+def row_number_warning(name: str, y: Any, kind: str) -> DataWarning | None:
+    """Return a warning if a target only numbers the rows."""
+    y = np.asarray(y)
+    if (
+        kind in ("class", "survival")
+        or y.ndim != 1
+        or y.dtype.kind not in "iuf"
+        or len(y) < _MIN_ROWS
+    ):
+        return None
+    first = y.min()
+    if not np.array_equal(np.sort(y), np.arange(len(y)) + first):
+        return None
+    return DataWarning(
+        "numbering",
+        f"{_target_name(name)} numbers the rows from {first:g} to {y.max():g}. Is it an "
+        "identifier, or are these ranks?",
+    )
+
+
+def mixed_cells_warning(name: str, y: Any, kind: str) -> DataWarning | None:
+    """Return a warning if a numeric target is taken as classes because of non-numeric cells."""
+    y = np.asarray(y)
+    if kind == "class" or y.dtype != object:
+        return None
+    why = diagnose_non_numeric(y)
+    if why.reason != "mixed":
+        return None
+    cell = str(y[why.position])
+    return DataWarning(
+        "cells",
+        f"{_target_name(name)} is taken as classes because of {cell!r} in row {why.position}: "
+        f"{why.detail}. Hint: --na-values {_as_option(cell)} reads such cells as missing; "
+        "--target-type class confirms that they are classes",
+    )
+
+
+def _target_name(name: str) -> str:
+    return f"the target {name}" if name else "the target"
+
+
+def exclusion_warning(metadata: Mapping[str, Any]) -> DataWarning | None:
+    """Return a warning if a run skipped many columns, given the metadata of the run."""
+    can_list = metadata["command"] in _COMMANDS_WITH_LIST
+    return skipped_warning(
+        metadata["columns_read"], metadata["skipped"], metadata["max_skipped"], listed=can_list
+    )
+
+
+def skipped_warning(
+    n_read: int, reasons: Mapping[str, int], limit: float | None = None, *, listed: bool = True
+) -> DataWarning | None:
+    """Return a warning if many columns were skipped.
+
+    Parameters
+    ----------
+    n_read
+        Number of columns read.
+    reasons
+        Number of columns skipped, by reason.
+    limit
+        Share of columns that may be skipped; None for `MAX_SKIPPED`.
+    listed
+        Whether the command has --list-skipped.
+    """
+    harmful = {reason: n for reason, n in reasons.items() if n and reason not in _HARMLESS_REASONS}
+    n_harmful = sum(harmful.values())
+    # One skipped column is usual: labels in a table with few columns.
+    n_allowed = max(1, MAX_SKIPPED * n_read) if limit is None else limit * n_read
+    if n_harmful <= n_allowed:
+        return None
+    most = max(harmful, key=lambda reason: harmful[reason])
+    hints = {
+        "missing": "--missing mean imputes missing values",
+        "text": "--decimal , reads decimal commas",
+        "mixed": "--na-values lists cells that mean a missing value",
+        "ambiguous": "--decimal sets the meaning of commas",
+    }
+    hint = [*([hints[most]] if most in hints else ()), *([_LIST_HINT] if listed else ())]
+    why = ", ".join(f"{n:,} {reason}" for reason, n in sorted(harmful.items()))
+    return DataWarning(
+        "skipped",
+        f"{n_harmful:,} of {n_read:,} columns ({n_harmful / n_read:.0%}) were skipped ({why}) and "
+        "could not be selected or used" + (f". Hint: {'; '.join(hint)}" if hint else ""),
+    )
+
+
+def unreadable_warning(metadata: Mapping[str, Any]) -> list[DataWarning]:
+    """Return warnings about numeric columns skipped because of some cells."""
+    found = []
+    for reason, why in (
+        ("mixed", "because of non-numeric cells"),
+        ("ambiguous", "because their numbers are ambiguous"),
+    ):
+        if n := metadata["skipped"].get(reason, 0):
+            name, detail, cell = metadata["examples"].get(reason, ("", "", ""))
+            example = f", for example {name}: {detail.rstrip('.')}" if detail else ""
+            hint = "write them as numbers"
+            if metadata["orientation"]:  # of text
+                option = f"--na-values {_as_option(cell)} reads such cells as missing"
+                hint = option if reason == "mixed" else "set --decimal . or --decimal ,"
+                hint = hint if detail else "--list-skipped lists them (without --workers)"
+            text = f"{count_text(n, 'numeric column')} {'was' if n == 1 else 'were'} skipped {why}"
+            found.append(DataWarning("cells", f"{text}{example}. Hint: {hint}"))
+    return found
+
+
+def _as_option(name: str) -> str:
+    """Quote a name for use as an option value in a shell."""
+    return shlex.quote(option_name(name))
+
+
+def outcome_warning(
+    found: Sequence[Mapping[str, Any]], targets: Sequence[str]
+) -> DataWarning | None:
+    """Return a warning if a selected variable looks like another outcome (target leakage).
+
+    Parameters
+    ----------
+    found
+        Rows of the report, one per selected variable.
+    targets
+        Names of the target columns.
+    """
+    for why, find_suspects in (
+        ("has a relevance near 1", _near_perfect),
+        ("has a name like the target's", lambda rows: _named_like_target(rows, targets)),
+        ("is far more relevant than all others", _dominant),
+    ):
+        names = find_suspects(found)
+        if names:
+            listed = ", ".join(map(str, names[:_MAX_EXAMPLES]))
+            more = ", ..." if len(names) > _MAX_EXAMPLES else ""
+            return DataWarning(
+                "outcome",
+                f"{listed}{more} {why}. Is it another outcome, or derived from the target? "
+                "Hint: --drop excludes it",
+            )
+    return None
+
+
+def _near_perfect(found: Sequence[Mapping[str, Any]]) -> list[Any]:
+    return [row["name"] for row in found if _relevance(row) > _NEAR_PERFECT and row["above_noise"]]
+
+
+def _named_like_target(found: Sequence[Mapping[str, Any]], targets: Sequence[str]) -> list[Any]:
+    names = [
+        row["name"]
+        for row in found
+        if any(_names_match(str(row["name"]), target) for target in targets if target)
+    ]
+    # If most names match, the pattern is how all columns are named.
+    return names if len(names) <= len(found) / 2 else []
+
+
+def _names_match(name: str, target: str) -> bool:
+    """Return whether one name is the other with a suffix: y_2, survival.months."""
+    short, long = sorted((name.lower(), target.lower()), key=len)
+    digits = "" if short[-1:].isdigit() else r"|\d+"
+    return re.fullmatch(rf"{re.escape(short)}(?:[_.: -].*{digits})", long) is not None
+
+
+def _dominant(found: Sequence[Mapping[str, Any]]) -> list[Any]:
+    ordered = sorted(found, key=_relevance, reverse=True)
+    if len(ordered) < 2 or not ordered[0]["above_noise"]:
+        return []
+    first, second = map(_relevance, ordered[:2])
+    return [ordered[0]["name"]] if first > _HIGH_RELEVANCE and second < first / 2 else []
+
+
+def _relevance(row: Mapping[str, Any]) -> float:
+    return float(row["relevance"] or 0)
+
+
+def is_univariate_ranking(report: Report, rank: int | None) -> bool:
+    """Return whether a selection is a ranking by correlation: the target has one dimension."""
+    return report.learner == "ProjSe" and rank == 1 and len(report.results) > 1
+
+
+def ranking_warning(n_found: int, n_similar: int | None) -> DataWarning | None:
+    """Return the warning for a selection that is a univariate ranking.
+
+    Parameters
+    ----------
+    n_found
+        Number of selected variables.
+    n_similar
+        How many of them nearly repeat an earlier one; None if that was not computed.
+    """
+    if n_similar == 0:
+        return None
+    seen = "redundant variables are selected together"
+    if n_similar is not None:
+        seen = f"{n_similar:,} of {n_found:,} nearly repeat an earlier one"
+    return DataWarning(
+        "ranking",
+        "this is a univariate ranking: with a one-dimensional target ProjSe has nothing left "
+        f"to explain after each pick and starts over; {seen}. Hint: --method ForwardSelection "
+        "or MRMR accounts for redundancy",
+    )
+
+
+def count_similar(columns: Sequence[Any]) -> int:
+    """Count the columns that correlate highly with an earlier one."""
+    values = np.array(columns, dtype=np.float64)
+    values -= values.mean(axis=1, keepdims=True)
+    norms = np.sqrt((values**2).sum(axis=1, keepdims=True))
+    values /= np.where(norms > 0, norms, 1)
+    return int((np.abs(np.tril(values @ values.T, -1)).max(axis=1) >= _HIGH_CORRELATION).sum())
+
+
+def result_warnings(
+    report: Report, metadata: Mapping[str, Any], targets: Sequence[str]
+) -> list[DataWarning]:
+    """Return warnings about the result of a run.
+
+    Parameters
+    ----------
+    report
+        The result.
+    metadata
+        Metadata of the run.
+    targets
+        Names of the target columns.
+    """
+    found = [
+        exclusion_warning(metadata),
+        *unreadable_warning(metadata),
+        outcome_warning(report.results, targets) if report.kind == "selected" else None,
+    ]
+    return [warning for warning in found if warning is not None]

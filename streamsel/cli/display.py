@@ -1,0 +1,359 @@
+"""Print the results of a model: as a table, tab-separated values or JSON."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from streamsel._utils.text import (
+    bytes_text,
+    count_text,
+    filled_text,
+    printable,
+    rows_excluded_text,
+    seconds_text,
+    skipped_text,
+)
+from streamsel._version import __version__
+from streamsel.base.report import NOISE_LEVEL
+from streamsel.cli.output import row_writer
+from streamsel.reporting.glossary import COMPONENT_TERMS, SELECTION_TERMS, explain_columns
+from streamsel.reporting.json import as_json as json_of
+from streamsel.reporting.summary import is_certificate_needed, summarize
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from streamsel.base.report import Report
+
+TOP_LOADINGS = 5
+TOP_MODELS = 20
+# Report columns of a selected variable; a method may add others.
+SELECTED_FIELDS = ("name", "relevance", "score", "round", "certified", "above_noise", "arrival")
+
+
+def n_results(report: Report) -> int:
+    """Return the number of results; components without loadings do not count.
+
+    They do count if any variable may be used, or if components are built from landmark rows.
+    """
+    if report.details.get("any_variable") or "n_landmarks" in report.details:
+        return len(report.results)
+    return sum(1 for row in report.results if row.get("loadings", True))
+
+
+def show_report(report: Report, metadata: Any, *, as_json: bool) -> None:
+    """Print the results of a model, and the metadata of its run, in the format for stdout."""
+    if as_json:
+        from streamsel.reporting.sections import all_warnings
+
+        of_run = metadata if isinstance(metadata, Mapping) else {}
+        known = {
+            "streamsel": __version__,
+            **report.as_dict(),
+            "warnings": all_warnings(report, of_run),
+            "metadata": metadata,
+        }
+        sys.stdout.write(json_of(known, indent=2) + "\n")
+    elif sys.stdout.isatty():
+        _show_table(report, metadata)
+    else:
+        _show_text(report)
+    sys.stdout.flush()
+
+
+def _show_text(report: Report) -> None:
+    """Print tab-separated values: a line per variable, or per loading."""
+    writer = row_writer(sys.stdout, "\t")
+    if report.kind == "selected":
+        writer.writerow(report.results[0] if report.results else SELECTED_FIELDS)
+        writer.writerows(map(_cell, row.values()) for row in report.results)
+        return
+    writer.writerow(["component", "relevance", "above_noise", "variable", "loading", "weight"])
+    empty = dict.fromkeys(("variable", "loading", "weight"))
+    if_empty = [empty] if "n_landmarks" in report.details else []
+    for row in report.results:
+        for loading in row["loadings"] or if_empty:
+            cells = [row["name"], row["relevance"], row["above_noise"], *loading.values()]
+            writer.writerow(map(_cell, cells))
+
+
+def _cell(value: Any) -> str:
+    """Return a value as text; an empty cell means not applicable."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _show_table(report: Report, metadata: Any) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    table = _selection(report) if report.kind == "selected" else _components(report)
+    console.print(table)
+    console.print(Text(printable(summarize(report)), style="bold"))
+    if report.results:
+        known = SELECTION_TERMS if report.kind == "selected" else COMPONENT_TERMS
+        if report.score_meaning is not None:
+            known = known | {"score": report.score_meaning}
+        line = explain_columns([str(column.header) for column in table.columns], known)
+        console.print(Text(line, style="dim"))
+    for line in _footer(report, metadata):
+        console.print(Text(printable(line), style="dim"))
+
+
+def _table(title: str) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    # Names and titles are Text, so that a name such as [red] is not parsed as markup.
+    return Table(title=Text(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+
+
+def _mark(above: bool | None) -> tuple[str, str | None]:
+    """Return the mark and the style of a row."""
+    return ("below noise", "dim") if above is False else ("", None)
+
+
+def _decimals(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def _selection(report: Report) -> Table:
+    from rich.text import Text
+
+    rows = report.results
+    table = _table(f"{count_text(len(rows), 'variable')} of {report.columns_seen:,} selected")
+    show_rounds = any(row["round"] != rows[0]["round"] for row in rows)
+    needed = is_certificate_needed(report)
+    show_certified = needed and not all(row["certified"] for row in rows)
+    extra = [name for name in (rows[0] if rows else ()) if name not in SELECTED_FIELDS]
+    table.add_column("", justify="right", style="dim")
+    table.add_column("variable", overflow="fold", style="bold")
+    table.add_column("relevance", justify="right")
+    table.add_column("score", justify="right")
+    if show_rounds:
+        table.add_column("round", justify="right")
+    if show_certified:
+        table.add_column("certified")
+    for name in extra:
+        table.add_column(name.replace("_", " "), justify="right")
+    table.add_column("")
+    for rank, row in enumerate(rows, start=1):
+        mark, style = _mark(row["above_noise"])
+        cells: list[str | Text] = [_decimals(row["relevance"]), _decimals(row["score"])]
+        if show_rounds:
+            cells.append(str(row["round"]))
+        if show_certified:
+            cells.append("yes" if row["certified"] else "")
+        cells += [Text(printable(_cell(row[name]))) for name in extra]
+        table.add_row(str(rank), Text(printable(row["name"])), *cells, mark, style=style)
+    return table
+
+
+def _components(report: Report) -> Table:
+    if "n_landmarks" in report.details:
+        return _landmark_components(report)
+    from rich.text import Text
+
+    variables = {loading["variable"] for row in report.results for loading in row["loadings"]}
+    table = _table(
+        f"{count_text(len(report.results), 'component')} of "
+        f"{count_text(len(variables), 'variable')} out of {report.columns_seen:,}"
+    )
+    table.add_column("component", style="bold", no_wrap=True)
+    table.add_column("relevance", justify="right")
+    table.add_column("variables", justify="right")
+    table.add_column("largest loadings", overflow="fold")
+    table.add_column("")
+    for row in report.results:
+        mark, style = _mark(row["above_noise"])
+        largest = Text()
+        for loading in row["loadings"][:TOP_LOADINGS]:
+            # \xa0 prevents a line break between a weight and its variable.
+            value = loading["loading"]
+            size = "?" if value is None else f"{value:+.2f}"
+            largest.append(f"{size}\xa0", style="cyan" if style is None else None)
+            largest.append(f"{printable(loading['variable'])}  ")
+        if len(row["loadings"]) > TOP_LOADINGS:
+            largest.append("…")
+        cells = [_decimals(row["relevance"]), str(len(row["loadings"]))]
+        table.add_row(row["name"], *cells, largest, mark, style=style)
+    return table
+
+
+def _landmark_components(report: Report) -> Table:
+    """Return a table of components without loadings on variables."""
+    table = _table(
+        f"{count_text(len(report.results), 'component')} out of "
+        f"{count_text(report.columns_seen, 'column')}"
+    )
+    table.add_column("component", style="bold", no_wrap=True)
+    table.add_column("relevance", justify="right")
+    for row in report.results:
+        table.add_row(row["name"], _decimals(row["relevance"]))
+    return table
+
+
+def _footer(report: Report, metadata: Any) -> list[str]:
+    """Return the lines below a table: target, noise floor, columns read and skipped."""
+    lines = [] if report.target is None else [f"Target: {report.target}."]
+    if report.noise_floor is not None:
+        lines.append(
+            f"Noise floor {report.noise_floor:.4f}: the largest relevance of "
+            f"{count_text(report.columns_seen, 'column')} of pure noise exceeds it in "
+            f"{NOISE_LEVEL:.0%} of cases, {_assumption(report)}."
+        )
+    if report.inflation is not None:
+        lines.append(
+            f"Inflation factor {report.inflation:.2f}: the median statistic of all columns; 1 "
+            "if no column is associated with the target."
+        )
+    n_above = report.details.get("n_above_noise")
+    if n_above is not None:
+        lines.append(f"{count_text(n_above, 'variable')} above the noise floor.")
+    if "n_landmarks" in report.details:
+        lines.append(
+            f"New rows are compared with {count_text(report.details['n_landmarks'], 'landmark')} "
+            f"by {count_text(report.details['n_variables'], 'variable')}, which explain "
+            f"{report.details['share_of_variance']:.0%} of the variance."
+        )
+    if caution := report.details.get("caution"):
+        lines.append(f"Caution: {caution}.")
+    if not isinstance(metadata, Mapping) or "columns_read" not in metadata:
+        return lines
+    skipped, n_passes = skipped_text(metadata["skipped"]), report.details.get("n_passes", 1)
+    rest = rows_excluded_text(report.rows_excluded)
+    rest += "," if rest else ""
+    lines.append(
+        f"{count_text(metadata['columns_read'], 'column')} of {report.rows:,} rows{rest} read in "
+        f"{seconds_text(metadata['seconds'])}"
+        + (f" and {n_passes:.3g} passes" if n_passes > 1 else "")
+        + (
+            f", {bytes_text(metadata['peak_memory'])} of memory"
+            if metadata.get("peak_memory")
+            else ""
+        )
+        + (f"; skipped: {skipped}." if skipped else ".")
+    )
+    if filled := filled_text(metadata):
+        lines.append(f"{filled}.")
+    return lines
+
+
+def _assumption(report: Report) -> str:
+    """Return how the noise floor was determined."""
+    if report.n_permutations is not None:
+        return f"by {report.n_permutations:,} permutations"
+    if report.normal_scores:
+        return "from normal scores of the target, as its tails are heavy"
+    return "assuming normal columns or target"
+
+
+def show_info(path: str, report: Report, metadata: Any, *, as_json: bool) -> None:
+    """Print the contents of a model file."""
+    if as_json or not sys.stdout.isatty():
+        if not as_json:
+            _show_facts_as_text(path, report, metadata)
+        show_report(report, metadata, as_json=as_json)
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim")
+    grid.add_column(overflow="fold")
+    for name, value in model_facts(path, report, metadata):
+        grid.add_row(Text(printable(name)), Text(printable(value)))
+    console.print(grid)
+    show_report(report, None, as_json=False)
+
+
+def _show_facts_as_text(path: str, report: Report, metadata: Any) -> None:
+    rows = model_facts(path, report, metadata)
+    if report.noise_floor is not None:
+        rows.append(("noise floor", f"{report.noise_floor:.6g}"))
+    for name, value in rows:
+        sys.stdout.write(f"# {printable(name)}: {printable(value)}\n")
+
+
+def model_facts(path: str, report: Report, metadata: Any) -> list[tuple[str, str]]:
+    """Return facts about a model other than its results, as pairs of label and text."""
+    parameters = ", ".join(f"{k}={v!r}" for k, v in report.parameters.items())
+    rows = [
+        ("model file", path),
+        ("model", f"{report.learner}({parameters})"),
+        ("rows", f"{report.rows:,}{rows_excluded_text(report.rows_excluded)}"),
+        ("columns seen", f"{report.columns_seen:,}"),
+    ]
+    if report.target is not None:
+        rows.append(("target type", report.target))
+    if report.columns_constant:
+        rows.append(("constant", f"{report.columns_constant:,}"))
+    known = {k: v for k, v in report.details.items() if k != "pool_complete"}
+    n_certified = known.pop("n_certified", None)
+    if n_certified is not None and is_certificate_needed(report):
+        rows.append(("certified", f"{n_certified} of {len(report.results)}"))
+    if n_passes := known.pop("n_passes", 0):  # 0 if the model learnt from rows
+        rows.append(("passes", f"{n_passes:.3g}"))
+    known |= metadata if isinstance(metadata, Mapping) else {"metadata": metadata}
+    for name, value in known.items():
+        if value or value is False or name == "n_above_noise":
+            rows.append((str(name).replace("_", " "), _fact(name, value)))
+    return rows
+
+
+def _are_models(merged: Any) -> bool:
+    return isinstance(merged, Sequence) and all(
+        isinstance(metadata, Mapping) and "model" in metadata for metadata in merged
+    )
+
+
+def _is_warning(each: Any) -> bool:
+    return isinstance(each, Mapping) and "text" in each
+
+
+def _models(merged: Sequence[Mapping[str, Any]]) -> str:
+    """Return a list of the merged models, with the files that they were learnt from."""
+    texts = []
+    for metadata in merged[:TOP_MODELS]:
+        files = metadata.get("file", [])
+        of = ", ".join(map(str, files if isinstance(files, list | tuple) else [files]))
+        texts.append(f"{metadata['model']} ({of})" if of else str(metadata["model"]))
+    if len(merged) > TOP_MODELS:
+        texts.append(f"and {len(merged) - TOP_MODELS:,} more")
+    return ", ".join(texts)
+
+
+def _fact(name: str, value: Any) -> str:
+    # Metadata may come from the user: check the type of each value.
+    is_number = type(value) in (int, float) and math.isfinite(value)
+    if name == "seconds" and is_number:
+        return seconds_text(value)
+    if name == "peak_memory" and is_number:
+        return bytes_text(value)
+    if name == "warnings" and isinstance(value, list):
+        return "; ".join(str(each["text"]) for each in value if _is_warning(each)) or "none"
+    if name == "merged" and _are_models(value):
+        return _models(value)
+    if isinstance(value, Mapping):
+        of_parts = (
+            f"{k} ({_fact(k, v)})" if isinstance(v, Mapping) else f"{k} {_fact(k, v)}"
+            for k, v in value.items()
+            if v is not None
+        )
+        return ", ".join(of_parts)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,162 @@
+"""Columns that a run skips: counted by reason, and listed on request."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections import Counter
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamsel._utils.text import printable
+from streamsel.cli.errors import message_of
+from streamsel.cli.log import log
+from streamsel.cli.output import row_writer
+from streamsel.stream.files import CellMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+
+    from streamsel.data.columns import Block
+
+
+class Skipped:
+    """Columns that were read but not learnt.
+
+    The screen counts most of them and passes each to `list_column`. Lines that never reach the
+    screen come through `on_bad_line`, and columns that the learner rejects through `reject`.
+
+    Parameters
+    ----------
+    path
+        The file that lists them; "-" is stderr, None is no list.
+
+    Attributes
+    ----------
+    rejected
+        Counts of columns that the screen has not counted: reason -> number.
+    is_recording
+        Whether text lines that are not numeric are recorded.
+    strict
+        Whether the first of these is an error.
+    excluded
+        Names of columns that are not reported: they were not to be learnt.
+    examples
+        For some reasons the first column: its name, the detail, and the cell.
+    add_row_ids
+        Adds identifiers, if known, to a text about a row.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self.rejected: Counter[str] = Counter()
+        self.is_recording = False
+        self.strict = False
+        self.excluded: Collection[str] = ()
+        self.examples: dict[str, list[str]] = {}
+        self.add_row_ids: Callable[[str], str] = str
+        self._path = path
+        self._file: io.FileIO | None = None
+        self._n_bad_lines = 0
+        self._n_known = 0
+        # Size of the list written by an earlier run; None to start a new list.
+        self._n_bytes: int | None = None
+
+    @property
+    def listed(self) -> list[Any] | None:
+        """Path and size of the list; None if there is none."""
+        return None if self._n_bytes is None else [self._path, self._n_bytes]
+
+    @property
+    def n_bad_lines(self) -> int:
+        """Number of non-numeric lines of text, in this run and earlier ones."""
+        return max(self._n_bad_lines, self._n_known)
+
+    def resume(self, metadata: Mapping[str, Any]) -> None:
+        """Continue with the counts of an earlier run."""
+        self.rejected.update(metadata["skipped"])
+        self.examples |= metadata["examples"]
+        self._n_known = metadata["bad_lines"]
+        path, n_bytes = metadata["listed"] or (None, None)
+        self._n_bytes = n_bytes if path == self._path else None
+
+    @contextmanager
+    def open_list(self) -> Iterator[None]:
+        """Write the list during the context, if requested."""
+        if self._path is None or self._path == "-":
+            yield
+            return
+        path = Path(self._path)
+        known = self._n_bytes if path.exists() else None
+        with path.open("wb" if known is None else "ab", buffering=0) as file:
+            if known is not None:
+                # Lines written after the last save of a killed run are written again.
+                file.truncate(min(known, file.tell()))
+            self._file, self._n_bytes = file, file.seek(0, os.SEEK_END)
+            try:
+                yield
+            finally:
+                self.flush()
+                self._file = None
+
+    def flush(self) -> None:
+        """Flush the list to disk, before a model that refers to it is saved."""
+        if self._file is not None and self._n_bytes is not None:
+            with suppress(OSError):  # a file system without fsync
+                os.fsync(self._file.fileno())
+
+    def list_column(self, name: Hashable, reason: str, detail: str) -> None:
+        """Write a line of the list."""
+        cell = detail.cell if isinstance(detail, CellMessage) else None
+        detail = self.add_row_ids(detail)
+        if cell is not None:
+            self.examples.setdefault(reason, [str(name), str(detail), cell])
+        cells = str(name), reason, " ".join(detail.split())
+        if self._path == "-":
+            _print_skipped(*cells)
+        elif self._file is not None and self._n_bytes is not None:
+            line = io.StringIO(newline="")
+            row_writer(line, "\t").writerow(cells)
+            # A name that cannot be encoded must not end the run.
+            self._n_bytes += self._file.write(line.getvalue().encode("utf-8", "backslashreplace"))
+
+    def on_bad_line(self, name: Hashable, reason: str, detail: str) -> None:
+        """Record a line of text that is not numeric."""
+        if not self.is_recording or name in self.excluded:
+            return
+        self._n_bad_lines += 1
+        if self._n_bad_lines <= self._n_known:
+            return
+        if self.strict:
+            raise ValueError(detail)
+        self.reject(name, reason, detail)
+
+    def reject(self, name: Hashable, reason: str, detail: str) -> None:
+        """Count a column, and list it."""
+        self.rejected[reason] += 1
+        self.list_column(name, reason, detail)
+
+
+def _print_skipped(name: str, reason: str, detail: str) -> None:
+    """List a column on stderr."""
+    if log().as_json:
+        log().emit("skipped", name=name, reason=reason, detail=detail)
+    elif not log().quiet:
+        click.echo("\t".join(map(printable, (name, reason, detail))), err=True)
+
+
+def learn_accepted(learn: Callable[[Block], None], block: Block, skipped: Skipped) -> None:
+    """Learn a block; if it is rejected, learn all columns that are not rejected on their own."""
+    try:
+        learn(block)
+    except ValueError as error:
+        # A name that the model already has, or an overflow: bisect to find the column.
+        if len(block.names) == 1:
+            skipped.reject(block.names[0], "refused", message_of(error))
+            return
+        half = len(block.names) // 2
+        for part in (slice(None, half), slice(half, None)):
+            names, values = block.names[part], block.values[:, part]
+            learn_accepted(learn, block._replace(names=names, values=values), skipped)

@@ -1,0 +1,369 @@
+"""Read target and covariates from the file of columns or from a separate file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsel.cli.errors import CommandError
+from streamsel.cli.identifiers import identifiers_of, likely_identifiers, match_rows
+from streamsel.cli.inputs import Source, as_integers, numbers_or_labels, open_source, refuse_null
+from streamsel.cli.orientation import orientation_hint
+from streamsel.cli.spool import spool
+from streamsel.stream.files import (
+    BINARY_SUFFIXES,
+    DEFAULT_READ_OPTIONS,
+    TEXT_SUFFIXES,
+    Numerals,
+    ReadOptions,
+    delimiter_of,
+    diagnose_non_numeric,
+    is_number,
+    numerals_of,
+    suffix_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Hashable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from streamsel.cli.counted_rows import UsedRows
+    from streamsel.cli.request import Request
+
+
+class TargetFile:
+    """A file with the target, and possibly covariates and identifiers.
+
+    It is .npy (one value, or one row of values, per observation), a table with a header (.csv,
+    .tsv, .parquet, .feather, .arrow), or text with one value per line.
+
+    Parameters
+    ----------
+    path
+        The file.
+    names
+        Target columns of a table; empty for all columns except covariates and identifiers.
+    id_
+        The column of identifiers, if known.
+    reading
+        How the file is read.
+
+    Attributes
+    ----------
+    table
+        Its columns, if they have names.
+    rows
+        Its rows in the order of FILE, -1 where it lacks one; None for all rows as they are.
+    n_ignored
+        Number of its rows that are not in FILE.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        names: Sequence[str],
+        id_: str | None = None,
+        reading: ReadOptions = DEFAULT_READ_OPTIONS,
+    ) -> None:
+        is_table = bool(names) or id_ is not None
+        path = spool(path, is_table=is_table)
+        self.path = path
+        self._names, self._id, self._reading = names, id_, reading
+        suffix = suffix_of(path)
+        # A named column implies a table.
+        is_text = suffix in {".csv", ".tsv"} or (is_table and suffix in TEXT_SUFFIXES)
+        self.table: Source | None = None
+        self.rows: NDArray[np.intp] | None = None
+        self.n_ignored = 0
+        if suffix != ".npy" and (is_text or suffix in BINARY_SUFFIXES):
+            # A list of numbers has no header.
+            is_list = is_text and not is_table and is_plain_list(path)
+            self.table = None
+            if not is_list:
+                if is_text and reading.decimal == delimiter_of(path, None):
+                    reading = reading._replace(decimal=None)
+                self.table = open_source([path], "samples", names, options=reading)
+
+    def has_column(self, name: str) -> bool:
+        """Return whether it has a column of this name."""
+        return self.table is not None and name in (self.table.stream.names or ())
+
+    def target(self, kind: str, excluded: Sequence[str], n: int | None) -> Any:
+        """Read the target; identifiers and the columns in `excluded` are not part of it.
+
+        Text with one value per line has n lines, if n is known, and some of them may be empty.
+        """
+        if self.table is not None:
+            known = {*excluded, self._id}
+            names = self._names or [
+                str(name) for name in self.table.stream.names or () if name not in known
+            ]
+            if not names:
+                raise CommandError(
+                    f"{self.path}: expected a target column. Got: only covariates and identifiers"
+                )
+            return target_from_columns(self.table, names, kind, self.rows)
+        if suffix_of(self.path) == ".npy":
+            return load_array(self.path)
+        found = read_value_per_line(self.path, self._reading, n or 0)
+        if kind != "class":
+            _refuse_ambiguous(found, self.path)
+        return found
+
+    def take(self, names: Sequence[str], *, exact: bool = False) -> dict[Hashable, Any]:
+        """Read columns of the table, in the order of `rows`; exact integers on request."""
+        assert self.table is not None  # noqa: S101
+        found = {name: np.asarray(values) for name, values in self.table.take(names).items()}
+        if exact:
+            found = {name: self.table.exact(name, values) for name, values in found.items()}
+        return {name: _rows_of(values, self.rows) for name, values in found.items()}
+
+    def join(self, source: Source, column: str, *, drop: bool) -> None:
+        """Match its rows to those of a file of columns by identifier; it may lack some."""
+        if self.table is None or self._id is None:
+            raise CommandError(
+                f"--id: {self.path} has no named columns. Hint: use a table with a header "
+                "that contains identifiers and targets, or omit --id"
+            )
+        known = identifiers_of(self.table, self._id)
+        if fits := orientation_hint(source.files, source.format, source.options, self.ids(())):
+            raise CommandError(f"--id: no row of {source.path} is in {known}. Hint: {fits}")
+        self.rows = match_rows(identifiers_of(source, column), known, drop=drop)
+        self.n_ignored = len(known.values) - int(np.count_nonzero(self.rows >= 0))
+
+    def ids(self, excluded: Collection[str]) -> list[str]:
+        """Return possible row identifiers, excluding the columns in `excluded`."""
+        if self.table is None:
+            return []
+        if self._id is not None:
+            found = [identifiers_of(self.table, self._id)]
+        else:
+            found = list(likely_identifiers(self.table, excluded=excluded).values())
+        return [value for one in found for value in one.values if value is not None]
+
+
+def read_target(request: Request, source: Source, file: TargetFile | None, kind: str) -> Any:
+    """Read the target; None if there is none."""
+    if file is None:
+        return target_from_columns(source, request.target, kind) if request.target else None
+    excluded = [*request.covariates, *request.row_columns]
+    n_rows = source.stream.n_rows
+    y = file.target(kind, excluded, n_rows)
+    if n_rows is not None and len(y) != n_rows:
+        text = (
+            f"{request.target_file}: expected {n_rows:,} values, one per row of {request.file}. "
+            f"Got: {len(y):,}"
+        )
+        fits = orientation_hint(source.files, source.format, source.options, n=len(y))
+        raise CommandError(f"{text}. Hint: {fits}" if fits else text)
+    return y
+
+
+def read_covariates(
+    names: Sequence[str], source: Source, file: TargetFile | None
+) -> dict[Hashable, Any]:
+    """Read covariates from the file of columns, or else from the target file.
+
+    Raises
+    ------
+    CommandError
+        For a covariate that is in neither, and if their lengths differ.
+    """
+    if not names:
+        return {}
+    wanted = [source.name(name) for name in names]
+    if file is None or file.table is None:
+        columns = source.take(wanted)
+    else:
+        found = source.take_existing(wanted)
+        wanted = [name if name in found else str(name) for name in wanted]
+        try:
+            found |= file.take([str(name) for name in wanted if name not in found])
+        except CommandError as error:
+            raise CommandError(f"not in {source.path} and not in {error.message}") from None
+        columns = {name: found[name] for name in wanted}
+    columns = {name: np.asarray(values) for name, values in columns.items()}
+    first, *others = columns
+    for name in others:
+        if len(columns[name]) != len(columns[first]):
+            raise CommandError(
+                f"expected covariates of equal length. Got: {first} with "
+                f"{len(columns[first]):,} and {name} with {len(columns[name]):,} values"
+            )
+    return columns
+
+
+def require_complete(
+    columns: Mapping[Hashable, Any], counted: UsedRows, what: str
+) -> dict[Hashable, Any]:
+    """Return columns for the used rows; raise for one with missing values in these."""
+    found = {
+        name: counted.select_rows(values, f"{what} {name}") for name, values in columns.items()
+    }
+    for name, values in found.items():
+        _check_complete(name, values, what, counted)
+    return found
+
+
+def _check_complete(name: Hashable, values: Any, what: str, counted: UsedRows) -> None:
+    if values.dtype.kind in "iu":
+        return
+    if values.dtype.kind == "f":
+        bad = ~np.isfinite(values)
+    else:
+        bad = np.array([value is None or value != value for value in values.tolist()])  # noqa: PLR0124
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise CommandError(
+            f"{what} {name}: missing in {int(bad.sum()):,} of {len(values):,} rows (first: "
+            f"{counted.used_row_name(row)}: {values[row]}). Hint: remove these rows, or fill in "
+            "the values"
+        )
+
+
+def stack_columns(columns: Mapping[Hashable, Any]) -> Any:
+    """Combine columns: one unchanged, several numeric ones as an array, otherwise a table."""
+    if len(columns) == 1:
+        return next(iter(columns.values()))
+    if all(values.dtype.kind in "iuf" for values in columns.values()):
+        return np.column_stack(list(columns.values()))
+    return _table({name: values.tolist() for name, values in columns.items()})
+
+
+def _rows_of(values: Any, rows: NDArray[np.intp] | None) -> Any:
+    """Return some rows of a column (None: all); rows with index -1 are missing."""
+    array = np.asarray(values)
+    if rows is None:
+        return array
+    found, lacks = array[rows], rows < 0
+    if not lacks.any():
+        return found
+    is_number = found.dtype.kind in "biuf"
+    found = found.astype(np.float64 if is_number else object)
+    found[lacks] = np.nan if is_number else None
+    return found
+
+
+def target_from_columns(
+    source: Source, names: Sequence[str], kind: str, rows: NDArray[np.intp] | None = None
+) -> Any:
+    """Read the target from columns of a file; None takes all rows."""
+    columns = source.take([source.name(name) for name in names])
+    if kind == "class":
+        columns = {name: source.exact(name, np.asarray(v)) for name, v in columns.items()}
+    numerals = Numerals(na_values=source.options.na_values)
+    columns = {name: _with_missing(values, numerals) for name, values in columns.items()}
+    arrays = {str(name): _rows_of(values, rows) for name, values in columns.items()}
+    if kind != "class":
+        for name, values in arrays.items():
+            _refuse_ambiguous(values, f"the target {name}")
+    if source.format in ("samples", "variables"):
+        arrays = {name: as_integers(values) for name, values in arrays.items()}
+    return combine_target_columns(arrays, kind)
+
+
+def _refuse_ambiguous(values: Any, what: str) -> None:
+    """Raise for a target of numbers whose decimal mark is ambiguous."""
+    if values.dtype != object or not all(isinstance(v, str) for v in values if v is not None):
+        return
+    why = diagnose_non_numeric(values.tolist())
+    if why.reason == "ambiguous":
+        raise CommandError(
+            f"{what}: {values[why.position]!r} in row {why.position}, {why.detail}. Hint: set "
+            "--decimal . or --decimal ,; or use --target-type class if it is a class label"
+        )
+
+
+def combine_target_columns(columns: dict[str, Any], kind: str) -> Any:
+    """Combine target columns: one unchanged, several as an array, or a table if any has labels."""
+    if len(columns) == 1:
+        return next(iter(columns.values()))
+    if kind != "class" and all(values.dtype.kind in "biuf" for values in columns.values()):
+        return np.column_stack(list(columns.values()))
+    table = {}
+    for name, values in columns.items():
+        labels = kind == "class" and values.dtype.kind in "biuf"
+        table[name] = list(map(_label, values.tolist())) if labels else values.tolist()
+    return _table(table)
+
+
+def _label(value: float) -> str | None:
+    """Return a number as a class label, 3 for 3.0; None for a missing one."""
+    if np.isnan(value):
+        return None
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+def _table(columns: Mapping[Any, list[Any]]) -> Any:
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise CommandError(
+            f"{', '.join(map(str, columns))}: several columns that include labels require "
+            'pyarrow. Hint: pip install "streamsel[io]"'
+        ) from error
+    if not all(isinstance(name, str) for name in columns):
+        raise CommandError(
+            "columns of an .npy file cannot be combined with labels as covariates. Hint: put "
+            "all covariates in a table, and pass it as --target-file"
+        )
+    return pa.table({name: pa.array(values) for name, values in columns.items()})
+
+
+def load_array(path: str) -> Any:
+    """Read a whole .npy file."""
+    from streamsel.stream.files import check_characters, open_npy
+
+    array = np.array(open_npy(path))
+    check_characters(array, path)
+    return _with_missing(array, Numerals())
+
+
+def _with_missing(values: Any, numerals: Numerals) -> Any:
+    """Replace labels that mean a missing value by None, as in text files."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "OU" or array.ndim != 1:
+        return values
+    labels = array.tolist()
+    texts = {label for label in set(map(_hashable, labels)) if isinstance(label, str)}
+    missing = {text for text in texts if numerals.is_missing(text)}
+    if not missing:
+        return values
+    return np.array(
+        [None if _hashable(label) in missing else label for label in labels], dtype=object
+    )
+
+
+def _hashable(label: Any) -> Any:
+    return label if isinstance(label, str) else None
+
+
+def is_plain_list(path: str) -> bool:
+    """Return whether a text file starts with a line that is one number: it then has no header."""
+    from streamsel.stream.files import open_text, text_errors
+
+    with open_text(path) as file, text_errors(path):
+        return is_number(file.readline().strip() or "empty")
+
+
+def read_value_per_line(path: str, reading: ReadOptions = DEFAULT_READ_OPTIONS, n: int = 0) -> Any:
+    """Read one value per line: numbers if all are numeric, otherwise labels; empty is missing.
+
+    Empty lines at the end count as rows if there are n rows.
+    """
+    from streamsel.stream.files import LINE_BYTES, open_text, text_errors
+
+    with open_text(path, LINE_BYTES) as file, text_errors(path):
+        lines = [line.strip() for line in file]
+    while len(lines) > n and not lines[-1]:
+        lines.pop()
+    if not any(lines):
+        raise CommandError(f"{path}: the file is empty")
+    numerals = numerals_of([line for line in lines if line], reading)
+    found = numbers_or_labels(lines, numerals)
+    if found.dtype == object:
+        for number, line in enumerate(lines, start=1):
+            refuse_null(line, path, f"line {number}")
+    return found

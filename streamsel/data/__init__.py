@@ -1,0 +1,1 @@
+"""Columns and names as they enter the package."""

@@ -1,0 +1,411 @@
+"""Base class of the online matrix factorisations x ≈ D w, and their second pass over columns."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsel import params
+from streamsel._utils.numeric import TIE_RTOL
+from streamsel.base.axis import cached_until_update
+from streamsel.base.extractor import Extractor, LinearMap, align_components, weights_of_names
+from streamsel.data.columns import Chunk, Stats
+from streamsel.data.names import NameHash
+from streamsel.params import param
+from streamsel.state.base import Floats, StoredLoadings
+from streamsel.state.factorization.columns import FactorizationState
+from streamsel.state.factorization.model import Coder, FactorModel
+from streamsel.state.factorization.rows import RowFactorization
+from streamsel.state.moments.moments import Moments
+from streamsel.state.sketch import RandomEntries
+from streamsel.state.source_check import PassVerifier
+from streamsel.stream import ColumnStream, as_stream
+
+
+class Factorisation(Extractor):
+    """An extractor by online matrix factorisation, x ≈ D w; a method defines the codes w.
+
+    On columns D are the components, and the codes of variables their loadings. On rows the roles
+    are exchanged: a row is coded by the loadings, and the loadings are refined.
+    """
+
+    _column_state_type = FactorizationState
+    _row_state_type = RowFactorization
+
+    max_loadings: int = param(
+        params.IntRule(1),
+        default=500,
+        doc="""
+        Number of columns, those of largest variance, with loadings after one pass; after
+        `learn_loadings`, those of the largest loadings.
+        """,
+    )
+    batch_size: int = param(
+        params.IntRule(1),
+        default=256,
+        doc="""
+        Number of columns per batch; on rows, the number of rows after which the loadings are
+        refreshed at the latest.
+        """,
+    )
+    seed: int = param(
+        params.IntRule(0), default=0, doc="Seed of the random components that the fit starts from."
+    )
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"n_components": 2, "batch_size": 16, "warm_up": 10}
+        yield {
+            "n_components": 3,
+            "max_features": 5,
+            "fading_factor": 0.05,
+            "grace_period": 20,
+            "batch_size": 32,
+        }
+
+    # Implemented by methods
+
+    @property
+    @abc.abstractmethod
+    def _coder(self) -> Coder:
+        """The coder, which expresses columns in the components."""
+
+    # State
+
+    def _new_columns(self, n: int) -> FactorizationState:
+        q, width = self.n_components, self.batch_size
+        return FactorizationState(n, self.max_loadings, q, width, self.seed, self._coder)
+
+    def _new_row_extension(self) -> RowFactorization:
+        keys = NameHash(self.seed, "factorisation")
+        random = RandomEntries(self.n_components, "gaussian", 1.0, keys).matrix
+        row_state = RowFactorization(self.n_components, self.batch_size, self._coder, random)
+        held, found = self._column_state, self._solution_on_columns()
+        if held is not None and found is not None:
+            A = self._pad_components(self._pad_components(found.scores.T @ found.scores).T)
+            void = A.diagonal() == 0.0
+            A[void, void] = held.n
+            means = held.table["mean"]
+            row_state.start_from_columns(
+                held.names, means, self._pad_components(found.loadings), A, found.fit
+            )
+        return row_state
+
+    def _pad_components(self, array: Floats) -> Floats:
+        """Return an array padded with zero columns, one per component that does not exist."""
+        padded = np.zeros((len(array), self.n_components))
+        padded[:, : array.shape[1]] = array
+        return padded
+
+    @property
+    def _column_state(self) -> FactorizationState | None:
+        """The components, while only columns are learnt."""
+        held = self._columns
+        assert held is None or isinstance(held, FactorizationState)  # noqa: S101
+        return held
+
+    @property
+    def _row_state(self) -> tuple[RowFactorization, Moments] | None:
+        """The loadings and the moments, once rows are learnt."""
+        if self._moments is None:
+            return None
+        assert isinstance(self._row_extension, RowFactorization)  # noqa: S101
+        return self._row_extension, self._moments
+
+    def _add_columns_to_moments(self, moments: Moments) -> None:
+        super()._add_columns_to_moments(moments)
+        if self.n_columns > len(moments.table) and moments.complete:
+            # Constant variables were not kept, and need not have been 0.
+            moments.note_discard()
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        super()._set_state(state)
+        held = self._column_state
+        if held is not None and held.loadings is not None:
+            names, q = held.loadings.names, held.loadings.weights.shape[1]
+            if q != self.n_components or len({*names}) < len(names):
+                raise ValueError(
+                    f"Expected loadings of distinct columns on {self.n_components} components. "
+                    f"Got: {len(names)} names, {q} components."
+                )
+        if self._row_state is not None:
+            row_state, moments = self._row_state
+            if row_state.table.names != moments.table.names:
+                raise ValueError("Expected loadings of the variables tracked. Got: of others.")
+
+    # Components
+
+    @cached_until_update
+    def _solution_on_columns(self) -> ColumnSolution | None:
+        """Return the solution on columns; None if none varied."""
+        held = self._column_state
+        if held is None or not held.names:
+            return None
+        fit = held.current_fit()
+        scores, rotation, _ = self._coder.axes(fit)
+        loadings = (
+            self._coder.encode(fit, held.pool_columns() / fit.unit).codes @ rotation * fit.unit
+        )
+        up = _signs(loadings)
+        return ColumnSolution(fit, scores * up, rotation * up, loadings * up)
+
+    @cached_until_update
+    def _solution_on_rows(self) -> tuple[FactorModel, Floats, Floats] | None:
+        """Return the fit to the rows, the signed loadings, and the residual variances."""
+        if self._row_state is None:
+            return None
+        row_state, moments = self._row_state
+        fit, squares, _ = row_state.refreshed(moments.stats().mean)
+        loadings = self._coder.axes(fit).loadings
+        weight = max(fit.weight, 1.0)
+        residual = squares / weight - np.einsum("ik,kl,il->i", fit.D, fit.A / weight, fit.D)
+        return fit, loadings * _signs(loadings), np.maximum(residual, 0.0)
+
+    def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
+        held, found, on_rows = (
+            self._column_state,
+            self._solution_on_columns(),
+            self._solution_on_rows(),
+        )
+        if on_rows is not None and self._row_state is not None:
+            fit, loadings, _ = on_rows
+            noise, moments = fit.noise, self._row_state[1]
+            names, means = moments.table.names, moments.stats().mean
+        elif held is None or found is None:
+            return LinearMap([], np.zeros(0), np.zeros((0, self.n_components)))
+        else:
+            noise = found.fit.noise * found.fit.unit**2
+            names, means, loadings = held.names, held.table["mean"], found.loadings
+            if held.loadings is not None:
+                names, means, loadings, _ = held.loadings
+        weights = self._pad_components(self._coder.weights(loadings, noise))
+        used = np.flatnonzero(weights.any(axis=1))
+        return LinearMap([names[index] for index in used.tolist()], means[used], weights[used])
+
+    def _alignment(self, new: LinearMap, in_use: LinearMap | None) -> Floats:
+        found = self._solution_on_rows()
+        if in_use is None or found is None or self._row_state is None:
+            return super()._alignment(new, in_use)
+        fit, _, residual = found
+        index_of = self._row_state[1].index_of
+        names = list(dict.fromkeys([*new.names, *in_use.names]))
+        names = [name for name in names if name in index_of]
+        indices = np.array([index_of[name] for name in names], dtype=np.intp)
+        mine, theirs = (weights_of_names(names, part) for part in (new, in_use))
+        D, residual = fit.D[indices], residual[indices]
+        A = fit.A / max(fit.weight, 1.0)
+
+        def covariance(one: Floats, other: Floats) -> Floats:
+            varying: Floats = (one.T @ D) @ A @ (D.T @ other) + (one.T * residual) @ other
+            return varying
+
+        variances = (covariance(part, part).diagonal() for part in (mine, theirs))
+        return align_components(covariance(mine, theirs), *variances)
+
+    def _protected(self) -> Collection[Hashable]:
+        # All variables tracked have loadings, and not all can be kept when new ones arrive.
+        return ()
+
+    def _check_tracked(self, names: Any) -> None:
+        # An evicted variable remains in the map in use until the next refresh.
+        if type(names) is not list or len({*names}) < len(names):
+            raise ValueError(f"Expected a list of distinct names to track. Got: {names!r}.")
+
+    # Second pass
+
+    @property
+    def _wants_second_pass(self) -> bool:
+        held = self._column_state
+        return held is not None and not held.complete and held.loadings is None
+
+    def learn_loadings(
+        self,
+        X: Any,
+        names: Sequence[Hashable] | None = None,
+        *,
+        max_loadings: int | None = None,
+    ) -> None:
+        """Make a second pass over the columns, for the loadings of all of them, or of the largest.
+
+        Parameters
+        ----------
+        X, names
+            As in `learn_columns`: exactly the columns that were learnt, in any order.
+        max_loadings
+            Number of variables with loadings; None for the parameter of this name.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `learn_columns`; for other columns than those learnt; and before columns, or after
+            rows. The model is unchanged.
+
+        Notes
+        -----
+        Every column is coded by the final components. Without this pass only columns of the pool
+        have loadings; if the pool holds all columns nothing changes. Costs as much as
+        `learn_columns`.
+        """
+        rule = params.IntRule(1, optional=True)
+        params.check("learn_loadings", {"max_loadings": rule}, {"max_loadings": max_loadings})
+        self._refuse_after_rows()
+        source = as_stream(X, names)
+        limit = max_loadings or self.max_loadings
+        self._learn_in_session(BaseException, self._learn_loadings, source, limit)
+
+    def _learn_loadings(self, source: ColumnStream, limit: int) -> None:
+        held = self._column_state
+        if held is None or self._solution_on_columns() is None:
+            raise ValueError(
+                "Expected a model that has learnt columns that vary. Got: none yet.\n"
+                "Hint: learn_columns(X) first."
+            )
+        same = PassVerifier(held, self.n_columns)
+        second_pass = CodingPass(held, self._encode_loadings, same, limit)
+        for chunk, stats in self._scanned(source):
+            second_pass.read(chunk, stats)
+        loadings = second_pass.result()
+        if not held.complete:
+            self._learn_atomically(self._accept_loadings, held, loadings)
+
+    def _accept_loadings(self, held: FactorizationState, loadings: StoredLoadings) -> None:
+        held.set_loadings(loadings)
+        self._cache.pop("_map", None)
+
+    def _encode_loadings(self, X: Floats) -> Floats:
+        """Return the loadings of columns, given as centred rows, (b, n)."""
+        found = self._solution_on_columns()
+        assert found is not None  # noqa: S101
+        unit = found.fit.unit
+        return self._pad_components(
+            self._coder.encode(found.fit, X / unit).codes @ found.rotation * unit
+        )
+
+    # Results
+
+    @property
+    def noise_variance(self) -> float:
+        """The residual variance of a value; NaN before anything varied."""
+        on_rows, found = self._solution_on_rows(), self._solution_on_columns()
+        if on_rows is not None:
+            return on_rows[0].noise
+        return np.nan if found is None else found.fit.noise * found.fit.unit**2
+
+    @property
+    def relevance(self) -> dict[Hashable, float]:
+        """Relevance of each component: 1, as there is no target."""
+        return {} if self._state is None else dict.fromkeys(self.components, 1.0)
+
+    def _embedding(self) -> Floats:
+        found = self._solution_on_columns()
+        return super()._embedding() if found is None else self._pad_components(found.scores)
+
+
+class ColumnSolution(NamedTuple):
+    """The solution on columns.
+
+    Parameters
+    ----------
+    fit
+        The internal components.
+    scores
+        (n, q) the reported components.
+    rotation
+        (q, q) maps codes, in the fit's unit, to loadings on the reported components.
+    loadings
+        (p, q) of the columns of the pool.
+    """
+
+    fit: FactorModel
+    scores: Floats
+    rotation: Floats
+    loadings: Floats
+
+
+def _signs(loadings: Floats) -> Floats:
+    """Return the signs that make the largest loading of each component positive."""
+    if not len(loadings):
+        return np.ones(loadings.shape[1])
+    largest = np.abs(loadings)
+    first = (largest >= largest.max(axis=0) * (1.0 - TIE_RTOL)).argmax(axis=0)
+    signs: Floats = np.where(loadings[first, np.arange(first.size)] < 0.0, -1.0, 1.0)
+    return signs
+
+
+# Bytes of columns that are coded at a time.
+_BATCH_BYTES = 4 << 20
+
+
+class CodingPass:
+    """Codes columns in a second pass, and keeps those of the largest loadings.
+
+    Parameters
+    ----------
+    state
+        The state after the first pass.
+    loadings_of
+        Maps columns, given as centred rows, (b, n), to their loadings, (b, q).
+    same
+        Verifies that the columns are those of the first pass.
+    limit
+        Maximum number of variables kept.
+    """
+
+    def __init__(
+        self,
+        state: FactorizationState,
+        loadings_of: Callable[[Floats], Floats],
+        same: PassVerifier,
+        limit: int,
+    ) -> None:
+        self.state, self._encode_loadings, self.limit = state, loadings_of, limit
+        self._same = same
+        self._min_size = 0.0
+        self._names: list[Hashable] = []
+        # Means and standard deviations.
+        self._moments: Floats = np.empty((0, 2))
+        self._loadings: Floats | None = None
+
+    def read(self, chunk: Chunk, stats: Stats) -> None:
+        """Code the columns of a chunk."""
+        self._same.check(chunk.names, stats)
+        indices = np.flatnonzero(stats.m2)
+        step = max(1, _BATCH_BYTES // (8 * chunk.n))
+        for start in range(0, indices.size, step):
+            batch = indices[start : start + step]
+            length = np.sqrt(stats.m2[batch])[:, None]
+            loadings = self._encode_loadings(self.state.unit_rows_of(chunk, stats, batch) * length)
+            large = np.flatnonzero(_sizes(loadings) > self._min_size)
+            self._names += [chunk.names[index] for index in batch[large].tolist()]
+            deviations = np.sqrt(stats.m2[batch[large]] / chunk.n)
+            own = np.column_stack([stats.mean[batch[large]], deviations])
+            self._moments = np.concatenate([self._moments, own])
+            previous = loadings[:0] if self._loadings is None else self._loadings
+            self._loadings = np.concatenate([previous, loadings[large]])
+            if len(self._names) >= 2 * self.limit:
+                self._keep_largest()
+
+    def _keep_largest(self) -> None:
+        assert self._loadings is not None  # noqa: S101
+        sizes = _sizes(self._loadings)
+        largest = np.sort(np.argsort(-sizes, kind="stable")[: self.limit])
+        self._min_size = float(sizes[largest].min(initial=np.inf))
+        self._names = [self._names[index] for index in largest.tolist()]
+        self._moments, self._loadings = self._moments[largest], self._loadings[largest]
+
+    def result(self) -> StoredLoadings:
+        """Return the loadings; ValueError if the columns are not those that were learnt."""
+        self._same.check_complete()
+        if len(self._names) > self.limit:
+            self._keep_largest()
+        assert self._loadings is not None  # noqa: S101
+        means, deviations = self._moments.T
+        return StoredLoadings(self._names, means, self._loadings, deviations)
+
+
+def _sizes(loadings: Floats) -> Floats:
+    sizes: Floats = np.square(loadings).sum(axis=1)
+    return sizes

@@ -1,1 +1,0 @@
-"""Internal states of learners, filled by columns and by rows."""

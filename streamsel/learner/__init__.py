@@ -1,1 +1,0 @@
-"""Define the base classes of learners, on columns and on rows."""

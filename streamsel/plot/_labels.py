@@ -1,0 +1,105 @@
+"""Labels of plots: of variables, numbers, points and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsel._utils.text import printable
+from streamsel.plot.style import TINY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+
+_MAX_LENGTH = 24
+# Mean width of letters and height of a line, relative to the font size.
+_LETTER_WIDTH, _LINE_HEIGHT = 0.66, 1.15
+# Candidate offsets of a label from its point, in points.
+_OFFSETS = ((4, 0), (-4, 0), (3, 7), (3, -7), (-3, 7), (-3, -7))
+_Box = tuple[float, float, float, float]
+
+
+def variable_label(name: Hashable) -> str:
+    """Return a variable's name as a label, with every character visible and no formula."""
+    text = printable(name)
+    if len(text) > _MAX_LENGTH:
+        text = f"{text[: _MAX_LENGTH - 9]}…{text[-8:]}"
+    return text.replace("$", r"\$")
+
+
+def count_label(n: int, what: str) -> str:
+    """Return a number with its noun: "1 row", "1,000 rows"."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def integer_label(value: float, _: float = 0.0) -> str:
+    """Return the label of a tick at a whole number; an empty one at other ticks."""
+    return f"{value:,.0f}" if value == round(value) else ""
+
+
+def label_points(
+    ax: Axes, names: Sequence[Hashable], x: Sequence[float], y: Sequence[float]
+) -> None:
+    """Label points that have room, in the order of `names`.
+
+    The limits of the axes must be final.
+    """
+    figure: Any = ax.get_figure(root=True)
+    engine = figure.get_layout_engine()
+    if engine is not None:  # legends and colour bars reduce the axes
+        engine.execute(figure)
+    points = 72.0 / ax.figure.dpi
+    panel = ax.get_window_extent()
+    left, right = panel.x0 * points, panel.x1 * points
+    positions = ax.transData.transform(np.column_stack([x, y])) * points
+    occupied = [(px - 2.0, py - 2.0, px + 2.0, py + 2.0) for px, py in positions.tolist()]
+    for i, name in enumerate(names):
+        text = variable_label(name)
+        width, height = _LETTER_WIDTH * TINY * len(text), _LINE_HEIGHT * TINY
+        for dx, dy in _OFFSETS:
+            px, py = positions[i, 0] + dx, positions[i, 1] + dy
+            start = px if dx > 0 else px - width
+            box = (start, py - height / 2, start + width, py + height / 2)
+            fits = box[0] >= left and box[2] <= right
+            if fits and not any(_overlap(box, other) for other in occupied):
+                ax.annotate(
+                    text,
+                    (x[i], y[i]),
+                    (dx, dy),
+                    textcoords="offset points",
+                    ha="left" if dx > 0 else "right",
+                    va="center",
+                    fontsize=TINY,
+                )
+                occupied.append(box)
+                break
+
+
+def _overlap(one: _Box, other: _Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+# Height of a row and of the margins, in millimetres.
+_ROW, _MARGINS = 3.6, 17.0
+# With more rows names are left out, and the height is fixed.
+MAX_NAMED = 50
+_UNNAMED_HEIGHT = 110.0
+
+
+def height_of_rows(n: int) -> float:
+    """Return the height of a plot with n rows, in millimetres."""
+    return _MARGINS + _ROW * max(3, n) if n <= MAX_NAMED else _UNNAMED_HEIGHT
+
+
+def label_rows(ax: Axes, names: Sequence[Hashable]) -> None:
+    """Label rows 0, 1, ... from the top with their names, or with ranks if there are many."""
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    if len(names) > MAX_NAMED:
+        ax.set_ylabel("rank")
+        return
+    ax.set_yticks(range(len(names)), [variable_label(name) for name in names])
+    ax.tick_params(axis="y", length=0)

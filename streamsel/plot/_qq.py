@@ -1,0 +1,137 @@
+"""Q-Q plot of the columns' p-values against their distribution under the null."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streamsel.plot._labels import count_label
+from streamsel.plot.inputs import report_density, report_from
+from streamsel.plot.style import ACCENT, FAINT, NOISE, TINY, axes_in_style, set_description
+from streamsel.state.base import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Pointwise coverage of the band under the null.
+_COVERAGE = 0.95
+
+
+class Quantiles(NamedTuple):
+    """p-values of the columns, observed and expected under the null, as -log10.
+
+    Parameters
+    ----------
+    expected, observed
+        p-value of the k-th most relevant column: k / (p + 1), and that of its relevance.
+    low, high
+        Band of the observed p-value under the null.
+    """
+
+    expected: Floats
+    observed: Floats
+    low: Floats
+    high: Floats
+
+
+def qq(model: Any, ax: Axes | None = None) -> Axes:
+    """Plot the p-values of the columns against those expected under the null (Q-Q plot).
+
+    Parameters
+    ----------
+    model
+        A learner with a target, or its report.
+    ax
+        Axes to draw on; None makes a figure, 85 mm wide.
+
+    Returns
+    -------
+    The axes; `ax.figure` is the figure.
+
+    Raises
+    ------
+    ValueError
+        For a model without a target, one that has seen no column, and one without a known null
+        distribution of relevance.
+    TypeError
+        For objects that are not models.
+    ImportError
+        Without matplotlib.
+
+    Notes
+    -----
+    If no column is associated with the target the points follow the diagonal, within a pointwise 95
+    % band under the null (the k-th of p p-values is Beta(k, p - k + 1)). A curve that rises above
+    it throughout shows weak association of nearly all columns: shared structure, such as batches or
+    ancestry. Relevances are binned, 4 % apart; columns whose p-value is below 1e-300 are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsel import SelectKBest, plot
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 500))
+    >>> model = SelectKBest(k=3)
+    >>> model.learn_target(X[:, 7] + rng.normal(size=100))
+    >>> model.learn_columns(X)
+    >>> ax = plot.qq(model)
+    >>> ax.get_xlabel()
+    'expected of noise, −log₁₀ p'
+    """
+    report = report_from(model)
+    density = report_density(report)
+    if density.null is None:
+        raise ValueError(
+            "Expected a model with a known null distribution of relevance. Got: "
+            f"{report.learner}, which has none.\nHint: use plot.manhattan for the relevance of the "
+            "columns."
+        )
+    found = quantiles(density.counts.sum(axis=0), density.null)
+    with axes_in_style(ax, height=80.0) as panel:
+        end = 1.04 * max(found.expected.max(initial=0.0), 0.5)
+        line = [0.0, end]
+        panel.fill_between(found.expected, found.low, found.high, color=FAINT, alpha=0.35, lw=0)
+        panel.plot(line, line, color=NOISE, lw=0.8, gid="noise")
+        panel.plot(found.expected, found.observed, "o", color=ACCENT, ms=2.6, mew=0, gid="observed")
+        panel.set_xlim(0.0, end)
+        panel.set_ylim(0.0, 1.06 * max(found.observed.max(initial=0.0), end))
+        panel.set_xlabel("expected of noise, −log₁₀ p")
+        panel.set_ylabel("observed, −log₁₀ p")
+        panel.annotate(
+            "noise",
+            (end, end),
+            (-2, -9),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            color=NOISE,
+            fontsize=TINY,
+        )
+        p = int(density.counts.sum())
+        set_description(
+            panel, f"p-values of {count_label(p, 'column')}, observed against expected of noise."
+        )
+    return panel
+
+
+def quantiles(counts: Any, probabilities: Floats) -> Quantiles:
+    """Return p-values as -log10 at the edges of bins.
+
+    Parameters
+    ----------
+    counts
+        (b,) columns in each bin of relevance.
+    probabilities
+        (b + 1,) probability that a column of noise is above each edge.
+    """
+    from scipy.special import betaincinv
+
+    p = int(np.sum(counts))
+    above = np.cumsum(np.asarray(counts)[::-1])[::-1]
+    # An edge of an empty bin is left out: the next edge has the same count and a sharper p-value.
+    is_used = (np.asarray(counts) > 0) & (above > 0) & (probabilities[:-1] > 0.0)
+    k, p_value = above[is_used].astype(np.float64), probabilities[:-1][is_used]
+    tail = (1.0 - _COVERAGE) / 2.0
+    low, high = (betaincinv(k, p - k + 1.0, level) for level in (1.0 - tail, tail))
+    return Quantiles(*(-np.log10(part) for part in (k / (p + 1.0), p_value, low, high)))

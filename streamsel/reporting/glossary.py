@@ -1,0 +1,39 @@
+"""Explanations of the terms in results, one sentence each; the docs' glossary has more."""
+
+from __future__ import annotations
+
+SELECTION_TERMS = {
+    "relevance": "how much of the target a variable explains by itself, from 0 to 1",
+    "score": "the value of the selection criterion, which depends on the method",
+    "round": "how often the target had been explained in full and the selection restarted, from 0",
+    "certified": "proven to equal the selection over all columns at once",
+}
+RESULT_TERMS = {
+    "noise floor": "the relevance that the best of as many columns of pure noise exceeds in 5 % of "
+    "cases; relevance below it may be due to chance",
+}
+COMPONENT_TERMS = {
+    "relevance": "how much of the target a component explains by itself, from 0 to 1",
+    "loading": "the weight of a variable in a component, times the standard deviation of the "
+    "variable",
+}
+TERMS = {
+    "selector": {**SELECTION_TERMS, **RESULT_TERMS},
+    "extractor": {**COMPONENT_TERMS, **RESULT_TERMS},
+}
+
+
+def explain_columns(columns: list[str], known: dict[str, str]) -> str:
+    """Return a line that explains some columns of a table."""
+    explained = [f"{name}: {known[name]}" for name in columns if name in known]
+    return "; ".join(explained) + "." if explained else ""
+
+
+_OF_PAGES = {
+    "loading": COMPONENT_TERMS["loading"],
+    "arrival": "the index of a column in the stream, from 0",
+    "similar variables": "other tracked variables whose correlation with a selected one is 0.8 or "
+    "more: on another sample of rows one of these might be selected",
+}
+# Term -> its definition, a sentence without full stop.
+GLOSSARY = SELECTION_TERMS | RESULT_TERMS | _OF_PAGES

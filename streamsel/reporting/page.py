@@ -1,0 +1,224 @@
+"""The report on a model in one of several formats, and its plots with titles and captions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from streamsel import plot
+from streamsel._version import __version__
+from streamsel.base.report import Report
+from streamsel.evaluate import SubsampleStability
+from streamsel.plot.inputs import report_from
+from streamsel.plot.style import to_svg
+from streamsel.reporting.document import DocumentSection, Figure, Paragraph
+from streamsel.reporting.provenance import bibtex
+from streamsel.reporting.sections import all_warnings, build_document, is_complete
+from streamsel.reporting.summary import summarize
+from streamsel.reporting.tables import stability_section
+
+# Maximum number of results plotted, and of variables in a heatmap: more would be illegible.
+_MAX_PLOTTED, _MAX_HEATMAP = 500, 50
+
+ARRIVAL, NULL, ORDER = "Relevance by arrival", "Q-Q plot of relevance", "Selection path"
+SCREE, LOADINGS, ROWS = "Scree plot", "Largest loadings", "Scatter plot of rows"
+CORRELATIONS = "Correlations of selected variables"
+_CAPTIONS = {
+    ARRIVAL: "The shade is the density of columns, by arrival and relevance; the line is the noise "
+    "floor.",
+    NULL: "Quantiles of the columns' relevance, against those of as many columns of noise. Columns "
+    "above the diagonal are associated with the target.",
+    ORDER: "Relevance and score in the order of selection; for Lasso, coefficients by penalty.",
+    SCREE: "Relevance, or share of variance, of each component; and the noise floor, if it is "
+    "known.",
+    LOADINGS: "The loadings of variables on the first component, by absolute value.",
+    ROWS: "Every point is a row, placed by two components.",
+    CORRELATIONS: "Correlations over the rows in `data`.",
+}
+
+
+def plot_sections(
+    model: Any, report: Report, data: Any, y: Any, stability: SubsampleStability | None
+) -> list[DocumentSection]:
+    """Return a section for each plot that applies to the model.
+
+    Parameters
+    ----------
+    model
+        A learner, or a report.
+    report
+        Its results.
+    data, y
+        Rows to plot, and their target; None for those stored in the model.
+    stability
+        Selections over subsamples; None for no such section.
+
+    Raises
+    ------
+    ImportError
+        Without matplotlib.
+    ValueError
+        For rows that cannot be plotted.
+    """
+    # Plots that do not apply to a model are skipped; but `data` must be valid.
+    # What a model has nothing for is left out; what is handed in must do.
+    drawn = []
+    for title, draw in _of_model(model, replace(report, results=report.results[:_MAX_PLOTTED])):
+        try:
+            drawn.append(_section(title, draw(), _first(report, _MAX_PLOTTED)))
+        except (ValueError, TypeError):
+            continue
+    if report.kind == "selected" and report.results and data is not None:
+        first = replace(report, results=report.results[:_MAX_HEATMAP])
+        drawn.append(
+            _section(CORRELATIONS, plot.heatmap(first, data), _first(report, _MAX_HEATMAP))
+        )
+    elif len(report.results) > 1 and data is not None:
+        drawn.append(_section(ROWS, plot.scatter(model, data, y)))
+    elif not isinstance(model, Report):
+        drawn += _held_rows(model)
+    if stability is not None:
+        drawn.append(stability_section(stability, Figure(_svg(plot.stability(stability)))))
+    return drawn
+
+
+def _of_model(model: Any, first: Report) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield the titles of plots that may apply to a model, and functions that draw them."""
+    if first.density is not None:
+        yield ARRIVAL, lambda: plot.manhattan(first)
+        yield NULL, lambda: plot.qq(first)
+    # A model may store more than its report, such as the path of Lasso.
+    whole = first if len(first.results) == _MAX_PLOTTED else model
+    if first.kind == "selected":
+        yield ORDER, lambda: plot.selection_path(whole)
+    else:
+        yield SCREE, lambda: plot.scree(whole)
+        yield LOADINGS, lambda: plot.loadings(first)
+
+
+def _held_rows(model: Any) -> list[DocumentSection]:
+    """Return a scatter plot of the rows stored in a model, if there are any."""
+    try:
+        return [_section(ROWS, plot.scatter(model))]
+    except (ValueError, TypeError):
+        return []
+
+
+def _first(report: Report, most: int) -> str:
+    """Return a remark that only the first are plotted, if there are more."""
+    n = len(report.results)
+    return f" The first {most:,} of {n:,} are shown." if n > most else ""
+
+
+def _section(title: str, axes: Any, further: str = "") -> DocumentSection:
+    return DocumentSection(title, (Figure(_svg(axes)), Paragraph((_CAPTIONS[title] + further,))))
+
+
+def _svg(axes: Any) -> str:
+    return to_svg(axes.figure, page=True)
+
+
+FORMATS = ("html", "json", "md")
+
+
+def report(
+    model: Any,
+    data: Any = None,
+    *,
+    y: Any = None,
+    metadata: Mapping[str, Any] | None = None,
+    stability: SubsampleStability | None = None,
+    format: str = "html",  # noqa: A002 (as the command calls it)
+) -> str:
+    """Return a report on a model: its results, their significance, and how they were obtained.
+
+    The HTML report is one file without scripts or network requests, for screens of any size and
+    dark mode; its size grows with the results, not with the data. The Markdown report has no plots;
+    the JSON report has all results.
+
+    Parameters
+    ----------
+    model
+        A learner, or the `Report` of one.
+    data
+        Rows with the columns that the model uses, as for `transform_many`: for a scatter plot of
+        components, or a heatmap of correlations of selected variables. Without it, only the data in
+        the model are plotted.
+    y
+        The target of these rows, by which their points are coloured.
+    metadata
+        Metadata of the model file, as from `read_metadata`: its input files, command, and skipped
+        columns.
+    stability
+        Selections over subsamples, as from `streamsel.evaluate.subsample_stability`.
+    format
+        `"html"`, `"json"` or `"md"`.
+
+    Returns
+    -------
+    The report, as text.
+
+    Raises
+    ------
+    ValueError
+        For another format.
+    TypeError
+        For a model that is not a learner.
+    ImportError
+        For HTML, without matplotlib.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import streamsel
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 1000))
+    >>> model = streamsel.ProjSe(k=1)
+    >>> model.learn_target(X[:, 7] + rng.normal(size=100))
+    >>> model.learn_columns(X)
+    >>> print(streamsel.report(model, format="md").splitlines()[0])
+    # 1 of 1,000 variables selected. 1 exceeds the noise floor (0.39).
+
+    In a notebook a model shows summary and table by itself. The full report goes to a file:
+
+    >>> from pathlib import Path
+    >>> Path("page.html").write_text(streamsel.report(model), encoding="utf-8")  # doctest: +SKIP
+    """
+    if format not in FORMATS:
+        raise ValueError(f"Expected format='html', 'json' or 'md'. Got: {format!r}.")
+    found = report_from(model)
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+    if not is_complete(metadata):
+        found = found.without_certification()
+    if format == "json":
+        return _json(found, metadata, stability)
+    if format == "md":
+        from streamsel.reporting.markdown import render_markdown
+
+        return render_markdown(
+            build_document(
+                found, metadata, [] if stability is None else [stability_section(stability)]
+            )
+        )
+    from streamsel.reporting.html import render_html
+
+    return render_html(
+        build_document(found, metadata, plot_sections(model, found, data, y, stability))
+    )
+
+
+def _json(found: Report, metadata: Mapping[str, Any], stability: SubsampleStability | None) -> str:
+    from streamsel.reporting.json import as_json
+
+    document = {
+        "streamsel": __version__,
+        "summary": summarize(found, complete=is_complete(metadata)),
+        **found.as_dict(),
+        "warnings": all_warnings(found, metadata),
+        "stability": None if stability is None else stability.as_dict(),
+        "metadata": metadata,
+        "cite": bibtex(found.learner),
+    }
+    return as_json(document, indent=2) + "\n"

@@ -1,0 +1,264 @@
+"""The tables of a report: results, loadings, excluded columns, and selection frequencies."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+from streamsel._utils.text import count_text
+from streamsel.base.report import Report
+from streamsel.evaluate import SubsampleStability
+from streamsel.reporting.document import (
+    BarCell,
+    Block,
+    Cell,
+    Details,
+    DocumentSection,
+    DocumentTable,
+    Inline,
+    NameText,
+    Paragraph,
+    TableRow,
+)
+from streamsel.reporting.provenance import metadata_value
+from streamsel.reporting.summary import is_certificate_needed, percent_text, score_name
+
+# Maximum number of rows of a table in a report.
+MAX_ROWS = 200
+_TOP_LOADINGS = 5
+# Fields with columns of their own; further fields of a method follow these.
+_OWN = ("name", "relevance", "score", "round", "certified", "above_noise", "arrival")
+NOT_ABOVE = "Not above the noise floor"
+_NOT_ABOVE_BY_CORRELATION = "Correlation not above the noise floor"
+_MARK = "The mark on a bar is the noise floor, which the best of as many columns of noise reaches."
+_EXPLANATION = (
+    " Variables not above it are individually no more relevant than noise; they may still be "
+    "relevant jointly with others."
+)
+_EXPLANATION_OTHER_SCORE = (
+    " Noise floor and relevance refer to correlation: the score, {}, also measures other "
+    "dependence, and has no noise floor."
+)
+_EXPLANATION_COMPONENTS = " Components of many columns of noise exceed it more easily."
+
+
+def results_table(report: Report, source: str, most: int = MAX_ROWS) -> tuple[Block, ...]:
+    """Return the table of results, and a legend.
+
+    Parameters
+    ----------
+    report
+        The results.
+    source
+        Where all results are available.
+    most
+        Maximum number of rows.
+    """
+    if not report.results:
+        return (Paragraph(("There are no results.",)),)
+    rows = report.results[:most]
+    table = _variables(report, rows) if report.kind == "selected" else _components(report, rows)
+    n_left = len(report.results) - len(rows)
+    rest = f"{n_left:,} more: {source}" if n_left else ""
+    blocks: list[Block] = [DocumentTable(*table, n_visible=10, omitted_note=rest, is_stacked=True)]
+    if report.noise_floor is not None:
+        blocks.append(Paragraph((_MARK + _meaning(report),)))
+    return tuple(blocks)
+
+
+def _meaning(report: Report) -> str:
+    """Return an explanation of the noise floor for these results."""
+    if report.kind != "selected":
+        return _EXPLANATION_COMPONENTS
+    if (score := score_name(report)) is not None:
+        return _EXPLANATION_OTHER_SCORE.format(score)
+    return _EXPLANATION if any(row["above_noise"] is False for row in report.results) else ""
+
+
+def _variables(
+    report: Report, found: Sequence[Mapping[str, Any]]
+) -> tuple[str, tuple[str, ...], list[TableRow], frozenset[int]]:
+    """Return title, head, rows and numeric columns of the table of selected variables."""
+    has_rounds = any(row["round"] != found[0]["round"] for row in found)
+    has_arrivals = any(row.get("arrival") is not None for row in found)
+    further = [name for name in found[0] if name not in _OWN]
+    is_bounded = is_certificate_needed(report)
+    head = ["", "variable", "relevance", "score", *["certified"] * is_bounded]
+    head += [*["round"] * has_rounds, *(name.replace("_", " ") for name in further)]
+    head += ["arrival"] * has_arrivals
+    mark = NOT_ABOVE if score_name(report) is None else _NOT_ABOVE_BY_CORRELATION
+    rows = []
+    for rank, row in enumerate(found, start=1):
+        cells: list[Cell] = [f"{rank:,}", NameText(row["name"]), _bar(row["relevance"], report)]
+        cells += [_text(row["score"]), *["yes" if row["certified"] else "no"] * is_bounded]
+        cells += [*[f"{row['round']:,}"] * has_rounds, *(_text(row[name]) for name in further)]
+        if has_arrivals:
+            cells.append(_text(row.get("arrival")))
+        below = _alternatives(report, row["name"])
+        rows.append(_row(cells, row, below, mark))
+    numeric = frozenset({0, 3, *range(4 + is_bounded, len(head))})
+    return "Selected variables", tuple(head), rows, numeric
+
+
+def _alternatives(report: Report, name: Hashable) -> tuple[Inline, ...]:
+    """Return the variables similar to a selected one, as text."""
+    parts: list[Inline] = []
+    for other, correlation in (report.alternatives or {}).get(name, ()):
+        parts += [
+            ", " if parts else "Similar variables: ",
+            NameText(other),
+            f" ({correlation:.2f})",
+        ]
+    return tuple(parts)
+
+
+def _components(
+    report: Report, found: Sequence[Mapping[str, Any]]
+) -> tuple[str, tuple[str, ...], list[TableRow], frozenset[int]]:
+    """Return title, head, rows and numeric columns of the table of components."""
+    has_target = report.noise_floor is not None
+    further = [name for name in found[0] if name not in (*_OWN, "loadings")]
+    has_loadings = any(row["loadings"] for row in found)
+    head = ["component", *["relevance"] * has_target, *(name.replace("_", " ") for name in further)]
+    head += ["variables", "largest loadings"] if has_loadings else []
+    rows = []
+    for row in found:
+        cells: list[Cell] = [NameText(row["name"]), *[_bar(row["relevance"], report)] * has_target]
+        cells += [_text(row[name]) for name in further]
+        if has_loadings:
+            cells += [f"{len(row['loadings']):,}", _largest(row["loadings"])]
+        rows.append(_row(cells, row))
+    first = 1 + has_target
+    n_numeric = len(further) + has_loadings
+    return "Components", tuple(head), rows, frozenset(range(first, first + n_numeric))
+
+
+def _largest(loadings: Sequence[Mapping[str, Any]]) -> tuple[Inline, ...]:
+    parts: list[Inline] = []
+    for loading in loadings[:_TOP_LOADINGS]:
+        value = "?" if loading["loading"] is None else f"{loading['loading']:+.2f}"
+        parts += [f"{', ' if parts else ''}{value}\xa0", NameText(loading["variable"])]
+    return (*parts, ", …") if len(loadings) > _TOP_LOADINGS else tuple(parts)
+
+
+def _row(
+    cells: list[Cell], row: Mapping[str, Any], below: tuple[Inline, ...] = (), mark: str = NOT_ABOVE
+) -> TableRow:
+    if row["above_noise"] is not False:
+        return TableRow(tuple(cells), below)
+    return TableRow(tuple(cells), (mark, *[". "] * bool(below), *below), is_insignificant=True)
+
+
+def _bar(value: float | None, report: Report) -> Cell:
+    return "" if value is None else BarCell(value, report.noise_floor)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3g}" if isinstance(value, float) else f"{value:,}"
+
+
+def _signed(value: float | None) -> str:
+    return "?" if value is None else f"{value:+.4g}"
+
+
+def loadings_section(report: Report, most: int = 50) -> tuple[Block, ...]:
+    """Return collapsed tables of the largest loadings of each component."""
+    folds = []
+    for row in report.results[:10]:
+        largest = row.get("loadings", ())[:most]
+        if not largest:
+            continue
+        rows = [
+            TableRow(
+                (
+                    NameText(loading["variable"]),
+                    _signed(loading["loading"]),
+                    _signed(loading["weight"]),
+                )
+            )
+            for loading in largest
+        ]
+        n_left = len(row["loadings"]) - len(largest)
+        rest = f"{count_text(n_left, 'smaller loading')} not shown" if n_left else ""
+        title = f"Loadings of {NameText(row['name']).text}"
+        head = ("variable", "weight × standard deviation", "weight")
+        table = DocumentTable(title, head, rows, frozenset({1, 2}), most, rest)
+        folds.append(Details(f"{title} ({len(row['loadings']):,})", (table,)))
+    return tuple(folds)
+
+
+CONSTANT = "do not vary"
+
+
+def exclusion_table(report: Report, metadata: Mapping[str, Any]) -> tuple[Block, ...]:
+    """Return a table of all columns by outcome; nothing if it is unknown.
+
+    Parameters
+    ----------
+    report
+        The results.
+    metadata
+        Metadata of the run: the skipped columns.
+    """
+    counted = [
+        (f"skipped: {reason}", n) for reason, n in sorted(skipped_columns(metadata).items()) if n
+    ]
+    why = dict(report.excluded)
+    if report.columns_constant and CONSTANT not in why:
+        why = {CONSTANT: report.columns_constant} | why
+    counted += [(reason, n) for reason, n in why.items() if n]
+    if report.kind == "selected":
+        n_rest = report.columns_seen - len(report.results) - sum(why.values())
+        counted += [("not selected", n_rest)] if n_rest > 0 else []
+        counted.append(("selected", len(report.results)))
+    if not counted or not report.columns_seen:
+        return ()
+    # Skipped columns are not among those that the learner has seen.
+    n_all = report.columns_seen + sum(skipped_columns(metadata).values())
+    rows = [TableRow((reason, f"{n:,}", percent_text(n / n_all))) for reason, n in counted]
+    head = ("outcome", "columns", "share")
+    table = DocumentTable("Columns by outcome", head, rows, frozenset({1, 2}), n_visible=30)
+    if not skipped_columns(metadata):
+        return (table,)
+    hint = "Skipped columns were not learnt; --list-skipped FILE lists each with its reason."
+    return table, Paragraph((hint,))
+
+
+def skipped_columns(metadata: Mapping[str, Any]) -> dict[str, int]:
+    """Return the number of columns that a run skipped, by reason."""
+    counts = metadata_value(metadata, "skipped", dict) or {}
+    return {str(reason): n for reason, n in counts.items() if type(n) is int and n > 0}
+
+
+TITLE = "Selection frequency over subsamples"
+_MAX_ROWS = 50
+
+
+def stability_section(found: SubsampleStability, picture: Block | None = None) -> DocumentSection:
+    """Return a section on the stability of a selection over subsamples, with text and table.
+
+    Parameters
+    ----------
+    found
+        The result of `streamsel.evaluate.subsample_stability`.
+    picture
+        Its plot.
+    """
+    index = found.index
+    text = "The stability index of Nogueira et al. is not defined."
+    if index is not None:
+        text = (
+            f"The selections agree with a stability index of {index.value:.2f} ({index.low:.2f} to "
+            f"{index.high:.2f}; 1 for identical selections, 0 for random ones): {found.rating}."
+        )
+    n_samples = count_text(found.n_subsamples, "sample")
+    sampling = f"{n_samples} of {found.rows_drawn:,} of {found.rows:,} rows."
+    frequency = list(found.frequency.items())
+    rows = [TableRow((NameText(name), percent_text(part))) for name, part in frequency[:_MAX_ROWS]]
+    rest = f"{len(frequency) - _MAX_ROWS:,} less frequent" if len(frequency) > _MAX_ROWS else ""
+    n_open = 0 if picture else 10
+    table = DocumentTable(TITLE, ("variable", "samples"), rows, frozenset({1}), n_open, rest)
+    blocks = (Paragraph((f"{text} {sampling}",)), table)
+    return DocumentSection(TITLE, blocks if picture is None else (picture, *blocks))

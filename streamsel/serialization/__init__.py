@@ -1,0 +1,1 @@
+"""Model files: archive, JSON values, schema checks and atomic writes."""

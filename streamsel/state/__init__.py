@@ -1,0 +1,1 @@
+"""The state of a learner: what columns and rows fill, apart from any method."""

@@ -1,0 +1,1 @@
+"""Online matrix factorization of columns and of rows."""

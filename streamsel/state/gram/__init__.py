@@ -1,0 +1,1 @@
+"""Gram matrices over all columns, exact or of low rank."""

@@ -1,0 +1,194 @@
+"""Inner products of observations over all columns: the input of linear methods."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse.linalg import ArpackError, eigsh
+
+from streamsel.state.base import Floats, Indices
+
+# An axis whose eigenvalue is below this part of the largest is rounding.
+_ZERO_TOL = 1e-12
+# A larger matrix is not fully decomposed for a smaller share of its eigenvectors.
+_LARGE_SIZE, _SMALL_SHARE = 1500, 0.05
+# Least number of Lanczos vectors: fewer cause restarts, which cost more.
+_MIN_LANCZOS_VECTORS = 60
+
+
+class GramScale(NamedTuple):
+    """Scale and counts that accompany the inner products.
+
+    Parameters
+    ----------
+    n
+        Number of observations, of equal weight, minus the rank of the covariates.
+    rows
+        Total weight of the observations; the newest has weight 1.
+    weight
+        Sum of squares of a variable of variance 1.
+    p
+        Number of columns that vary.
+    n_effective_columns
+        Number of columns of equal variance that would vary as evenly: (Σv)² / Σv², v the variances.
+    cyy
+        (c, c) inner products of the target's columns.
+    """
+
+    n: float
+    rows: float
+    weight: float
+    p: int
+    n_effective_columns: float
+    cyy: Floats
+
+
+class GramView:
+    """Inner products of observations, K = X̃D²X̃ᵀ, and those with the target.
+
+    On columns, K is the (n, n) sum over all of them. With few columns, or on rows, the principal
+    axes replace the observations: K is diagonal, and inner products are unchanged. A method that
+    only needs inner products therefore works the same on both axes.
+
+    Parameters
+    ----------
+    K
+        (s, s) the matrix, or (s,) its diagonal, descending, if it is diagonal.
+    U
+        (s, r) orthonormal basis of the target space, or its coordinates along the principal axes. r
+        = 0 without a target.
+    Y
+        (s, c) the target's columns, centred; or their coordinates.
+    about
+        Scale and counts.
+    trace
+        Trace of K before truncation to the leading axes; None if there was none.
+    """
+
+    def __init__(
+        self, K: Floats, U: Floats, Y: Floats, about: GramScale, trace: float | None = None
+    ) -> None:
+        self.K, self.U, self.Y = K, U, Y
+        self.n, self.rows, self.weight, self.p, self.n_effective_columns, self.cyy = about
+        if trace is None:
+            trace = float(K.sum() if K.ndim == 1 else K.trace())
+        self.trace = trace
+
+    @property
+    def size(self) -> int:
+        """The number of observations, or of axes that replace them."""
+        return len(self.K)
+
+    def matmul(self, V: Floats) -> Floats:
+        """Return K V, (s, k)."""
+        product: Floats = self.K[:, None] * V if self.K.ndim == 1 else self.K @ V
+        return product
+
+    def axes(self, q: int | None = None) -> tuple[Floats, Floats]:
+        """Return the leading eigenvalues (k,), descending, and eigenvectors (s, k).
+
+        Parameters
+        ----------
+        q
+            Largest number to return; None for all that exceed rounding.
+        """
+        if q == 0:
+            return np.zeros(0), np.zeros((self.size, 0))
+        if self.K.ndim == 1:
+            k = _substantial(self.K, self.trace)
+            k = k if q is None else min(q, k)
+            return self.K[:k], np.eye(self.size, k)
+        if q is None:
+            d, E = self._all
+        elif self.size > _LARGE_SIZE and q < _SMALL_SHARE * self.size:
+            d, E = self._leading(q)
+        elif "_all" in vars(self):
+            d, E = self._all
+        else:
+            first = max(0, self.size - q)
+            pair = eigh(self.K, subset_by_index=[first, self.size - 1], check_finite=False)
+            d, E = pair[0][::-1], pair[1][:, ::-1]
+        k = _substantial(d, self.trace)
+        k = k if q is None else min(q, k)
+        return d[:k], E[:, :k]
+
+    def values(self) -> Floats:
+        """Return all eigenvalues that exceed rounding, descending."""
+        if self.K.ndim == 1:
+            d = self.K
+        else:
+            d = eigh(self.K, eigvals_only=True, check_finite=False)[::-1]
+        return d[: _substantial(d, self.trace)]
+
+    @functools.cached_property
+    def _all(self) -> tuple[Floats, Floats]:
+        d, E = eigh(self.K, check_finite=False, driver="evd")
+        return d[::-1], E[:, ::-1]
+
+    def _leading(self, q: int) -> tuple[Floats, Floats]:
+        # A fixed start vector, which lies in no eigenspace.
+        start = np.random.default_rng(0).normal(size=self.size)
+        try:
+            d, E = eigsh(
+                self.K, k=q, which="LA", v0=start, ncv=max(2 * q + 1, _MIN_LANCZOS_VECTORS)
+            )
+        except ArpackError:
+            return self._all
+        order = np.argsort(-d, kind="stable")
+        return d[order], E[:, order]
+
+
+def _substantial(d: Floats, trace: float) -> int:
+    """Return the number of eigenvalues, descending, that exceed rounding."""
+    if not d.size or not trace > 0.0:
+        return 0
+    return int(np.count_nonzero(d > _ZERO_TOL * d[0]))
+
+
+def residual_squares(state: Any, indices: Indices | None = None) -> Floats:
+    """Return the sums of squares of variables after adjusting for covariates; all if None."""
+    stats = state.stats(indices)
+    squares: Floats = (
+        stats.m2 if state.space is None else state.space.adjusted_squares(stats.m2, stats.cxy)
+    )
+    return squares
+
+
+def gram_of_variables(
+    state: Any, indices: Indices, scale: Floats, about: GramScale
+) -> tuple[GramView, Floats]:
+    """Return the inner products of individual variables, along their principal axes.
+
+    Parameters
+    ----------
+    state
+        A state that provides `products`.
+    indices, scale
+        (m,) indices of the variables, and their scale factors.
+    about
+        Scale and counts; those that follow from the variables are replaced.
+
+    Returns
+    -------
+    inner, weighted
+        The inner products, and the coordinates of the variables on the axes, (m, s).
+    """
+    stats, space = state.stats(indices), state.space
+    length = np.sqrt(residual_squares(state, indices)) * scale
+    C = state.products(indices)[indices] * length * length[:, None]
+    d, V = eigh(C, check_finite=False, driver="evd")
+    k = int(np.count_nonzero(d > _ZERO_TOL * d[-1])) if d[-1] > 0.0 else 0
+    d, V = d[::-1][:k], V[:, ::-1][:, :k]
+    root = np.sqrt(d)
+    parts = np.square(length / length.max())
+    about = about._replace(
+        p=indices.size, n_effective_columns=float(parts.sum()) ** 2 / float(parts @ parts)
+    )
+    U, Y = np.zeros((k, 0)), np.zeros((k, 0))
+    if space is not None:
+        U = V.T @ (length[:, None] * state.coordinates(indices)) / root[:, None]
+        Y = V.T @ (scale[:, None] * (stats.cxy @ space.target_map.T)) / root[:, None]
+    return GramView(d, U, Y, about), V * root

@@ -1,0 +1,1 @@
+"""Moments of variables over rows, and of columns merged into them."""

@@ -1,0 +1,1 @@
+"""Bounded pools of columns with their moments or observations."""

@@ -1,0 +1,327 @@
+"""Streams of genotypes: the .bed, .bim and .fam files of PLINK 1."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from streamsel.data.columns import Block
+from streamsel.params import parameter_repr
+from streamsel.stream._bad_columns import impute_means
+from streamsel.stream._blocks import columns_per_block, drop_first
+from streamsel.stream._parts import Stamp, cached_reader, split_columns
+from streamsel.stream._remote import open_binary
+from streamsel.stream._stream import ColumnStream, indexed_stream
+from streamsel.stream._text_cells import LINE_BYTES, numbered_lines, open_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from streamsel.stream._parts import Cut, StreamPart
+
+_BY_VARIANT = b"\x6c\x1b\x01"
+_BY_SAMPLE = b"\x6c\x1b\x00"
+# Number of copies of the first allele encoded by two bits; 01 is missing.
+_COPIES = {"int8": (2, -1, 1, 0), "float32": (2.0, np.nan, 1.0, 0.0)}
+# Columns that share a dtype, which depends on whether any of them has missing values: a dtype per
+# column would make blocks of single columns.
+_GROUP_SIZE = 64
+
+
+def iter_bed(
+    path: str | os.PathLike[str], *, missing: Literal["mean", "keep"] = "mean"
+) -> ColumnStream:
+    r"""Stream the variants of a PLINK 1 genotype file that may exceed memory.
+
+    Parameters
+    ----------
+    path
+        The .bed file, or its URL, variant-major as PLINK writes it; the .bim and .fam files must be
+        in the same folder, with the same stem.
+    missing
+        Treatment of missing genotypes: "mean" imputes the mean of the variant, "keep" yields NaN.
+
+    Returns
+    -------
+    ColumnStream
+        One column per variant: the number of copies (0, 1 or 2) of the first allele of the .bim
+        file (A1, usually the minor one) in each sample. Its `row_metadata` has the sample
+        metadata of the .fam file: "IID", "FID", "sex" and "phenotype".
+
+    Raises
+    ------
+    FileNotFoundError
+        If one of the three files is missing.
+    ValueError
+        If the file is not a variant-major .bed file of PLINK 1, or its size does not match the
+        numbers of variants and samples in the .bim and .fam files; if a line of these has too few
+        cells; if `missing` is neither "mean" nor "keep".
+
+    Notes
+    -----
+    Columns are named by the identifiers of the variants. Identifiers that are "." or occur more
+    than once are replaced by chromosome:position:A1:A2, with :2, :3 and so on appended if that name
+    is already used.
+
+    The .bim and .fam files are read once, when the function is called. About 1 MiB of genotypes is
+    unpacked at a time, to int8. If a genotype is missing, its group of neighbouring variants (64,
+    or as many as make a block if that is less) is float32. Few variants of a cohort are complete,
+    and association tests usually impute means; `clean(iter_bed(path, missing="keep"),
+    missing="mean")` also counts the imputed variants. A variant without any genotype stays NaN.
+
+    Missing phenotypes (-9, non-numeric values, and 0 if the others are 1 and 2: control and case)
+    are NaN; so is a sex other than 1 (male) and 2 (female).
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "x.bed")
+    ...     _ = path.write_bytes(bytes([0x6C, 0x1B, 1, 0b00_10_11, 0b01_00_10]))
+    ...     _ = path.with_suffix(".bim").write_text("1 rs7 0 100 A G\n1 . 0 200 T C\n")
+    ...     _ = path.with_suffix(".fam").write_text("F a 0 0 1 2\nF b 0 0 2 1\nF c 0 0 2 1\n")
+    ...     stream = iter_bed(path)
+    ...     for name, values in stream:
+    ...         print(name, values)
+    ...     for name, values in iter_bed(path, missing="keep").skip(1):
+    ...         print(name, values)
+    rs7 [0. 1. 2.]
+    1:200:T:C [1.  2.  1.5]
+    1:200:T:C [ 1.  2. nan]
+    >>> stream.row_metadata["phenotype"]
+    array([2, 1, 1])
+    """
+    if not isinstance(missing, str) or missing not in ("mean", "keep"):
+        raise ValueError(
+            f"Expected missing to be 'mean' or 'keep'. Got: {parameter_repr(missing)}."
+        )
+    files = tuple(Stamp.of(name) for name in _file_paths(path))
+    file = _BedFile(path, missing)
+    p = len(file.names)
+
+    def opener(a: int, b: int) -> partial[ColumnStream]:
+        return partial(_bed_part, files[0].path, missing, a, b)
+
+    def cut(parts: int | None, start: int) -> list[StreamPart]:
+        size = max(1, file.variant_bytes)
+        before = range(0, (p + 1) * size, size)
+        split = split_columns(path, files[0], before, opener, parts, start)
+        return [replace(part, files=files) for part in split]
+
+    return _bed_stream(file, 0, p, cut)
+
+
+def _bed_part(path: str, missing: str, first: int, end: int) -> ColumnStream:
+    return _bed_stream(cached_reader(_BedFile, path, missing), first, end)
+
+
+def _bed_stream(file: _BedFile, first: int, end: int, cut: Cut | None = None) -> ColumnStream:
+    def read(start: int) -> Iterator[Block]:
+        # From the start of a group, so that the dtype of a column does not depend on `start`.
+        n_before = (first + start) % file.group_size
+        for a, values in file.read(first + start - n_before, end):
+            block = Block(file.names[a : a + values.shape[1]], values)
+            yield from drop_first([block], n_before)
+            n_before = max(0, n_before - values.shape[1])
+
+    def fetch(positions: list[int]) -> Iterator[npt.NDArray[Any]]:
+        for j in positions:
+            column = first + j
+            yield file.group_of(column)[:, column % file.group_size].copy()
+
+    return indexed_stream(file.names[first:end], file.n_rows, read, fetch, cut, file.samples)
+
+
+class _BedFile:
+    """A .bed file with its .bim and .fam files.
+
+    Parameters
+    ----------
+    path, missing
+        As in `iter_bed`.
+
+    Attributes
+    ----------
+    names
+        Names of the variants.
+    samples
+        Metadata of the samples.
+    n_rows
+        Number of samples.
+    variant_bytes
+        Bytes of a variant in the file.
+    group_size
+        Number of neighbouring variants that share a dtype.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], missing: str) -> None:
+        self._path, bim, fam = _file_paths(path)
+        self._imputes = missing == "mean"
+        self.names = _variants(bim)
+        self.samples = _samples(fam)
+        self.n_rows = len(self.samples["IID"])
+        self.variant_bytes = -(-self.n_rows // 4)
+        self.group_size = min(_GROUP_SIZE, columns_per_block(self.n_rows, 4))
+        self._check()
+
+    def _check(self) -> None:
+        with open_binary(self._path, anywhere=True) as file:
+            start = file.read(3)
+            size = file.seek(0, os.SEEK_END)
+        if start == _BY_SAMPLE:
+            raise ValueError(
+                f"Expected a variant-major .bed file. Got: {self._path!r}, which is sample-major.\n"
+                "Hint: convert it with plink --bfile NAME --make-bed."
+            )
+        if start != _BY_VARIANT:
+            raise ValueError(
+                f"Expected a .bed file of PLINK 1. Got: {self._path!r}, whose first bytes differ."
+            )
+        expected = 3 + len(self.names) * self.variant_bytes
+        if size != expected:
+            raise ValueError(
+                f"Expected {expected:,} bytes for {len(self.names):,} variants of the .bim and "
+                f"{self.n_rows:,} samples of the .fam file. Got: {size:,} bytes in {self._path!r}."
+            )
+
+    def read(self, start: int, end: int) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """Yield (index of the first column, columns); `start` must be the start of a group."""
+        step = self.group_size * max(1, columns_per_block(self.n_rows, 4) // self.group_size)
+        with open_binary(self._path, anywhere=True) as file:
+            file.seek(3 + start * self.variant_bytes)
+            for a in range(start, end, step):
+                # To the end of the last group, whose columns share a dtype.
+                b = min(a + step, -(-end // self.group_size) * self.group_size, len(self.names))
+                raw = self._packed(file.read((b - a) * self.variant_bytes), b - a)
+                for j, values in self._unpacked(raw):
+                    if a + j < end:
+                        yield a + j, values[:, : end - a - j]
+
+    def group_of(self, column: int) -> npt.NDArray[Any]:
+        """Return the group of columns that share a dtype with a column."""
+        first = column - column % self.group_size
+        b = min(first + self.group_size, len(self.names))
+        with open_binary(self._path, anywhere=True) as file:
+            file.seek(3 + first * self.variant_bytes)
+            raw = self._packed(file.read((b - first) * self.variant_bytes), b - first)
+        ((_, values),) = self._unpacked(raw)
+        return values
+
+    def _packed(self, data: bytes, n: int) -> npt.NDArray[np.uint8]:
+        if len(data) != n * self.variant_bytes:
+            raise ValueError(
+                f"Expected {self._path!r} to be unchanged. Got: fewer bytes than before."
+            )
+        return np.frombuffer(data, np.uint8).reshape(n, self.variant_bytes)
+
+    def _unpacked(self, raw: npt.NDArray[np.uint8]) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """Yield (first index, columns): complete groups as int8, others as float32."""
+        counts = self._allele_counts(raw, "int8")
+        has_missing = counts.min(axis=1, initial=0) < 0
+        groups = np.logical_or.reduceat(has_missing, range(0, len(raw), self.group_size))
+        edges = np.flatnonzero(np.diff(groups)) + 1
+        starts = [0, *(self.group_size * edges).tolist(), len(raw)]
+        for a, b in pairwise(starts):
+            missing = np.flatnonzero(has_missing[a:b])
+            if not missing.size:
+                yield a, counts[a:b].T
+                continue
+            columns = self._allele_counts(raw[a:b], "float32").T
+            yield a, impute_means(columns, missing)[0] if self._imputes else columns
+
+    def _allele_counts(self, raw: npt.NDArray[np.uint8], dtype: str) -> npt.NDArray[Any]:
+        """Unpack variants, one per row, by a table lookup of each byte: four samples at once."""
+        rows = _TABLES[dtype][raw].view(dtype)
+        return np.ascontiguousarray(rows[:, : self.n_rows])
+
+
+def _table(dtype: str) -> npt.NDArray[Any]:
+    """Return, for every byte, its four values viewed as a single number."""
+    four = (np.arange(256)[:, None] >> np.array([0, 2, 4, 6])) & 3
+    values = np.array(_COPIES[dtype], dtype)[four]
+    packed: npt.NDArray[Any] = values.view("u4" if dtype == "int8" else "c16")[:, 0]
+    return packed
+
+
+_TABLES = {dtype: _table(dtype) for dtype in _COPIES}
+
+
+def _file_paths(path: str | os.PathLike[str]) -> tuple[str, str, str]:
+    bed = os.fspath(path)
+    stem = bed[:-4] if bed.lower().endswith(".bed") else bed
+    return bed, f"{stem}.bim", f"{stem}.fam"
+
+
+def _cells(path: str, n: int, record: str) -> Iterator[list[str]]:
+    """Yield the cells of every line; raise ValueError if one has fewer than n."""
+    with open_text(path, LINE_BYTES) as file:
+        for number, line in numbered_lines(file, path):
+            cells = line.split()
+            if len(cells) < n:
+                raise ValueError(
+                    f"Expected {n} cells for a {record} in line {number} of {path!r}. "
+                    f"Got: {len(cells)}."
+                )
+            yield cells
+
+
+def _variants(path: str) -> list[Hashable]:
+    """Return the names of the variants, each distinct."""
+    names = [cells[1] for cells in _cells(path, 6, "variant")]
+    counts = Counter(names)
+    repeated = {name for name, count in counts.items() if count > 1} | {"."}
+    if len(counts) == len(names) and "." not in counts:
+        return list(names)
+    taken = counts.keys() - repeated
+    for i, cells in enumerate(_cells(path, 6, "variant")):
+        if names[i] in repeated:
+            locus = ":".join((cells[0], *cells[3:6]))
+            names[i], number = locus, 2
+            while names[i] in taken:
+                names[i], number = f"{locus}:{number}", number + 1
+            taken.add(names[i])
+    return list(names)
+
+
+def _samples(path: str) -> dict[str, npt.NDArray[Any]]:
+    lines = list(_cells(path, 6, "sample"))
+    columns: Sequence[Sequence[str]] = list(zip(*lines, strict=False)) or [()] * 6
+    family, individual, _, _, sex, phenotype = columns[:6]
+    numbers = _numbers(phenotype, lambda number: number == -9)
+    if set(numbers[~np.isnan(numbers)]) <= {0.0, 1.0, 2.0}:
+        numbers[numbers == 0] = np.nan
+    return {
+        "IID": np.array(individual, dtype=object),
+        "FID": np.array(family, dtype=object),
+        "sex": _as_integers(_numbers(sex, lambda number: number not in (1, 2))),
+        "phenotype": _as_integers(numbers),
+    }
+
+
+def _numbers(cells: Sequence[str], is_missing: Callable[[float], bool]) -> npt.NDArray[np.float64]:
+    """Convert cells to numbers, with NaN for text and for codes of missing values."""
+
+    def number(cell: str) -> float:
+        try:
+            value = float(cell)
+        except ValueError:
+            return np.nan
+        return np.nan if is_missing(value) else value
+
+    return np.array([number(cell) for cell in cells], dtype=np.float64)
+
+
+def _as_integers(numbers: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+    """Convert codes to integers if none is missing, so that they can serve as classes."""
+    is_integer = np.isfinite(numbers) & (np.abs(numbers) < 2**53) & (numbers == np.floor(numbers))
+    if is_integer.all():
+        return numbers.astype(np.int64)
+    return numbers

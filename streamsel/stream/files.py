@@ -1,0 +1,110 @@
+"""Files of columns, as the command needs them: formats, text layout, cells, numbers, fingerprints.
+
+Other packages import these names from here, and no private module of `stream`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamsel.stream._blocks import is_sparse, part_of
+from streamsel.stream._clean import CleanStream, Missing
+from streamsel.stream._csv_layout import find_layout, split_name
+from streamsel.stream._exact_integers import (
+    EXACT_INTEGER_LIMIT,
+    may_be_rounded_integers,
+    parse_integers,
+    read_exact_integers,
+)
+from streamsel.stream._fingerprint import Fingerprint, digest
+from streamsel.stream._formats import (
+    BINARY_SUFFIXES,
+    TEXT_SUFFIXES,
+    delimiter_of,
+    file_format,
+    suffix_of,
+)
+from streamsel.stream._multi_file import (
+    MultiFileStream,
+    Orientation,
+    iter_files,
+    open_files,
+    paths_of,
+)
+from streamsel.stream._npy import check_characters, open_npy
+from streamsel.stream._number_format import find_numerals, numerals_of
+from streamsel.stream._numerals import (
+    DEFAULT_READ_OPTIONS,
+    CellMessage,
+    Numerals,
+    ReadOptions,
+    diagnose_non_numeric,
+    is_number,
+)
+from streamsel.stream._parts import Stamp
+from streamsel.stream._probes import probe_number
+from streamsel.stream._stream import check_names, find_indices, raise_unknown_names
+from streamsel.stream._text_cells import (
+    FIRST_BYTES,
+    LINE_BYTES,
+    LineBound,
+    find_delimiter,
+    null_byte_message,
+    numbered_lines,
+    open_text,
+    split_cells,
+    text_errors,
+)
+
+if TYPE_CHECKING:
+    from streamsel.stream._csv_by_variable import OnBad
+
+__all__ = [
+    "BINARY_SUFFIXES",
+    "DEFAULT_READ_OPTIONS",
+    "EXACT_INTEGER_LIMIT",
+    "FIRST_BYTES",
+    "LINE_BYTES",
+    "TEXT_SUFFIXES",
+    "CellMessage",
+    "CleanStream",
+    "Fingerprint",
+    "LineBound",
+    "Missing",
+    "MultiFileStream",
+    "Numerals",
+    "OnBad",
+    "Orientation",
+    "ReadOptions",
+    "Stamp",
+    "check_characters",
+    "check_names",
+    "delimiter_of",
+    "diagnose_non_numeric",
+    "digest",
+    "file_format",
+    "find_delimiter",
+    "find_indices",
+    "find_layout",
+    "find_numerals",
+    "is_number",
+    "is_sparse",
+    "iter_files",
+    "may_be_rounded_integers",
+    "null_byte_message",
+    "numbered_lines",
+    "numerals_of",
+    "open_files",
+    "open_npy",
+    "open_text",
+    "parse_integers",
+    "part_of",
+    "paths_of",
+    "probe_number",
+    "raise_unknown_names",
+    "read_exact_integers",
+    "split_cells",
+    "split_name",
+    "suffix_of",
+    "text_errors",
+]

@@ -1,1 +1,0 @@
-"""The target: from columns or from rows, and the space that it spans."""

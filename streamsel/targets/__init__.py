@@ -1,0 +1,1 @@
+"""Targets: encoding, target space, covariates, weights, survival and permutations."""

@@ -1,0 +1,95 @@
+"""Normal scores of a heavy-tailed target, for p-values and the noise floor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsel.targets.space import TargetSpace
+from streamsel.targets.target import Target
+
+Floats = NDArray[np.float64]
+
+# Up to this excess kurtosis, common in normal samples of a few dozen, the target itself is used.
+_MAX_KURTOSIS = 1.0
+
+
+class NormalScores:
+    """Normal scores of the only numeric column of a target, and products of columns with them.
+
+    The scores are Φ⁻¹((rank - 1/2) / n) of the target's residuals on the covariates, tied values
+    having their mean rank; the covariates are projected out of the scores again.
+
+    Attributes
+    ----------
+    Y
+        (1, n) the scores, centred and of length 1, transformed if observations have weights.
+    c
+        1, the number of rows of Y.
+    kurtosis
+        Excess kurtosis of the target itself.
+    """
+
+    c = 1
+
+    def __init__(self, Y: Floats, kurtosis: float) -> None:
+        self.Y, self.kurtosis = Y, kurtosis
+
+    @property
+    def scan_rows(self) -> Floats:
+        """The rows to multiply columns with."""
+        return self.Y
+
+    @property
+    def YT(self) -> Floats:
+        """Y transposed, (n, 1)."""
+        return self.Y.T
+
+    @classmethod
+    def of(cls, target: Target, space: TargetSpace) -> NormalScores | None:
+        """Return the scores; None for several columns, classes, and light tails."""
+        one = not target.is_class and int((~target.is_covariate).sum()) == 1
+        if not one or space.kernel.name != "linear" or space.rank != 1:
+            return None
+        basis = target.basis_of(space)
+        kurtosis = target.kurtosis(basis)
+        if not kurtosis > _MAX_KURTOSIS:
+            return None
+        residuals, weights = basis[0], target.weights
+        if weights is None:
+            scores = normal_scores(residuals, np.ones(target.n))
+        else:
+            counts, root = weights.w > 0.0, np.sqrt(weights.w)
+            scores = np.zeros(target.n)
+            scores[counts] = weights.reflect(residuals)[counts] / root[counts]
+            scores[counts] = normal_scores(scores[counts], weights.w[counts])
+            scores = weights.reflect(root * scores)
+        scores -= scores.mean()
+        covariates = space.covariate_map @ target.Y[: target.c]
+        scores -= (covariates @ scores) @ covariates
+        return cls((scores / np.sqrt(scores @ scores))[None], kurtosis)
+
+    def products(self, chunk: Any, indices: NDArray[np.intp] | None) -> Floats:
+        """Return the inner products of columns of a chunk with the scores; all columns if None."""
+        if indices is not None and 4 * indices.size < len(chunk.names):
+            chunk, indices = chunk.subset(indices), None
+        found: Floats = chunk.scan(self, 1).cxy[:, 0]
+        return found if indices is None else found[indices]
+
+
+def normal_scores(values: Floats, weights: Floats) -> Floats:
+    """Return Φ⁻¹ of the share of the weight below each value, plus half the share at it.
+
+    With equal weights this is Φ⁻¹((rank - 1/2) / n), tied values having their mean rank; a value of
+    weight 2 counts as two.
+    """
+    from scipy.special import ndtri
+
+    # Equal values may differ by rounding of the residuals.
+    rounded = np.round(values / np.abs(values).max(), 12)
+    _, index = np.unique(rounded, return_inverse=True)
+    weight = np.bincount(index, weights)
+    scores: Floats = ndtri((np.cumsum(weight) - 0.5 * weight)[index] / weight.sum())
+    return scores
