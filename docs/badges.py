@@ -1,4 +1,4 @@
-"""The badges of README.md: small pictures of what pyproject.toml says, so that they stay true.
+"""Generate the badges of README.md from pyproject.toml.
 
 python docs/badges.py
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "pages" / "images"
-# Width of a letter and of the margin beside a word, in pixels.
+# Width of a letter and of the margin around a word, in pixels.
 LETTER, MARGIN = 6.6, 8
 BADGE = """\
 <svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img" aria-label="{left}: {right}">

@@ -1,7 +1,7 @@
-"""References of a docstring, which stand in a section of their own.
+"""References of a docstring, which are in a section of their own.
 
-Each section is made into HTML by itself: a mark in the text finds no note there, and a note no mark
-to lead back to.
+Each section is converted to HTML separately, so a mark in the text has no note in its section, and
+a note has no mark to link back to.
 """
 # ruff: noqa: INP001
 
@@ -15,7 +15,7 @@ from markdown.treeprocessors import Treeprocessor
 
 
 class _Mark(InlineProcessor):
-    """Shows the number of a note that stands elsewhere."""
+    """Show the number of a note in another section."""
 
     def handleMatch(self, m: Match[str], data: str) -> tuple[ET.Element, int, int]:
         """Return the number, raised."""
@@ -26,7 +26,7 @@ class _Mark(InlineProcessor):
 
 
 class _WaysBack(Treeprocessor):
-    """Takes away links to marks that are not there."""
+    """Remove links to missing marks."""
 
     def run(self, root: ET.Element) -> None:
         marks = {element.get("id") for element in root.iter()}
@@ -40,11 +40,11 @@ class Footnotes(Extension):
     """References of a docstring."""
 
     def extendMarkdown(self, md: Markdown) -> None:
-        """Come after footnotes, and after whoever renames what they refer to."""
+        """Register after footnotes, and after the extension that renames their targets."""
         md.inlinePatterns.register(_Mark(r"\[\^(\d+)\]", md), "mark of a note", 10)
         md.treeprocessors.register(_WaysBack(md), "ways back", -20)
 
 
 def makeExtension(**settings: Any) -> Footnotes:
-    """Return the extension, as Markdown asks for it."""
+    """Return the extension; Markdown calls this."""
     return Footnotes(**settings)

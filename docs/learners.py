@@ -1,7 +1,7 @@
-"""What the reference pages tell of a learner that does not stand in its source.
+"""Complete the reference pages of learners with their generated parts.
 
-Its constructor, and the docs of the parameters that it shares with others, are made when its class
-is (`streamsel.params`). griffe reads the source alone, so both are handed to it here.
+The constructor, and the docs of shared parameters, are generated with the class
+(`streamsel.params`). griffe reads only the source, so this extension adds both.
 """
 # ruff: noqa: INP001
 
@@ -11,13 +11,13 @@ from typing import Any
 
 import griffe
 
-from streamsel import catalogue
+from streamsel import registry
 
 KINDS = {
     inspect.Parameter.POSITIONAL_OR_KEYWORD: griffe.ParameterKind.positional_or_keyword,
     inspect.Parameter.KEYWORD_ONLY: griffe.ParameterKind.keyword_only,
 }
-# Parameters that share one description: a type and a default would be told of the first alone.
+# Parameters that share one description; a type and a default would be shown for the first only.
 TOGETHER = re.compile(r"^(\w+), (\w[\w, ]*)\n((?: .*\n)+)", re.MULTILINE)
 
 
@@ -25,16 +25,16 @@ class Learners(griffe.Extension):
     """Completes the learners once the package is read."""
 
     def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
-        """Complete every learner of the catalogue."""
+        """Complete every learner of the registry."""
         del kwargs
         if pkg.name == "streamsel":
-            for entry in catalogue.LEARNERS:
+            for entry in registry.LEARNERS:
                 path = f"{entry.module}.{entry.name}".removeprefix("streamsel.")
                 _complete(pkg[path], entry.name)
 
 
 def _complete(described: griffe.Class, name: str) -> None:
-    learner = catalogue.fetch(name)
+    learner = registry.fetch(name)
     head, rule, rest = inspect.getdoc(learner).partition("Parameters\n----------\n")
     own, blank, after = rest.partition("\n\n")
     described.docstring.value = head + rule + _apart(own + "\n") + blank + after

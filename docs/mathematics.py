@@ -25,7 +25,7 @@ class _Formulas(Treeprocessor):
                 math = ET.fromstring(convert(tex[2:-2], display=display))  # noqa: S314 (ours)
                 for part in math.iter():
                     part.tag = part.tag.removeprefix(f"{{{MATHML}}}")
-                # What somebody copies.
+                # The text that a reader copies.
                 math.set("alttext", " ".join(tex[2:-2].split()))
                 element.append(math)
 
@@ -34,10 +34,10 @@ class Mathematics(Extension):
     """Formulas as MathML."""
 
     def extendMarkdown(self, md: Markdown) -> None:
-        """Come after whatever else makes the tree."""
+        """Register after all other tree processors."""
         md.treeprocessors.register(_Formulas(md), "mathematics", -10)
 
 
 def makeExtension(**settings: Any) -> Mathematics:
-    """Return the extension, as Markdown asks for it."""
+    """Return the extension; Markdown calls this."""
     return Mathematics(**settings)
