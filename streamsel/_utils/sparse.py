@@ -54,3 +54,8 @@ def _invalid_matrix(matrix: Any) -> ValueError:
         "out of bounds.\n"
         "Hint: matrix.check_format() reports the error."
     )
+
+
+def is_sparse(values: Any) -> bool:
+    """Return whether values are a scipy.sparse array or matrix, without importing scipy."""
+    return not isinstance(values, np.ndarray) and hasattr(values, "tocsc")

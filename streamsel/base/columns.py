@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsel._utils.sparse import is_sparse
 from streamsel._utils.system import effective_jobs
 from streamsel.base.guard import learn_exclusively
 from streamsel.base.undo import Transactional
@@ -389,7 +390,7 @@ class ColumnAxis(Transactional):
         The result depends neither on how the columns are divided into blocks, nor on `n_jobs`.
         After an interrupt (Ctrl-C) every complete block is learnt and the model is usable.
         """
-        is_matrix = isinstance(X, np.ndarray) or hasattr(X, "tocsc")
+        is_matrix = isinstance(X, np.ndarray) or is_sparse(X)
         if names is None and is_matrix and X.ndim == 2:
             names = range(self.n_columns, self.n_columns + X.shape[1])
         stream = as_stream(X, names)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsel._kernels.row_moments import HAS_MISSING, REFUSE_DUE, REFUSE_MISSING
+from streamsel._utils.sparse import is_sparse
 from streamsel.base.row_input import (
     bad_value_error,
     first_bad_value,
@@ -261,7 +262,7 @@ class RowAxis(RowState):
         names, X, covariates = read_frame_with_covariates(
             X, moments.target.covariates, self._row_reader
         )
-        if len(X) == 0 and (y is None or (not hasattr(y, "tocsc") and len(y) == 0)):
+        if len(X) == 0 and (y is None or (not is_sparse(y) and len(y) == 0)):
             return None
         if self._is_supervised:
             seen, encoded = moments.target.observe_many(y, covariates)

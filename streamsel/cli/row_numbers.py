@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamsel._utils.sparse import is_sparse
 from streamsel.cli.diagnostics import DataWarning
 from streamsel.stream.files import (
     ReadOptions,
     find_layout,
-    is_sparse,
     numbered_lines,
     open_text,
     split_name,

@@ -13,11 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._kernels.random_entries import keys_of_numbers
+from streamsel._utils.sparse import is_sparse
 from streamsel.params import parameter_repr
 
 Keys = NDArray[np.uint64]
 
 _KEY_BYTES = 8
+# The name of random probe i is (PROBE, i).
+PROBE = "probe"
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
@@ -191,3 +194,58 @@ def bad_name_error(name: Any) -> Exception:
         f"Expected a new name for every column. Got: {parameter_repr(name)} again.\n"
         "Hint: a variable is learnt once; give every column a name of its own."
     )
+
+
+def check_names(names: Any, n_columns: int) -> Sequence[Hashable]:
+    """Check the column names of an array; return a range, or a list of distinct hashables."""
+    if names is None:
+        return range(n_columns)
+    if isinstance(names, str) or is_sparse(names):
+        got = f"the string {names!r}" if isinstance(names, str) else type(names).__name__
+        raise TypeError(f"Expected names to be a sequence of names. Got: {got}.")
+    if isinstance(names, range) and len(names) == n_columns:
+        return names
+    try:
+        # tolist() converts the entries of arrays and pandas indexes to plain Python objects.
+        result: list[Hashable] = list(names.tolist() if hasattr(names, "tolist") else names)
+    except (TypeError, ValueError, IndexError, NotImplementedError) as error:
+        raise TypeError(
+            f"Expected names to be a sequence of names. Got: {type(names).__name__} ({error})."
+        ) from error
+    if len(result) != n_columns:
+        raise ValueError(
+            f"Expected {n_columns} names, one for each column. Got: {len(result)} names."
+        )
+    expect_distinct_names(result)
+    return result
+
+
+def expect_distinct_names(names: Sequence[Hashable]) -> None:
+    """Raise ValueError if a name occurs more than once."""
+    try:
+        seen = set(names)
+    except TypeError as error:
+        raise TypeError(
+            f"Expected hashable column names. Got: {error}.\nHint: use tuples instead of lists."
+        ) from error
+    if len(seen) == len(names):
+        return
+    repeated = []
+    for name in names:
+        if name in seen:
+            seen.remove(name)
+        elif name not in repeated:
+            repeated.append(name)
+    listed = ", ".join(map(repr, repeated[:5])) + (", ..." if len(repeated) > 5 else "")
+    raise ValueError(
+        f"Expected distinct column names. Got: {listed} more than once.\n"
+        "Hint: rename or drop the repeated columns."
+    )
+
+
+def probe_number(name: Hashable) -> int | None:
+    """Return the number of the random probe of this name, None for another column."""
+    if isinstance(name, tuple) and len(name) == 2 and name[0] == PROBE:
+        number = name[1]
+        return number if type(number) is int and number >= 0 else None
+    return None

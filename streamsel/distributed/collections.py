@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from streamsel.data.names import check_names
 from streamsel.distributed._tree import TreeLeaf
 from streamsel.stream import ColumnStream, as_stream
-from streamsel.stream.files import check_names
 
 
 def is_dask_array(source: Any) -> bool:

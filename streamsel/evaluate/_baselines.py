@@ -9,9 +9,9 @@ import numpy as np
 
 from streamsel import params
 from streamsel.data.columns import Block
+from streamsel.data.names import probe_number
 from streamsel.serialization.json_values import is_iterable_collection
 from streamsel.stream import ColumnStream
-from streamsel.stream.files import probe_number
 
 
 class RandomColumns:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamsel._utils.sparse import is_sparse
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -105,7 +107,7 @@ def from_json_value(value: Any, arrays: dict[str, NDArray[Any]] | None = None) -
 
 def is_iterable_collection(values: Any) -> bool:
     """Whether a value is iterable; a sparse matrix, a class and a 0-d array are not."""
-    if hasattr(values, "tocsc") or isinstance(values, type):
+    if is_sparse(values) or isinstance(values, type):
         return False
     return isinstance(values, Iterable) and getattr(values, "ndim", 1) != 0
 

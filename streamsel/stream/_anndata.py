@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamsel._utils.sparse import is_sparse
 from streamsel.params import parameter_repr
-from streamsel.stream._blocks import is_sparse
 from streamsel.stream._chunked import DenseMatrix, SparseMatrix, matrix_stream, store_errors
 from streamsel.stream._memory import iter_sparse
 from streamsel.stream._npy import iter_array

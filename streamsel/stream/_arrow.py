@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from streamsel._utils.optional import arrow_errors, import_pyarrow
 from streamsel.data.columns import Block
+from streamsel.data.names import expect_distinct_names
 from streamsel.stream._blocks import (
     BLOCK_BYTES,
     MAX_COLUMNS,
@@ -26,12 +27,7 @@ from streamsel.stream._blocks import (
 from streamsel.stream._ipc import IpcFile
 from streamsel.stream._parts import Stamp, cached_reader, split_columns
 from streamsel.stream._remote import is_url, open_binary
-from streamsel.stream._stream import (
-    ColumnStream,
-    expect_distinct_names,
-    find_indices,
-    indexed_stream,
-)
+from streamsel.stream._stream import ColumnStream, find_indices, indexed_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from streamsel._utils.sparse import is_sparse
 from streamsel.data.columns import Block
 
 if TYPE_CHECKING:
@@ -28,11 +29,6 @@ BLOCK_DTYPES = frozenset(np.dtype(name) for name in ("float64", "float32", "int8
 def columns_per_block(n_rows: int, itemsize: int = 8) -> int:
     """Return the number of columns in a block, for entries of `itemsize` bytes."""
     return min(MAX_COLUMNS, max(1, BLOCK_BYTES // max(1, n_rows * itemsize)))
-
-
-def is_sparse(values: Any) -> bool:
-    """Return whether values are a scipy.sparse array or matrix, without importing scipy."""
-    return not isinstance(values, np.ndarray) and hasattr(values, "tocsc")
 
 
 def storable(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

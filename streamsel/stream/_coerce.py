@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsel.stream._blocks import is_sparse
+from streamsel._utils.sparse import is_sparse
 from streamsel.stream._memory import iter_columns, iter_sparse
 from streamsel.stream._npy import iter_array
 from streamsel.stream._stream import ColumnStream

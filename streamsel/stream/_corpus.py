@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamsel import params
+from streamsel.data.names import expect_distinct_names
 from streamsel.serialization.json_values import is_iterable_collection
-from streamsel.stream._stream import expect_distinct_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

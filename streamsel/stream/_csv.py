@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from streamsel.data.columns import Block
+from streamsel.data.names import expect_distinct_names
 from streamsel.params import parameter_repr
 from streamsel.stream._blocks import BLOCK_BYTES, columns_per_block
 from streamsel.stream._csv_by_variable import open_csv_by_variable
 from streamsel.stream._number_format import find_numerals
 from streamsel.stream._numerals import ReadOptions, check_na_values
 from streamsel.stream._parts import Stamp, cached_reader, split_columns
-from streamsel.stream._stream import ColumnStream, expect_distinct_names, indexed_stream
+from streamsel.stream._stream import ColumnStream, indexed_stream
 from streamsel.stream._text_cells import (
     CELL_BYTES,
     FIRST_BYTES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from operator import methodcaller
@@ -42,12 +43,12 @@ from streamsel.stream._text_cells import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from streamsel.stream._numerals import Numerals
     from streamsel.stream._parts import Cut
 
-    OnBad = Callable[[str, str, str], object] | Literal["pass"]
+OnBad = Callable[[str, str, str], object] | Literal["pass"]
 
 
 def open_csv_by_variable(

@@ -9,8 +9,9 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from streamsel._utils.sparse import expect_consistent_sparse
+from streamsel._utils.sparse import expect_consistent_sparse, is_sparse
 from streamsel.data.columns import Block
+from streamsel.data.names import check_names
 from streamsel.params import parameter_repr
 from streamsel.serialization.json_values import is_iterable_collection
 from streamsel.stream._arrow import table_stream
@@ -21,10 +22,9 @@ from streamsel.stream._blocks import (
     columns_per_block,
     csc_columns,
     gather_blocks,
-    is_sparse,
     storable,
 )
-from streamsel.stream._stream import ColumnStream, check_names, indexed_stream
+from streamsel.stream._stream import ColumnStream, indexed_stream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

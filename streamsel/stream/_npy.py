@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from streamsel._utils.sparse import is_sparse
 from streamsel.data.columns import Block
+from streamsel.data.names import check_names
 from streamsel.serialization.json_values import as_array
 from streamsel.stream._blocks import (
     BLOCK_BYTES,
     BLOCK_DTYPES,
     MAX_COLUMNS,
     columns_per_block,
-    is_sparse,
     storable,
 )
 from streamsel.stream._parts import Stamp, split_columns
 from streamsel.stream._remote import local_file
-from streamsel.stream._stream import ColumnStream, check_names, indexed_stream
+from streamsel.stream._stream import ColumnStream, indexed_stream
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from streamsel import params
+from streamsel._utils.sparse import is_sparse
 from streamsel.data.columns import Block
 from streamsel.params import parameter_repr
-from streamsel.stream._blocks import columns_per_block, is_sparse
+from streamsel.stream._blocks import columns_per_block
 from streamsel.stream._coerce import as_stream
 from streamsel.stream._stream import ColumnStream
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from streamsel import params
 from streamsel.data.columns import Block
+from streamsel.data.names import PROBE, probe_number
 from streamsel.stream._blocks import columns_per_block, part_of
 from streamsel.stream._coerce import as_stream
 from streamsel.stream._stream import ColumnStream
@@ -18,7 +19,6 @@ from streamsel.stream._stream import ColumnStream
 # Number of source columns between groups of probes: the positions of probes depend only on column
 # indices, and blocks remain large enough for learners.
 _GROUP_SIZE = 64
-_PROBE = "probe"
 
 
 def with_probes(X: Any, per_column: int = 1, seed: int = 0) -> ColumnStream:
@@ -111,14 +111,6 @@ def with_probes(X: Any, per_column: int = 1, seed: int = 0) -> ColumnStream:
     )
 
 
-def probe_number(name: Hashable) -> int | None:
-    """Return the number of the random probe of this name, None for another column."""
-    if isinstance(name, tuple) and len(name) == 2 and name[0] == _PROBE:
-        number = name[1]
-        return number if type(number) is int and number >= 0 else None
-    return None
-
-
 def _fetch(
     source: ColumnStream, per_column: int, seed: int, n_rows: int, names: Sequence[Hashable]
 ) -> dict[Hashable, Any]:
@@ -139,7 +131,7 @@ def _probe_blocks(seed: int, start: int, stop: int, n_rows: int) -> Iterator[Blo
     step = columns_per_block(n_rows)
     for first in range(start, stop, step):
         numbers = range(first, min(stop, first + step))
-        yield Block([(_PROBE, i) for i in numbers], _normal(seed, numbers, n_rows).T)
+        yield Block([(PROBE, i) for i in numbers], _normal(seed, numbers, n_rows).T)
 
 
 def _normal(seed: int, numbers: Sequence[int], n_rows: int) -> NDArray[np.float64]:

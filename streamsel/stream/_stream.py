@@ -7,8 +7,9 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Never
 
+from streamsel._utils.sparse import is_sparse
 from streamsel.data.columns import Block
-from streamsel.stream._blocks import csc_columns, drop_columns, drop_first, is_sparse
+from streamsel.stream._blocks import csc_columns, drop_columns, drop_first
 from streamsel.stream._parts import check_parts, split_without
 
 if TYPE_CHECKING:
@@ -327,53 +328,6 @@ def indexed_stream(
         blocks_from=read,
         cut=cut,
         row_metadata=row_metadata,
-    )
-
-
-def check_names(names: Any, n_columns: int) -> Sequence[Hashable]:
-    """Check the column names of an array; return a range, or a list of distinct hashables."""
-    if names is None:
-        return range(n_columns)
-    if isinstance(names, str) or is_sparse(names):
-        got = f"the string {names!r}" if isinstance(names, str) else type(names).__name__
-        raise TypeError(f"Expected names to be a sequence of names. Got: {got}.")
-    if isinstance(names, range) and len(names) == n_columns:
-        return names
-    try:
-        # tolist() converts the entries of arrays and pandas indexes to plain Python objects.
-        result: list[Hashable] = list(names.tolist() if hasattr(names, "tolist") else names)
-    except (TypeError, ValueError, IndexError, NotImplementedError) as error:
-        raise TypeError(
-            f"Expected names to be a sequence of names. Got: {type(names).__name__} ({error})."
-        ) from error
-    if len(result) != n_columns:
-        raise ValueError(
-            f"Expected {n_columns} names, one for each column. Got: {len(result)} names."
-        )
-    expect_distinct_names(result)
-    return result
-
-
-def expect_distinct_names(names: Sequence[Hashable]) -> None:
-    """Raise ValueError if a name occurs more than once."""
-    try:
-        seen = set(names)
-    except TypeError as error:
-        raise TypeError(
-            f"Expected hashable column names. Got: {error}.\nHint: use tuples instead of lists."
-        ) from error
-    if len(seen) == len(names):
-        return
-    repeated = []
-    for name in names:
-        if name in seen:
-            seen.remove(name)
-        elif name not in repeated:
-            repeated.append(name)
-    listed = ", ".join(map(repr, repeated[:5])) + (", ..." if len(repeated) > 5 else "")
-    raise ValueError(
-        f"Expected distinct column names. Got: {listed} more than once.\n"
-        "Hint: rename or drop the repeated columns."
     )
 
 

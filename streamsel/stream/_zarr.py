@@ -6,10 +6,11 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from streamsel.data.names import check_names
 from streamsel.params import type_name
 from streamsel.stream._chunked import DenseMatrix, matrix_stream, store_errors
 from streamsel.stream._parts import Stamp, cached_reader, split_columns
-from streamsel.stream._stream import ColumnStream, check_names
+from streamsel.stream._stream import ColumnStream
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence

@@ -5,10 +5,9 @@ Other packages import these names from here, and no private module of `stream`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from streamsel.stream._blocks import is_sparse, part_of
+from streamsel.stream._blocks import part_of
 from streamsel.stream._clean import CleanStream, Missing
+from streamsel.stream._csv_by_variable import OnBad
 from streamsel.stream._csv_layout import find_layout, split_name
 from streamsel.stream._exact_integers import (
     EXACT_INTEGER_LIMIT,
@@ -42,8 +41,7 @@ from streamsel.stream._numerals import (
     is_number,
 )
 from streamsel.stream._parts import Stamp
-from streamsel.stream._probes import probe_number
-from streamsel.stream._stream import check_names, find_indices, raise_unknown_names
+from streamsel.stream._stream import find_indices, raise_unknown_names
 from streamsel.stream._text_cells import (
     FIRST_BYTES,
     LINE_BYTES,
@@ -55,9 +53,6 @@ from streamsel.stream._text_cells import (
     split_cells,
     text_errors,
 )
-
-if TYPE_CHECKING:
-    from streamsel.stream._csv_by_variable import OnBad
 
 __all__ = [
     "BINARY_SUFFIXES",
@@ -78,7 +73,6 @@ __all__ = [
     "ReadOptions",
     "Stamp",
     "check_characters",
-    "check_names",
     "delimiter_of",
     "diagnose_non_numeric",
     "digest",
@@ -88,7 +82,6 @@ __all__ = [
     "find_layout",
     "find_numerals",
     "is_number",
-    "is_sparse",
     "iter_files",
     "may_be_rounded_integers",
     "null_byte_message",
@@ -100,7 +93,6 @@ __all__ = [
     "parse_integers",
     "part_of",
     "paths_of",
-    "probe_number",
     "raise_unknown_names",
     "read_exact_integers",
     "split_cells",
