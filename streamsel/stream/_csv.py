@@ -16,7 +16,7 @@ from streamsel.data.columns import Block
 from streamsel.data.names import expect_distinct_names
 from streamsel.params import parameter_repr
 from streamsel.stream._blocks import BLOCK_BYTES, columns_per_block
-from streamsel.stream._csv_by_variable import open_csv_by_variable
+from streamsel.stream._csv_by_variable import block_dtype, open_csv_by_variable
 from streamsel.stream._number_format import find_numerals
 from streamsel.stream._numerals import ReadOptions, check_na_values
 from streamsel.stream._parts import Stamp, cached_reader, split_columns
@@ -143,15 +143,15 @@ def iter_csv(
     TP53 [1.5 2. ]
     EGFR [nan 4.]
     """
-    if orientation == "variables":
-        options = ReadOptions(delimiter, decimal, check_na_values(na_values))
-        return open_csv_by_variable(path, options, on_bad, header, dtype)
-    if orientation != "samples":
+    if not isinstance(orientation, str) or orientation not in ("samples", "variables"):
         raise ValueError(
             "Expected orientation to be 'samples' or 'variables'. Got: "
             f"{parameter_repr(orientation)}."
         )
-    if header is not None or on_bad is not None or np.dtype(dtype) != np.float64:
+    if orientation == "variables":
+        options = ReadOptions(delimiter, decimal, check_na_values(na_values))
+        return open_csv_by_variable(path, options, on_bad, header, dtype)
+    if header is not None or on_bad is not None or block_dtype(dtype) != np.float64:
         raise ValueError(
             "Expected header, dtype and on_bad with orientation='variables' only. Got: "
             "orientation='samples'."

@@ -59,7 +59,7 @@ def open_csv_by_variable(
     dtype: npt.DTypeLike = np.float64,
 ) -> ColumnStream:
     """Stream the variables of a text file, as `iter_csv` does."""
-    wanted = _kept_dtype(dtype)
+    wanted = block_dtype(dtype)
     is_word = isinstance(on_bad, str) and on_bad == "pass"
     if not (on_bad is None or is_word or callable(on_bad)):
         got = params.parameter_repr(on_bad)
@@ -69,7 +69,8 @@ def open_csv_by_variable(
     return _stream(layout, wanted, on_bad, partial(_cut, layout, wanted, on_bad, stamp))
 
 
-def _kept_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
+def block_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """Return the dtype of blocks that is asked for; refuse any other than the four there are."""
     try:
         wanted = np.dtype(dtype)
         got = str(wanted)

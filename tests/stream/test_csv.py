@@ -113,3 +113,17 @@ def test_the_temporary_file_goes_with_the_stream(read, tmp_path, monkeypatch):
     del rest
     gc.collect()
     assert opened[0].closed
+
+
+@pytest.mark.parametrize("orientation", ["rows", None, np.zeros(2), [np.nan]])
+def test_orientation_is_one_of_two_words(tmp_path, orientation):
+    with pytest.raises(ValueError, match="Expected orientation to be 'samples' or 'variables'"):
+        iter_csv(tmp_path / "x.csv", orientation=orientation)
+
+
+@pytest.mark.parametrize(
+    "options", [{"header": True}, {"on_bad": "pass"}, {"dtype": "float32"}, {"dtype": "no dtype"}]
+)
+def test_options_of_variables_are_refused_for_samples(tmp_path, options):
+    with pytest.raises(ValueError, match=r"^Expected (header, )?dtype"):
+        iter_csv(tmp_path / "x.csv", **options)
