@@ -13,7 +13,8 @@ from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
 from streamsel.base.axis import cached_until_update
 from streamsel.base.cross_products import cross_products
-from streamsel.base.extractor import ComponentBuilder, align_components
+from streamsel.base.extractor import Extractor
+from streamsel.base.linear_map import align_components
 from streamsel.base.report import Report
 from streamsel.base.river import Unsupervised
 from streamsel.base.shared_gram import SharesGram
@@ -33,7 +34,7 @@ from streamsel.stream import as_stream
 _BATCH_SIZE = 1 << 22
 
 
-class Embedder(SharesGram, ComponentBuilder, TopRanked, Unsupervised):
+class Embedder(SharesGram, Extractor, TopRanked, Unsupervised):
     """Base class of learners whose components are functions of the similarity of observations.
 
     The similarity is computed from all columns. Components are not linear in the variables, so they
@@ -156,15 +157,14 @@ class Embedder(SharesGram, ComponentBuilder, TopRanked, Unsupervised):
         rows = self._observation_similarity()
         return None if rows is None else self._embed(rows)
 
-    @cached_until_update
-    def _map(self) -> Landmarks:
+    def _component_map(self) -> Landmarks:
         state, observed, Z = (
             self._columns,
             self._observation_similarity(),
             self._observation_embedding(),
         )
         if observed is None or Z is None or not isinstance(state, SharedGram):
-            return Landmarks.empty(self.n_components)
+            return self._empty_map
         n, unit = state.n, math.sqrt(observed.variance)
         m = min(n, self.n_landmarks)
         rows = np.arange(m) * n // m
@@ -210,12 +210,8 @@ class Embedder(SharesGram, ComponentBuilder, TopRanked, Unsupervised):
         """
         return self._weights_of(self._map())
 
-    def _weights_of(self, landmarks: Landmarks | None) -> dict[Hashable, dict[str, float]]:
-        return (
-            {}
-            if landmarks is None
-            else self._weights_as_dicts(landmarks.rows.tolist(), landmarks.weights)
-        )
+    def _weights_of(self, used: Landmarks | None) -> dict[Hashable, dict[str, float]]:
+        return {} if used is None else self._weights_as_dicts(used.rows.tolist(), used.weights)
 
     def _embedding(self) -> Floats:
         Z = self._observation_embedding()
@@ -240,9 +236,9 @@ class Embedder(SharesGram, ComponentBuilder, TopRanked, Unsupervised):
         }
         return self._report(None, "components", found, self.n_components, details)
 
-    def _map_in_use(self) -> Landmarks:
-        used: Landmarks | None = self._in_use()
-        return Landmarks.empty(self.n_components) if used is None else used
+    @property
+    def _empty_map(self) -> Landmarks:
+        return Landmarks.empty(self.n_components)
 
     def _apply(self, used: Landmarks, X: Floats) -> Floats:
         rows = np.atleast_2d(X)
@@ -328,12 +324,10 @@ class Embedder(SharesGram, ComponentBuilder, TopRanked, Unsupervised):
                 values[:, i] = X[:, index_of[name]]
         return self._apply(landmarks, values)
 
-    def _current(self) -> Landmarks | None:
-        return None if self._state is None else self._map()
-
     def _refreshed(self, *, keep_stable: bool) -> Landmarks:
         del keep_stable  # components are always aligned with those in use
-        new, old_components, state = self._map(), self._components_in_use, self._columns
+        new: Landmarks = self._map()
+        old_components, state = self._components_in_use, self._columns
         if old_components is None or not isinstance(state, SharedGram):
             return new
         indices = np.array([state.index_of[name] for name in new.names], dtype=np.intp)

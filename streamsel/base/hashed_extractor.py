@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import copy
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +12,8 @@ import numpy as np
 from streamsel import params
 from streamsel._kernels.random_entries import add_row, add_row_in_any_order
 from streamsel._kernels.row_moments import MAX_ABS_VALUE
-from streamsel.base.extractor import Extractor, LinearMap
+from streamsel.base.extractor import Extractor
+from streamsel.base.linear_map import LinearMap
 from streamsel.base.report import Report
 from streamsel.base.river import Unsupervised
 from streamsel.base.row_input import (
@@ -124,6 +125,14 @@ class HashedExtractor(Extractor, Unsupervised):
         return self._k
 
     @property
+    def loadings(self) -> dict[Hashable, dict[str, float]]:
+        """Weights of the variables: variable -> {component: weight}, without zeros.
+
+        In order of arrival; on rows, in the order in which the variables became candidates.
+        """
+        return self._weights_of(self._map())
+
+    @property
     def relevance(self) -> dict[Hashable, float]:
         """Relevance of each component: 1, as there is no target."""
         learnt = self._columns is not None or self._row_count is not None
@@ -136,9 +145,9 @@ class HashedExtractor(Extractor, Unsupervised):
         assert isinstance(state, RandomSketch)  # noqa: S101
         return self._components_of_sums(state.Z.copy())
 
-    def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
-        names = list(names)
-        return LinearMap(names, np.zeros(len(names)), self._entries.matrix(names))
+    def _component_map(self) -> LinearMap:
+        # Any variable has weights, which no map lists.
+        return LinearMap.empty(self._k)
 
     def report(self) -> Report:
         """Return the results as a `Report`, which the command and the HTML report show.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,8 @@ import numpy as np
 from streamsel import params
 from streamsel._utils.numeric import TIE_RTOL
 from streamsel.base.axis import cached_until_update
-from streamsel.base.extractor import Extractor, LinearMap, align_components, weights_of_names
+from streamsel.base.extractor import Extractor
+from streamsel.base.linear_map import LinearMap, align_components, shared_weights
 from streamsel.data.columns import Chunk, Stats
 from streamsel.data.names import NameHash
 from streamsel.params import param
@@ -164,7 +165,7 @@ class Factorisation(Extractor):
         residual = squares / weight - np.einsum("ik,kl,il->i", fit.D, fit.A / weight, fit.D)
         return fit, loadings * _signs(loadings), np.maximum(residual, 0.0)
 
-    def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
+    def _component_map(self) -> LinearMap:
         held, found, on_rows = (
             self._column_state,
             self._solution_on_columns(),
@@ -175,7 +176,7 @@ class Factorisation(Extractor):
             noise, moments = fit.noise, self._row_state[1]
             names, means = moments.table.names, moments.stats().mean
         elif held is None or found is None:
-            return LinearMap([], np.zeros(0), np.zeros((0, self.n_components)))
+            return LinearMap.empty(self.n_components)
         else:
             noise = found.fit.noise * found.fit.unit**2
             names, means, loadings = held.names, held.table["mean"], found.loadings
@@ -190,11 +191,7 @@ class Factorisation(Extractor):
         if in_use is None or found is None or self._row_state is None:
             return super()._alignment(new, in_use)
         fit, _, residual = found
-        index_of = self._row_state[1].index_of
-        names = list(dict.fromkeys([*new.names, *in_use.names]))
-        names = [name for name in names if name in index_of]
-        indices = np.array([index_of[name] for name in names], dtype=np.intp)
-        mine, theirs = (weights_of_names(names, part) for part in (new, in_use))
+        indices, mine, theirs = shared_weights(new, in_use, self._row_state[1].index_of)
         D, residual = fit.D[indices], residual[indices]
         A = fit.A / max(fit.weight, 1.0)
 
@@ -293,6 +290,14 @@ class Factorisation(Extractor):
         if on_rows is not None:
             return on_rows[0].noise
         return np.nan if found is None else found.fit.noise * found.fit.unit**2
+
+    @property
+    def loadings(self) -> dict[Hashable, dict[str, float]]:
+        """Weights of the variables: variable -> {component: weight}, without zeros.
+
+        In order of arrival; on rows, in the order in which the variables became candidates.
+        """
+        return self._weights_of(self._map())
 
     @property
     def relevance(self) -> dict[Hashable, float]:

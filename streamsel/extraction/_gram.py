@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,7 +11,9 @@ import numpy as np
 
 from streamsel import params
 from streamsel.base.axis import cached_until_update
-from streamsel.base.extractor import JointExtractor, LinearMap
+from streamsel.base.extractor import Extractor
+from streamsel.base.joint_rows import CrossMomentsOnRows
+from streamsel.base.linear_map import LinearMap
 from streamsel.base.report import Report
 from streamsel.base.shared_gram import SharesGram
 from streamsel.data.columns import Stats
@@ -67,10 +69,10 @@ class GramSolution(NamedTuple):
     gram_times_probes: Floats
 
 
-class GramFunctionExtractor(JointExtractor, TopRanked):
+class GramFunctionExtractor(CrossMomentsOnRows, Extractor, TopRanked):
     """An extractor of linear components, which `_dual_weights` gives from inner products."""
 
-    _hooks = ("_linear_map", "_dual_weights")
+    _loads_all_variables = True
     # Whether a pool ranks columns by relevance, and not by variance.
     _ranks_by_relevance: ClassVar[bool] = False
 
@@ -183,11 +185,10 @@ class GramFunctionExtractor(JointExtractor, TopRanked):
         """Return the loadings of the variables in the state, (m, k), for transforms."""
         return found.loadings
 
-    def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
-        del names  # the map contains all variables with loadings
+    def _component_map(self) -> LinearMap:
         held, found = self._state, self._solution()
         if held is None or found is None:
-            return LinearMap([], np.zeros(0), np.zeros((0, self._fixed_n_components or 1)))
+            return LinearMap.empty(self._fixed_n_components or 1)
         weights = found.scale[:, None] * self._pool_loadings(found)
         mean = held.stats(found.indices).mean
         names = [held.names[index] for index in found.indices]
@@ -200,6 +201,14 @@ class GramFunctionExtractor(JointExtractor, TopRanked):
         return np.pad(weights, ((0, 0), (0, width - k)))
 
     # Results
+
+    @property
+    def loadings(self) -> dict[Hashable, dict[str, float]]:
+        """Weights of the variables: variable -> {component: weight}, without zeros.
+
+        In order of arrival; on rows, in the order in which the variables became candidates.
+        """
+        return self._weights_of(self._map())
 
     @property
     def relevance(self) -> dict[Hashable, float]:
@@ -364,12 +373,12 @@ class GramExtractor(GramFunctionExtractor, SecondPass, SharesGram):
         assert self._fixed_n_components is not None  # noqa: S101
         return SubspaceRefinement(self._columns, self._fixed_n_components)
 
-    def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
+    def _component_map(self) -> LinearMap:
         held = self._columns
         if isinstance(held, SharedGram) and held.loadings is not None:
             loadings = held.loadings
             return LinearMap(loadings.names, loadings.means, self._pad_components(loadings.weights))
-        return super()._linear_map(names)
+        return super()._component_map()
 
     def _loadings_request(self) -> LoadingsRequest:
         held, found = self._columns, self._solution()

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from streamsel import params
-from streamsel.base.extractor import JointExtractor
+from streamsel.base.extractor import Extractor
+from streamsel.base.joint_rows import CrossMomentsOnRows
 from streamsel.extraction._eigen import GramImage, RefinementPass
 from streamsel.extraction._loadings import (
     LoadingsPass,
@@ -24,8 +25,10 @@ from streamsel.state.source_check import LearntColumns
 from streamsel.stream import ColumnStream, as_stream
 
 
-class SecondPass(JointExtractor):
+class SecondPass(CrossMomentsOnRows, Extractor):
     """An extractor with a Gram matrix of observations, and a second pass for loadings."""
+
+    _loads_all_variables = True
 
     max_loadings: int = param(
         params.IntRule(1),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from streamsel import params
 from streamsel.base.axis import cached_until_update
-from streamsel.base.extractor import LinearMap
+from streamsel.base.linear_map import LinearMap
 from streamsel.base.null import noise_floor
 from streamsel.base.report import NOISE_LEVEL, Report, number
 from streamsel.base.river import Supervised
@@ -288,11 +288,10 @@ class RidgeComponents(SecondPass, Supervised):
         assert isinstance(self._row_extension, WeightedCrossMoments)  # noqa: S101
         return self._row_extension.weights_of(held.names)
 
-    def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
-        del names
+    def _component_map(self) -> LinearMap:
         held, found = self._state, self._solution()
         if held is None or held.space is None or found is None:
-            return LinearMap([], np.zeros(0), np.zeros((0, self.n_components)))
+            return LinearMap.empty(self.n_components)
         if not isinstance(held, RelevanceWeightedGram):
             weights = solve_from_columns(found)
         elif held.loadings is None:
@@ -354,6 +353,14 @@ class RidgeComponents(SecondPass, Supervised):
         if isinstance(held, Representatives) and not held.complete:
             return held.histogram.above(threshold)
         return int(np.count_nonzero(held.relevance() > threshold))
+
+    @property
+    def loadings(self) -> dict[Hashable, dict[str, float]]:
+        """Weights of the variables: variable -> {component: weight}, without zeros.
+
+        In order of arrival; on rows, in the order in which the variables became candidates.
+        """
+        return self._weights_of(self._map())
 
     @property
     def relevance(self) -> dict[Hashable, float]:

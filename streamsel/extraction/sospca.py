@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from streamsel import params
 from streamsel.base.axis import cached_until_update
-from streamsel.base.extractor import Extractor, LinearMap
+from streamsel.base.extractor import Extractor
+from streamsel.base.linear_map import LinearMap
 from streamsel.base.river import Supervised
 from streamsel.data.columns import Stats
 from streamsel.extraction._sospca import SOSPCAState
@@ -237,6 +238,14 @@ class SOSPCA(Extractor, Supervised):
     # Results
 
     @property
+    def loadings(self) -> dict[Hashable, dict[str, float]]:
+        """Weights of the variables: variable -> {component: weight}, without zeros.
+
+        In order of arrival; on rows, in the order in which the variables became candidates.
+        """
+        return self._weights_of(self._map())
+
+    @property
     def relevance(self) -> dict[Hashable, float]:
         """Relevance of each component learnt so far (signed if `signed`): name -> relevance."""
         if self._row_state is not None:
@@ -297,11 +306,11 @@ class SOSPCA(Extractor, Supervised):
     def _stop_reason(self) -> str:
         return "no other column adds to what they explain"
 
-    def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
+    def _component_map(self) -> LinearMap:
         q, held = self.n_components, self._column_state
         if self._row_state is not None:
             names, stats, B = self._support()
             return LinearMap(names, stats.mean, B[:, :q])
         if held is None:
-            return LinearMap((), np.zeros(0), np.zeros((0, q)))
+            return LinearMap.empty(q)
         return LinearMap(held.names, held.table["mean"], held.table["B"][:, :q])

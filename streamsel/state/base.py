@@ -242,6 +242,14 @@ class VariableState(State):
     def stats(self, indices: Indices | None = None) -> Stats:
         """Return the moments of variables; of all variables if `indices` is None."""
 
+    def gram_of(self, indices: Indices, W: Floats) -> Floats:
+        """Return the Gram matrix, (k, k), of combinations of variables with weights W, (m, k).
+
+        A state of moments alone takes the variables for uncorrelated.
+        """
+        gram: Floats = (W.T * self.stats(indices).m2) @ W
+        return gram
+
     def extra_field(self, field: str) -> Floats:
         """Return a further field of the variables, recorded on arrival, (p,)."""
         raise KeyError(field)
