@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Hashable, Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from streamsel.base.extractor import Extractor
 from streamsel.base.linear_map import align_components
 from streamsel.base.report import Report
 from streamsel.base.river import Unsupervised
-from streamsel.base.shared_gram import SharesGram
+from streamsel.base.shared_gram import expect_matrix, share_columns
 from streamsel.base.windows import Window
 from streamsel.params import param
 from streamsel.serialization.invariants import expect_bounded
@@ -26,7 +26,7 @@ from streamsel.state.base import Floats, Indices
 from streamsel.state.gram.gram import check_rows
 from streamsel.state.gram.landmarks import Landmarks, Similarity
 from streamsel.state.gram.pooled import SharedGram
-from streamsel.state.pool.pool import Pool, TopRanked
+from streamsel.state.pool.pool import SamplePool, TopRanked, variances
 from streamsel.state.source_check import PASS_RTOL, PassVerifier, source_changed_error
 from streamsel.stream import as_stream
 
@@ -34,7 +34,7 @@ from streamsel.stream import as_stream
 _BATCH_SIZE = 1 << 22
 
 
-class Embedder(SharesGram, Extractor, TopRanked, Unsupervised):
+class Embedder(Extractor, Unsupervised):
     """Base class of learners whose components are functions of the similarity of observations.
 
     The similarity is computed from all columns. Components are not linear in the variables, so they
@@ -45,7 +45,6 @@ class Embedder(SharesGram, Extractor, TopRanked, Unsupervised):
 
     _column_state_type = SharedGram
     _row_state_type = Window
-    _hooks = ("_embed", "_extension_weights", "_similarity")
 
     n_landmarks: int = param(
         params.IntRule(1),
@@ -122,12 +121,43 @@ class Embedder(SharesGram, Extractor, TopRanked, Unsupervised):
             self.max_gram_rows,
             "learn_many(X) learns rows by windows; RandomFourier followed by PCA takes any number.",
         )
-        pool = SharedGram(None, n, self.max_variables, scaled=False, rank=None, n_jobs=self.n_jobs)
-        pool.serve(self)
-        return pool
+        pool = SamplePool(None, n, self.max_variables)
+        pool.method = TopRanked(variances)
+        return SharedGram(pool, scaled=False, rank=None, n_jobs=self.n_jobs)
 
-    def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
-        return rows["m2"] / pool.n
+    @property
+    def _gram_state(self) -> SharedGram | None:
+        """The state on columns, or of the last window."""
+        return cast("SharedGram | None", self._columns)
+
+    def learn_from(self, other: Extractor) -> None:
+        """Learn the columns of another fitted model, without a pass over them.
+
+        The Gram matrix is stored once, until one of the two models learns more.
+
+        Parameters
+        ----------
+        other
+            A fitted learner of this family, such as PCA or KernelPCA, with the same `scale`
+            (KernelPCA counts as False) and without covariates; it is not changed. Its target may
+            differ: the Gram matrix does not depend on the target, only the set of columns in the
+            pool does.
+
+        Raises
+        ------
+        TypeError
+            For a learner of another family.
+        ValueError
+            If `scale` or the number of rows differ, either model has learnt rows, this model has
+            learnt columns, or the other has covariates. The model is not changed.
+
+        Notes
+        -----
+        With more rows than `max_gram_rows`, only the leading axes are shared, and the products of
+        the columns with another target are known only along these axes. For five components of PLS
+        on 400 rows the error was 3 to 12 %; columns learnt for that target give exact components.
+        """
+        share_columns(self, other, expect_matrix)
 
     def _protected(self) -> Collection[Hashable]:
         return ()
@@ -136,8 +166,8 @@ class Embedder(SharesGram, Extractor, TopRanked, Unsupervised):
 
     def _observation_similarity(self) -> Similarity | None:
         """Return the similarity of the observations; None if they are all equal."""
-        state = self._columns
-        if not isinstance(state, SharedGram) or not state.n_varying:
+        state = self._gram_state
+        if state is None or not state.n_varying:
             return None
         K = state.matrix()
         diagonal = K.diagonal()
@@ -159,12 +189,12 @@ class Embedder(SharesGram, Extractor, TopRanked, Unsupervised):
 
     def _component_map(self) -> Landmarks:
         state, observed, Z = (
-            self._columns,
+            self._gram_state,
             self._observation_similarity(),
             self._observation_embedding(),
         )
-        if observed is None or Z is None or not isinstance(state, SharedGram):
-            return self._empty_map
+        if state is None or observed is None or Z is None:
+            return Landmarks.empty(self.n_components)
         n, unit = state.n, math.sqrt(observed.variance)
         m = min(n, self.n_landmarks)
         rows = np.arange(m) * n // m
@@ -175,7 +205,7 @@ class Embedder(SharesGram, Extractor, TopRanked, Unsupervised):
             names=[state.names[index] for index in indices.tolist()],
             means=stats.mean + stats.mean_error,
             rows=rows,
-            values=(state.samples(indices)[:, rows] * length[:, None]).T,
+            values=(state.pool.samples(indices)[:, rows] * length[:, None]).T,
             weights=self._padded(weights),
             offset=self._padded(offset),
             unit=unit,
@@ -284,15 +314,15 @@ class Embedder(SharesGram, Extractor, TopRanked, Unsupervised):
         """
         self._refuse_after_rows()
         observed, Z = self._observation_similarity(), self._observation_embedding()
-        if observed is None or Z is None:
+        state = self._gram_state
+        if state is None or observed is None or Z is None:
             raise ValueError(
                 "Expected a model that has learnt columns. Got: no columns that vary.\n"
                 "Hint: learn_columns(X) first."
             )
         n, variance = len(Z), observed.variance
         learnt, new = (as_stream(part, names) for part in (X, X_new))
-        assert self._columns is not None  # noqa: S101
-        same = PassVerifier(self._columns, self.n_columns)
+        same = PassVerifier(state, self.n_columns)
         products = cross_products(learnt, new, n, math.sqrt(variance), same)
         if not np.allclose(products.learnt, observed.squares, rtol=PASS_RTOL, atol=PASS_RTOL):
             raise source_changed_error("columns with other values")
@@ -327,11 +357,11 @@ class Embedder(SharesGram, Extractor, TopRanked, Unsupervised):
     def _refreshed(self, *, keep_stable: bool) -> Landmarks:
         del keep_stable  # components are always aligned with those in use
         new: Landmarks = self._map()
-        old_components, state = self._components_in_use, self._columns
-        if old_components is None or not isinstance(state, SharedGram):
+        old_components, state = self._components_in_use, self._gram_state
+        if old_components is None or state is None:
             return new
         indices = np.array([state.index_of[name] for name in new.names], dtype=np.intp)
-        X = state.samples(indices).T * np.sqrt(state.stats(indices).m2) + new.means
+        X = state.pool.samples(indices).T * np.sqrt(state.stats(indices).m2) + new.means
         Z, old = (part - part.mean(axis=0) for part in (self._apply(new, X), old_components))
         squares = (np.square(part).sum(axis=0) for part in (Z, old))
         aligned = new.rotated(align_components(Z.T @ old, *squares))

@@ -106,7 +106,9 @@ class CrossMomentsOnRows(Learner):
             self._invalidate()
         _, crossed = self._moments_and_extension()
         if target is not None:
-            pool = columns if isinstance(columns, SamplePool) else None
+            # The samples are those of the pool of a state that has one.
+            pool = getattr(columns, "pool", columns)
+            pool = pool if isinstance(pool, SamplePool) else None
             _initialize_joint_moments(crossed, pool, moments, target)
         crossed.synchronise(moments)
 

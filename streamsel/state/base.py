@@ -238,6 +238,11 @@ class VariableState(State):
     def n(self) -> float:
         """Number of observations, or total weight of the rows."""
 
+    @property
+    def effective_rows(self) -> float:
+        """The effective number of rows of equal weight; every observation of columns counts."""
+        return float(self.n)
+
     @abc.abstractmethod
     def stats(self, indices: Indices | None = None) -> Stats:
         """Return the moments of variables; of all variables if `indices` is None."""
