@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import copy
 from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -139,10 +139,9 @@ class HashedExtractor(Extractor, Unsupervised):
         return dict.fromkeys(self.components, 1.0) if learnt else {}
 
     def _embedding(self) -> Floats:
-        state = self._columns
+        state = cast("RandomSketch | None", self._columns)
         if state is None:
             return np.zeros((self.n_rows, self._k))
-        assert isinstance(state, RandomSketch)  # noqa: S101
         return self._components_of_sums(state.Z.copy())
 
     def _component_map(self) -> LinearMap:

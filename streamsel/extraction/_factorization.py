@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -26,11 +26,12 @@ from streamsel.state.source_check import PassVerifier
 from streamsel.stream import ColumnStream, as_stream
 
 
-class Factorisation(Extractor):
-    """An extractor by online matrix factorisation, x ≈ D w; a method defines the codes w.
+class FactorizationExtractor(Extractor):
+    """Base class of extractors by online matrix factorisation, x ≈ D w, with codes w.
 
-    On columns D are the components, and the codes of variables their loadings. On rows the roles
-    are exchanged: a row is coded by the loadings, and the loadings are refined.
+    A method defines the codes. On columns D are the components, and the codes of variables their
+    loadings. On rows the roles are exchanged: a row is coded by the loadings, and these are
+    refined.
     """
 
     _column_state_type = FactorizationState
@@ -84,14 +85,14 @@ class Factorisation(Extractor):
         keys = NameHash(self.seed, "factorisation")
         random = RandomEntries(self.n_components, "gaussian", 1.0, keys).matrix
         row_state = RowFactorization(self.n_components, self.batch_size, self._coder, random)
-        held, found = self._column_state, self._solution_on_columns()
-        if held is not None and found is not None:
+        state, found = self._column_state, self._solution_on_columns()
+        if state is not None and found is not None:
             A = self._pad_components(self._pad_components(found.scores.T @ found.scores).T)
             void = A.diagonal() == 0.0
-            A[void, void] = held.n
-            means = held.table["mean"]
+            A[void, void] = state.n
+            means = state.table["mean"]
             row_state.start_from_columns(
-                held.names, means, self._pad_components(found.loadings), A, found.fit
+                state.names, means, self._pad_components(found.loadings), A, found.fit
             )
         return row_state
 
@@ -104,17 +105,14 @@ class Factorisation(Extractor):
     @property
     def _column_state(self) -> FactorizationState | None:
         """The components, while only columns are learnt."""
-        held = self._columns
-        assert held is None or isinstance(held, FactorizationState)  # noqa: S101
-        return held
+        return cast("FactorizationState | None", self._columns)
 
     @property
     def _row_state(self) -> tuple[RowFactorization, Moments] | None:
         """The loadings and the moments, once rows are learnt."""
         if self._moments is None:
             return None
-        assert isinstance(self._row_extension, RowFactorization)  # noqa: S101
-        return self._row_extension, self._moments
+        return cast("RowFactorization", self._row_extension), self._moments
 
     def _add_columns_to_moments(self, moments: Moments) -> None:
         super()._add_columns_to_moments(moments)
@@ -124,14 +122,9 @@ class Factorisation(Extractor):
 
     def _set_state(self, state: dict[str, Any]) -> None:
         super()._set_state(state)
-        held = self._column_state
-        if held is not None and held.loadings is not None:
-            names, q = held.loadings.names, held.loadings.weights.shape[1]
-            if q != self.n_components or len({*names}) < len(names):
-                raise ValueError(
-                    f"Expected loadings of distinct columns on {self.n_components} components. "
-                    f"Got: {len(names)} names, {q} components."
-                )
+        loadings = None if self._column_state is None else self._column_state.loadings
+        if loadings is not None:
+            loadings.expect_components(self.n_components)
         if self._row_state is not None:
             row_state, moments = self._row_state
             if row_state.table.names != moments.table.names:
@@ -142,14 +135,13 @@ class Factorisation(Extractor):
     @cached_until_update
     def _solution_on_columns(self) -> ColumnSolution | None:
         """Return the solution on columns; None if none varied."""
-        held = self._column_state
-        if held is None or not held.names:
+        state = self._column_state
+        if state is None or not state.names:
             return None
-        fit = held.current_fit()
+        fit = state.current_fit()
         scores, rotation, _ = self._coder.axes(fit)
-        loadings = (
-            self._coder.encode(fit, held.pool_columns() / fit.unit).codes @ rotation * fit.unit
-        )
+        found = ColumnSolution(fit, scores, rotation, np.empty((0, len(rotation))))
+        loadings = found.encode(self._coder, state.pool_columns())
         up = _signs(loadings)
         return ColumnSolution(fit, scores * up, rotation * up, loadings * up)
 
@@ -166,7 +158,7 @@ class Factorisation(Extractor):
         return fit, loadings * _signs(loadings), np.maximum(residual, 0.0)
 
     def _component_map(self) -> LinearMap:
-        held, found, on_rows = (
+        state, found, on_rows = (
             self._column_state,
             self._solution_on_columns(),
             self._solution_on_rows(),
@@ -175,13 +167,13 @@ class Factorisation(Extractor):
             fit, loadings, _ = on_rows
             noise, moments = fit.noise, self._row_state[1]
             names, means = moments.table.names, moments.stats().mean
-        elif held is None or found is None:
+        elif state is None or found is None:
             return LinearMap.empty(self.n_components)
         else:
             noise = found.fit.noise * found.fit.unit**2
-            names, means, loadings = held.names, held.table["mean"], found.loadings
-            if held.loadings is not None:
-                names, means, loadings, _ = held.loadings
+            names, means, loadings = state.names, state.table["mean"], found.loadings
+            if state.loadings is not None:
+                names, means, loadings, _ = state.loadings
         weights = self._pad_components(self._coder.weights(loadings, noise))
         used = np.flatnonzero(weights.any(axis=1))
         return LinearMap([names[index] for index in used.tolist()], means[used], weights[used])
@@ -215,8 +207,8 @@ class Factorisation(Extractor):
 
     @property
     def _wants_second_pass(self) -> bool:
-        held = self._column_state
-        return held is not None and not held.complete and held.loadings is None
+        state = self._column_state
+        return state is not None and not state.complete and state.loadings is None
 
     def learn_loadings(
         self,
@@ -254,32 +246,32 @@ class Factorisation(Extractor):
         self._learn_in_session(BaseException, self._learn_loadings, source, limit)
 
     def _learn_loadings(self, source: ColumnStream, limit: int) -> None:
-        held = self._column_state
-        if held is None or self._solution_on_columns() is None:
+        state, found = self._learnt_columns()
+        same, q, coder = PassVerifier(state, self.n_columns), self.n_components, self._coder
+
+        def encode(X: Floats) -> Floats:
+            return self._pad_components(found.encode(coder, X))
+
+        second_pass = CodingPass(state, encode, same, q, limit)
+        for chunk, stats in self._scanned(source):
+            second_pass.read(chunk, stats)
+        loadings = second_pass.result()
+        if not state.complete:
+            self._learn_atomically(self._accept_loadings, state, loadings)
+
+    def _learnt_columns(self) -> tuple[FactorizationState, ColumnSolution]:
+        """Return the state and the solution on columns; ValueError if there is none."""
+        state, found = self._column_state, self._solution_on_columns()
+        if state is None or found is None:
             raise ValueError(
                 "Expected a model that has learnt columns that vary. Got: none yet.\n"
                 "Hint: learn_columns(X) first."
             )
-        same = PassVerifier(held, self.n_columns)
-        second_pass = CodingPass(held, self._encode_loadings, same, limit)
-        for chunk, stats in self._scanned(source):
-            second_pass.read(chunk, stats)
-        loadings = second_pass.result()
-        if not held.complete:
-            self._learn_atomically(self._accept_loadings, held, loadings)
+        return state, found
 
-    def _accept_loadings(self, held: FactorizationState, loadings: StoredLoadings) -> None:
-        held.set_loadings(loadings)
+    def _accept_loadings(self, state: FactorizationState, loadings: StoredLoadings) -> None:
+        state.set_loadings(loadings)
         self._cache.pop("_map", None)
-
-    def _encode_loadings(self, X: Floats) -> Floats:
-        """Return the loadings of columns, given as centred rows, (b, n)."""
-        found = self._solution_on_columns()
-        assert found is not None  # noqa: S101
-        unit = found.fit.unit
-        return self._pad_components(
-            self._coder.encode(found.fit, X / unit).codes @ found.rotation * unit
-        )
 
     # Results
 
@@ -329,6 +321,12 @@ class ColumnSolution(NamedTuple):
     rotation: Floats
     loadings: Floats
 
+    def encode(self, coder: Coder, X: Floats) -> Floats:
+        """Return the loadings of columns, given as centred rows, (b, n)."""
+        fit = self.fit
+        loadings: Floats = coder.encode(fit, X / fit.unit).codes @ self.rotation * fit.unit
+        return loadings
+
 
 def _signs(loadings: Floats) -> Floats:
     """Return the signs that make the largest loading of each component positive."""
@@ -355,6 +353,8 @@ class CodingPass:
         Maps columns, given as centred rows, (b, n), to their loadings, (b, q).
     same
         Verifies that the columns are those of the first pass.
+    q
+        Number of components.
     limit
         Maximum number of variables kept.
     """
@@ -364,6 +364,7 @@ class CodingPass:
         state: FactorizationState,
         loadings_of: Callable[[Floats], Floats],
         same: PassVerifier,
+        q: int,
         limit: int,
     ) -> None:
         self.state, self._encode_loadings, self.limit = state, loadings_of, limit
@@ -372,7 +373,7 @@ class CodingPass:
         self._names: list[Hashable] = []
         # Means and standard deviations.
         self._moments: Floats = np.empty((0, 2))
-        self._loadings: Floats | None = None
+        self._loadings: Floats = np.empty((0, q))
 
     def read(self, chunk: Chunk, stats: Stats) -> None:
         """Code the columns of a chunk."""
@@ -388,13 +389,11 @@ class CodingPass:
             deviations = np.sqrt(stats.m2[batch[large]] / chunk.n)
             own = np.column_stack([stats.mean[batch[large]], deviations])
             self._moments = np.concatenate([self._moments, own])
-            previous = loadings[:0] if self._loadings is None else self._loadings
-            self._loadings = np.concatenate([previous, loadings[large]])
+            self._loadings = np.concatenate([self._loadings, loadings[large]])
             if len(self._names) >= 2 * self.limit:
                 self._keep_largest()
 
     def _keep_largest(self) -> None:
-        assert self._loadings is not None  # noqa: S101
         sizes = _sizes(self._loadings)
         largest = np.sort(np.argsort(-sizes, kind="stable")[: self.limit])
         self._min_size = float(sizes[largest].min(initial=np.inf))
@@ -406,7 +405,6 @@ class CodingPass:
         self._same.check_complete()
         if len(self._names) > self.limit:
             self._keep_largest()
-        assert self._loadings is not None  # noqa: S101
         means, deviations = self._moments.T
         return StoredLoadings(self._names, means, self._loadings, deviations)
 

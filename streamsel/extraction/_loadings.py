@@ -185,7 +185,7 @@ class LoadingsPass:
     scan
         Validates the columns of a stream, and returns them with their moments.
     state
-        The state after the first pass, of which only weights and covariates are kept.
+        The state after the first pass; only its weights and covariates are kept.
     request
         The quantities from the first pass.
     learnt

@@ -273,12 +273,7 @@ class RidgeComponents(CrossMomentsOnRows, Extractor, Supervised):
         super()._set_state(state)
         loadings = None if self._gram_state is None else self._gram_state.loadings
         if loadings is not None:
-            names, q = loadings.names, loadings.weights.shape[1]
-            if q != self.n_components or len({*names}) < len(names):
-                raise ValueError(
-                    f"Expected loadings of distinct columns on {self.n_components} components. "
-                    f"Got: {len(names)} names, {q} components."
-                )
+            loadings.expect_components(self.n_components)
 
     def _switch_to_rows(self, moments: Moments) -> None:
         pool = self._representatives

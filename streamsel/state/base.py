@@ -389,6 +389,14 @@ class StoredLoadings(NamedTuple):
         expect_bounded("loadings", self.means, self.weights)
         expect_between("standard deviations", self.deviations, 0.0, 1e300)
 
+    def expect_components(self, q: int) -> None:
+        """Raise ValueError unless these are loadings of distinct columns on q components."""
+        if self.weights.shape[1] != q or len({*self.names}) < len(self.names):
+            raise ValueError(
+                f"Expected loadings of distinct columns on {q} components. "
+                f"Got: {len(self.names)} names, {self.weights.shape[1]} components."
+            )
+
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Return the loadings in a file, if its parts are consistent."""
