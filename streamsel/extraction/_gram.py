@@ -213,17 +213,20 @@ class GramExtractor(CrossMomentsOnRows, Extractor):
         return solver.solve(inner, variables, indices, factors).along(axes)
 
     def _component_map(self) -> LinearMap:
-        state, found, columns = self._state, self._solution(), self._gram_state
+        columns = self._gram_state
         if columns is not None and columns.loadings is not None:
-            found_map = LinearMap(*columns.loadings[:3])
-        elif state is None or found is None:
+            return self._padded(LinearMap(*columns.loadings[:3]))
+        state, found = self._state, self._solution()
+        if state is None or found is None:
             return LinearMap.empty(self._fixed_n_components or 1)
-        elif columns is None or columns.complete:
-            found_map = found.linear_map(state, found.loadings)
-        else:
-            found_map = found.linear_map(state, self._regressed_loadings(columns, found))
-        # Components that do not exist are 0.
-        return found_map.padded(self._fixed_n_components or max(1, found_map.weights.shape[1]))
+        loadings = found.loadings
+        if columns is not None and not columns.complete:
+            loadings = self._regressed_loadings(columns, found)
+        return self._padded(found.linear_map(state, loadings))
+
+    def _padded(self, found: LinearMap) -> LinearMap:
+        """Return a map with zeros for the components that do not exist."""
+        return found.padded(self._fixed_n_components or max(1, found.weights.shape[1]))
 
     def _regressed_loadings(self, state: SharedGram, found: GramSolution) -> Floats:
         """Return the loadings of the pool's variables, (m, k), that fit the scores best."""

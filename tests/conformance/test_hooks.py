@@ -7,7 +7,10 @@ import pytest
 
 import streamsel
 from streamsel import params, registry
+from streamsel.base.embedder import Embedder
 from streamsel.base.extractor import Extractor
+from streamsel.base.joint_rows import CrossMomentsOnRows
+from streamsel.base.learner import Learner
 from streamsel.base.river import Supervised, Unsupervised
 from streamsel.base.selector import Selector
 from streamsel.base.windows import Window
@@ -107,6 +110,20 @@ def test_tags(name):
     assert issubclass(cls._column_state_type, VariableState)
     assert issubclass(cls, Selector) == (name in registry.names("selector"))
     assert issubclass(cls, Extractor) == (name in registry.names("extractor"))
+
+
+@pytest.mark.parametrize("name", registry.names("extractor"))
+def test_an_extractor_inherits_from_one_family_at_most(name):
+    """Besides what every learner has: itself, one family, and `Extractor`."""
+    own = [cls for cls in CLASSES[name].__mro__ if cls.__module__.startswith("streamsel.")]
+    above = own[: own.index(Learner)]
+    assert len([cls for cls in above if cls is not CrossMomentsOnRows]) <= 3
+
+
+def test_only_linear_components_have_loadings():
+    for name in registry.names("extractor"):
+        cls = CLASSES[name]
+        assert hasattr(cls, "loadings") is not issubclass(cls, Embedder)
 
 
 # ------------------------------------------------------------------------------------ the catalogue
