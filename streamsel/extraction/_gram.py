@@ -65,26 +65,8 @@ class GramExtractor(CrossMomentsOnRows, Extractor):
     # Whether components must be orthogonal to the target.
     _excludes_target: ClassVar[bool] = False
 
-    max_loadings: int = param(
-        params.IntRule(1),
-        default=500,
-        doc="""
-        Number of variables with loadings after a second pass (`learn_loadings`). A pool of as many,
-        and at most twice as many, is kept alongside the Gram matrix: its variables have loadings
-        without a second pass, and rows continue from them.
-        """,
-    )
-    max_gram_rows: int = param(
-        params.IntRule(2),
-        default=15_000,
-        doc="""
-        Maximum number of observations for a Gram matrix; 15,000 take 0.9 GB, and nine times as much
-        while components are computed. With more, PCA and related methods keep the leading axes
-        only, by incremental SVD, which `report()` shows; a method that needs the whole matrix
-        refuses them.
-        """,
-    )
-
+    max_loadings: int = _second_pass.max_loadings_param()
+    max_gram_rows: int = _second_pass.max_gram_rows_param()
     scale: bool = param(
         params.FlagRule(),
         default=False,
