@@ -6,13 +6,13 @@ import abc
 import functools
 import math
 from collections.abc import Collection, Hashable, Iterable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
-from streamsel.base.axis import cached_until_update
+from streamsel.base.caching import cached_until_update
 from streamsel.base.joint_rows import CrossMomentsOnRows
 from streamsel.base.learner import Learner
 from streamsel.base.report import Report, is_above, number
@@ -28,6 +28,8 @@ from streamsel.serialization.invariants import expect_bounded
 from streamsel.serialization.schema import CountKind, expect, expect_shapes
 from streamsel.state.base import Floats, StoredLoadings
 from streamsel.state.moments.aligned_view import RowView
+from streamsel.state.moments.moments import Moments
+from streamsel.state.moments.row_extension import RowExtension
 
 
 class ComponentBuilder(Learner):
@@ -102,7 +104,7 @@ class ComponentBuilder(Learner):
         documented as uncorrelated are uncorrelated in the weighted sense. The values are NaN for
         observations of weight 0 and for those excluded because their target is missing.
         """
-        if self._on_rows:
+        if self._phase.on_rows:
             raise ValueError(
                 "Expected a model that has learnt columns only. Got: a model that has learnt "
                 "rows, which are not stored.\nHint: transform_many(X) returns the embedding of X."
@@ -224,8 +226,6 @@ class LinearMap(NamedTuple):
 class Extractor(ComponentBuilder):
     """Base class of linear extractors: `_linear_map` maps variables to components."""
 
-    _hooks: ClassVar[tuple[str, ...]] = ("_linear_map",)
-
     # Implemented by methods
 
     @abc.abstractmethod
@@ -260,11 +260,15 @@ class Extractor(ComponentBuilder):
     def _map(self) -> LinearMap:
         return self._linear_map()
 
-    def _protected(self) -> Collection[Hashable]:
+    def _protected(
+        self,
+        moments: Moments,  # noqa: ARG002
+        extension: RowExtension | None,
+    ) -> Collection[Hashable]:
         # An extension of the moments reports which variables its components need.
-        if self._row_extension is not None:
-            return self._row_extension.protected()
-        return () if self._snapshot is None else self._snapshot.names
+        if extension is not None:
+            return extension.protected()
+        return () if self._refresh.stored is None else self._refresh.stored.names
 
     @property
     def loadings(self) -> dict[Hashable, dict[str, float]]:
@@ -327,7 +331,7 @@ class Extractor(ComponentBuilder):
 
     def _refreshed(self, *, keep_stable: bool) -> LinearMap:
         del keep_stable  # components are always aligned with those in use
-        new, in_use = self._map(), self._snapshot
+        new, in_use = self._map(), self._refresh.stored
         if in_use is not None:
             # Where the data determine the number, components in use are kept and new ones appended.
             width = max(new.weights.shape[1], in_use.weights.shape[1])
@@ -341,18 +345,18 @@ class Extractor(ComponentBuilder):
         return self._weights_of(self._in_use())
 
     def _snapshot_to_state(self) -> dict[str, Any] | None:
-        if self._snapshot is None:
+        if self._refresh.stored is None:
             return None
-        state: dict[str, Any] = self._snapshot._asdict()
+        state: dict[str, Any] = self._refresh.stored._asdict()
         return (
             state
             if self._fixed_n_components is not None
-            else state | {"n_components": self._snapshot.weights.shape[1]}
+            else state | {"n_components": self._refresh.stored.weights.shape[1]}
         )
 
     def _restore_snapshot(self, state: dict[str, Any] | None) -> None:
         if state is None:
-            self._snapshot = None
+            self._refresh.stored = None
             return
         self._check_tracked(state["names"])
         size = len(state["names"])
@@ -362,7 +366,7 @@ class Extractor(ComponentBuilder):
             width = state["n_components"]
         expect_shapes(state, means=(size,), weights=(size, width))
         expect_bounded("loadings", state["means"], state["weights"])
-        self._snapshot = LinearMap(state["names"], state["means"], state["weights"])
+        self._refresh.stored = LinearMap(state["names"], state["means"], state["weights"])
 
     def _map_in_use(self) -> LinearMap:
         return self._in_use() or LinearMap(
@@ -436,16 +440,19 @@ class JointExtractor(CrossMomentsOnRows, Extractor):
         squares = np.diag(covariance)
         return align_components(covariance[:q, q:], squares[:q], squares[q:])
 
-    def _protected(self) -> Collection[Hashable]:
+    def _protected(
+        self,
+        moments: Moments,
+        extension: RowExtension | None,  # noqa: ARG002
+    ) -> Collection[Hashable]:
         """Return the most relevant variables past their grace period, up to half of `max_features`.
 
         Otherwise a row with many new variables would evict all others, and the next such row these.
         """
-        moments = self._moments
-        if moments is None or self.max_features is None:
+        if self.max_features is None:
             return ()
         indices = np.flatnonzero(moments.arrival_rows + self.grace_period <= moments.rows)
-        ranking = argsort_by_relevance(self._relevances_of_stats(moments.stats(indices)))
+        ranking = argsort_by_relevance(self._relevances_of_stats(moments, moments.stats(indices)))
         names = moments.names
         return [names[index] for index in indices[ranking[: self.max_features // 2]].tolist()]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsel.base.learner import Learner
+from streamsel.base.undo import learn_atomically
 from streamsel.state.gram.pooled import SharedGram
 from streamsel.targets.kept_rows import same_kept_rows
 from streamsel.targets.target import NoTarget, Target
@@ -46,8 +47,8 @@ class SharesGram(Learner):
                 "Expected a learner that keeps the Gram matrix of all columns, such as PCA. Got: "
                 f"{type(other).__name__}."
             )
-        self._refuse_after_rows()
-        other._refuse_after_rows()
+        self._column_phase  # noqa: B018 (raises after rows)
+        other._column_phase  # noqa: B018 (as above)
         state, target = other._columns, other._target
         if self.n_columns or state is None or target is None:
             got = "no columns to learn from" if state is None else f"{self.n_columns} own columns"
@@ -55,7 +56,7 @@ class SharesGram(Learner):
                 f"Expected a model without columns, and another one with columns. Got: {got}.\n"
                 "Hint: model.clone() is an unfitted model; call learn_target(y) before learn_from."
             )
-        mine = self._expected_target(target.n)
+        mine = self._column_phase.expected_target(self, target.n)
         if mine.n != target.n:
             raise ValueError(f"Expected columns of {mine.n} rows. Got: {target.n}.")
         if not same_weights(mine.weights, target.weights):
@@ -83,7 +84,7 @@ class SharesGram(Learner):
                 "have another scale than the columns learnt.\nHint: learn_columns(X)."
             )
         self._check_shared(state)
-        self._learn_atomically(self._share, other, mine, columns, state)
+        learn_atomically(self, self._share, other, mine, columns, state)
 
     def _share(
         self, other: SharesGram, mine: Target | NoTarget, columns: SharedGram, state: SharedGram
@@ -92,13 +93,14 @@ class SharesGram(Learner):
         columns.share(
             state, mine.Y[: mine.c] if isinstance(mine, Target) else np.zeros((0, mine.n))
         )
-        self._target, self._columns = mine, columns
-        self.n_columns, self._n_constant = other.n_columns, other._n_constant
-        self.n_passes = other.n_passes
+        phase, theirs = self._column_phase, other._column_phase
+        phase.target, phase.columns = mine, columns
+        phase.n_columns, phase.constant = theirs.n_columns, theirs.constant
+        phase.n_passes = theirs.n_passes
         # The relevance of the columns to a different target is not known.
         same = target is not None and mine.same_as(target)
-        summary = other._summary if same else None
-        self._summary = None if summary is None else summary.copy()
+        summary = theirs.summary if same else None
+        phase.summary = None if summary is None else summary.copy()
         self._invalidate()
 
     def _check_shared(self, state: SharedGram) -> None:

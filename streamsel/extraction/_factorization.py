@@ -10,8 +10,9 @@ import numpy as np
 
 from streamsel import params
 from streamsel._utils.numeric import TIE_RTOL
-from streamsel.base.axis import cached_until_update
+from streamsel.base.caching import cached_until_update
 from streamsel.base.extractor import Extractor, LinearMap, align_components, weights_of_names
+from streamsel.base.undo import learn_atomically, learn_in_session
 from streamsel.data.columns import Chunk, Stats
 from streamsel.data.names import NameHash
 from streamsel.params import param
@@ -20,6 +21,7 @@ from streamsel.state.factorization.columns import FactorizationState
 from streamsel.state.factorization.model import Coder, FactorModel
 from streamsel.state.factorization.rows import RowFactorization
 from streamsel.state.moments.moments import Moments
+from streamsel.state.moments.row_extension import RowExtension
 from streamsel.state.sketch import RandomEntries
 from streamsel.state.source_check import PassVerifier
 from streamsel.stream import ColumnStream, as_stream
@@ -115,12 +117,6 @@ class Factorisation(Extractor):
         assert isinstance(self._row_extension, RowFactorization)  # noqa: S101
         return self._row_extension, self._moments
 
-    def _add_columns_to_moments(self, moments: Moments) -> None:
-        super()._add_columns_to_moments(moments)
-        if self.n_columns > len(moments.table) and moments.complete:
-            # Constant variables were not kept, and need not have been 0.
-            moments.note_discard()
-
     def _set_state(self, state: dict[str, Any]) -> None:
         super()._set_state(state)
         held = self._column_state
@@ -205,7 +201,11 @@ class Factorisation(Extractor):
         variances = (covariance(part, part).diagonal() for part in (mine, theirs))
         return align_components(covariance(mine, theirs), *variances)
 
-    def _protected(self) -> Collection[Hashable]:
+    def _protected(
+        self,
+        moments: Moments,  # noqa: ARG002
+        extension: RowExtension | None,  # noqa: ARG002
+    ) -> Collection[Hashable]:
         # All variables tracked have loadings, and not all can be kept when new ones arrive.
         return ()
 
@@ -251,10 +251,10 @@ class Factorisation(Extractor):
         """
         rule = params.IntRule(1, optional=True)
         params.check("learn_loadings", {"max_loadings": rule}, {"max_loadings": max_loadings})
-        self._refuse_after_rows()
+        self._column_phase  # noqa: B018 (raises after rows)
         source = as_stream(X, names)
         limit = max_loadings or self.max_loadings
-        self._learn_in_session(BaseException, self._learn_loadings, source, limit)
+        learn_in_session(self, BaseException, self._learn_loadings, source, limit)
 
     def _learn_loadings(self, source: ColumnStream, limit: int) -> None:
         held = self._column_state
@@ -269,7 +269,7 @@ class Factorisation(Extractor):
             second_pass.read(chunk, stats)
         loadings = second_pass.result()
         if not held.complete:
-            self._learn_atomically(self._accept_loadings, held, loadings)
+            learn_atomically(self, self._accept_loadings, held, loadings)
 
     def _accept_loadings(self, held: FactorizationState, loadings: StoredLoadings) -> None:
         held.set_loadings(loadings)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from streamsel import params
-from streamsel.base.axis import cached_until_update
+from streamsel.base.caching import cached_until_update
 from streamsel.base.extractor import JointExtractor, LinearMap
 from streamsel.base.report import Report
 from streamsel.base.shared_gram import SharesGram
@@ -31,6 +31,7 @@ from streamsel.state.gram.gram import check_rows
 from streamsel.state.gram.pooled import SharedGram
 from streamsel.state.gram.view import GramScale, GramView, gram_of_variables, residual_squares
 from streamsel.state.moments.aligned_view import RowView
+from streamsel.state.moments.moments import Moments
 from streamsel.state.pool.pool import Pool, TopRanked
 from streamsel.targets.target import Target
 
@@ -70,7 +71,6 @@ class GramSolution(NamedTuple):
 class GramFunctionExtractor(JointExtractor, TopRanked):
     """An extractor of linear components, which `_dual_weights` gives from inner products."""
 
-    _hooks = ("_linear_map", "_dual_weights")
     # Whether a pool ranks columns by relevance, and not by variance.
     _ranks_by_relevance: ClassVar[bool] = False
 
@@ -104,9 +104,11 @@ class GramFunctionExtractor(JointExtractor, TopRanked):
     def _relevance_cutoff(self, bound: float) -> float:
         return bound if self._ranks_by_relevance else super()._relevance_cutoff(bound)
 
-    def _relevances_of_stats(self, stats: Stats) -> Floats:
+    def _relevances_of_stats(self, moments: Moments, stats: Stats) -> Floats:
         # On rows, the vocabulary evicts by the same ranking.
-        return super()._relevances_of_stats(stats) if self._ranks_by_relevance else stats.m2
+        if not self._ranks_by_relevance:
+            return stats.m2
+        return super()._relevances_of_stats(moments, stats)
 
     # Components
 
@@ -351,7 +353,7 @@ class GramExtractor(GramFunctionExtractor, SecondPass, SharesGram):
         assert isinstance(held, SharedGram)  # noqa: S101
         found.expect_all(self.n_columns, held.total)
         settling.accept_product(found.product)
-        self.n_passes += 1
+        self._phase.n_passes += 1
         if settling.is_finished:
             settling.store()
             self._invalidate()

@@ -10,6 +10,7 @@ from typing import Any
 
 from streamsel import params
 from streamsel.base.extractor import JointExtractor
+from streamsel.base.undo import learn_atomically, learn_in_session
 from streamsel.extraction._eigen import GramImage, RefinementPass
 from streamsel.extraction._loadings import (
     LoadingsPass,
@@ -98,22 +99,22 @@ class SecondPass(JointExtractor):
         """
         rule = params.IntRule(1, optional=True)
         params.check("learn_loadings", {"max_loadings": rule}, {"max_loadings": max_loadings})
-        self._refuse_after_rows()
+        self._column_phase  # noqa: B018 (raises after rows)
         self._loadings_request()
         source = as_stream(X, names)
-        self._learn_in_session(BaseException, self._learn_loadings, source, to, max_loadings)
+        learn_in_session(self, BaseException, self._learn_loadings, source, to, max_loadings)
 
     def _learn_loadings(
         self, source: ColumnStream, to: str | Path | None, max_loadings: int | None
     ) -> None:
         while source.reiterable:
-            settling = self._learn_atomically(self._refinement_pass)
+            settling = learn_atomically(self, self._refinement_pass)
             if settling is None:
                 break
-            self._learn_atomically(self._accept_refinement, settling.read(source))
+            learn_atomically(self, self._accept_refinement, settling.read(source))
         with nullcontext() if to is None else loadings_file(to, self.components) as sink:
             found = self._loadings_pass(max_loadings).read(source, sink=sink)
-        self._learn_atomically(self._accept_loadings, found)
+        learn_atomically(self, self._accept_loadings, found)
 
     def _loadings_pass(self, limit: int | None = None) -> LoadingsPass:
         """Return the second pass for the loadings."""
@@ -135,7 +136,7 @@ class SecondPass(JointExtractor):
             held.covariate_basis,
             LearntColumns(held, self.n_columns),
         )
-        self.n_passes += 1
+        self._phase.n_passes += 1
         if not held.complete:
             held.set_loadings(loadings)
             self._cache.pop("_map", None)
@@ -151,7 +152,7 @@ class SecondPass(JointExtractor):
     def _next_pass(self) -> LoadingsPass | RefinementPass | None:
         if not self._wants_second_pass:
             return None
-        settling = self._learn_atomically(self._refinement_pass)
+        settling = learn_atomically(self, self._refinement_pass)
         return self._loadings_pass() if settling is None else settling
 
     def _apply_pass(self, reading: Any, found: Any) -> None:
@@ -160,4 +161,4 @@ class SecondPass(JointExtractor):
             if isinstance(reading, RefinementPass)
             else self._accept_loadings
         )
-        self._learn_atomically(take, found)
+        learn_atomically(self, take, found)

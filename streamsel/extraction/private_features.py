@@ -341,7 +341,7 @@ class PrivateFeatures(GramExtractor, Supervised):
         rule = params.IntRule(3)
         params.check("leakage", {"folds": rule}, {"folds": folds})
         held, target = self._columns, self._target
-        self._refuse_after_rows()
+        self._column_phase  # noqa: B018 (raises after rows)
         if not isinstance(held, SharedGram) or not isinstance(target, Target) or not held.n_varying:
             raise ValueError(
                 "Expected a model that has learnt columns that vary. Got: none.\n"

@@ -158,7 +158,7 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
         ValueError, TypeError
             As `learn_columns`; also before columns, and after rows.
         """
-        self._refuse_after_rows()
+        self._column_phase  # noqa: B018 (raises after rows)
         if self._solution_on_columns() is None:
             raise ValueError(
                 "Expected a model that has learnt columns that vary. Got: none yet.\n"

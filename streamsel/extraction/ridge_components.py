@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.base.axis import cached_until_update
+from streamsel.base.caching import cached_until_update
 from streamsel.base.extractor import LinearMap
 from streamsel.base.null import noise_floor
 from streamsel.base.report import NOISE_LEVEL, Report, number
@@ -32,7 +32,6 @@ from streamsel.state.gram.gram import check_rows
 from streamsel.state.gram.pooled import RelevanceWeightedGram
 from streamsel.state.moments.aligned_view import AlignedView
 from streamsel.state.moments.joint import WeightedCrossMoments
-from streamsel.state.moments.moments import Moments
 from streamsel.state.pool.representatives import Representatives, select_representatives
 from streamsel.targets.target import Target
 
@@ -243,16 +242,6 @@ class RidgeComponents(SecondPass, Supervised):
                     f"Expected loadings of distinct columns on {self.n_components} components. "
                     f"Got: {len(names)} names, {q} components."
                 )
-
-    def _switch_to_rows(self, moments: Moments) -> None:
-        pool = self._columns
-        super()._switch_to_rows(moments)
-        if isinstance(pool, Representatives):
-            massed = self._row_extension
-            assert isinstance(massed, WeightedCrossMoments)  # noqa: S101
-            massed.representative_weights = dict(
-                zip(pool.names, pool.table["weight"].tolist(), strict=True)
-            )
 
     # Components
 

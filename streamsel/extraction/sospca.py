@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.base.axis import cached_until_update
+from streamsel.base.caching import cached_until_update
 from streamsel.base.extractor import Extractor, LinearMap
 from streamsel.base.river import Supervised
 from streamsel.data.columns import Stats

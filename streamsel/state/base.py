@@ -238,6 +238,11 @@ class VariableState(State):
     def n(self) -> float:
         """Number of observations, or total weight of the rows."""
 
+    @property
+    def effective_rows(self) -> float:
+        """Effective number of rows of equal weight (Kish 1965)."""
+        return float(self.n)
+
     @abc.abstractmethod
     def stats(self, indices: Indices | None = None) -> Stats:
         """Return the moments of variables; of all variables if `indices` is None."""
@@ -278,6 +283,8 @@ class ColumnState(VariableState):
     # Why two states of different columns cannot be merged without another pass over these; "" if
     # they can be.
     why_not_mergeable: ClassVar[str] = ""
+    # Whether constant columns may be stored: learning may continue on rows.
+    accepts_constant: ClassVar[bool] = True
 
     _open: Snapshot | None = None
 

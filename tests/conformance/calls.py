@@ -106,7 +106,7 @@ def _refreshes_next(model: Any) -> bool:
     window = model._window
     if window is not None:
         return bool(window.count + 1 == window.size)
-    return bool(model._refresh_at == model.n_rows + 1)
+    return bool(model._refresh.due_at == model.n_rows + 1)
 
 
 def _new_label(mode: Any) -> Situation | None:

@@ -130,8 +130,6 @@ class Pool(ColumnState):
         may be dropped. It is replaced, never modified.
     """
 
-    # Whether constant columns may be stored: learning may continue on rows.
-    accepts_constant = True
     # Normal scores to compare relevances with noise by, instead of the target; set before columns.
     scores: NormalScores | None = None
 
