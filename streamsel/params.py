@@ -11,7 +11,8 @@ import numbers
 import textwrap
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple, dataclass_transform
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple, dataclass_transform
 
 from streamsel._utils.text import spelling_hint
 
@@ -375,6 +376,9 @@ def param(
 class Declared:
     """A class with declared parameters: its constructor, storage, checks and shared docs follow."""
 
+    # Inherited parameters that do not apply to a class and its subclasses: name -> fixed value.
+    _fixed_parameters: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         _make_dataclass(cls)
@@ -391,6 +395,12 @@ class Declared:
 
 
 def _make_dataclass(cls: type) -> None:
+    fixed: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        fixed |= vars(base).get("_fixed_parameters", {})
+    for name, value in fixed.items():
+        cls.__annotations__[name] = ClassVar[Any]
+        setattr(cls, name, value)
     dataclasses.dataclass(repr=False, eq=False, match_args=False)(cls)
     own = inspect.get_annotations(cls)
     signature = inspect.signature(cls)

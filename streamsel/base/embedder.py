@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -47,6 +47,8 @@ class Embedder(SharesGram, ComponentBuilder, TopRanked, Unsupervised):
 
     _column_state_type = SharedGram
     _row_state_type = Window
+    # A window forgets all rows before it, with their variables.
+    _fixed_parameters: ClassVar[Mapping[str, Any]] = {"fading_factor": 0.0, "grace_period": 100}
 
     n_landmarks: int = param(
         params.IntRule(1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import copy
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -53,13 +53,13 @@ class HashedExtractor(Extractor, Unsupervised):
     _row_state_type = Stateless
 
     # Parameters about tracking variables do not apply.
-    fading_factor: ClassVar[float] = 0.0  # type: ignore[misc]
-    max_features: ClassVar[None] = None  # type: ignore[misc]
-    grace_period: ClassVar[int] = 1  # type: ignore[misc]
-    covariates: ClassVar[None] = None  # type: ignore[misc]
-    target_type: ClassVar[str] = "auto"  # type: ignore[misc]
-    refresh_factor: ClassVar[float] = 1.0  # type: ignore[misc]
-    warm_up: ClassVar[int] = 0  # type: ignore[misc]
+    _fixed_parameters: ClassVar[Mapping[str, Any]] = {
+        "fading_factor": 0.0,
+        "max_features": None,
+        "grace_period": 1,
+        "refresh_factor": 1.0,
+        "warm_up": 0,
+    }
 
     seed: int = param(
         params.IntRule(0),

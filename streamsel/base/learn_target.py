@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,22 +47,20 @@ def learn_target(
             f"Expected the covariates {list(method.covariates)}, which the parameter covariates "
             "names. Got: none.\nHint: learn_target(y, covariates=Z)."
         )
-    if strata is not None and not method._permutations[0]:
+    if strata is not None and not method.permutations:
         raise ValueError(
             "Expected permutations above 0 with strata, within which to permute. Got: 0.\n"
             f"Hint: {name}(permutations=1000), or omit strata; "
             "covariates=strata adjusts for them."
         )
     kept = kept_rows(y, weights, missing)
-    if kept is None:
-        learn_atomically(method, _learn_target, method, y, covariates, weights, strata)
-    else:
-        arguments = {"covariates": covariates, "weights": weights, "strata": strata}
+    arguments = {"covariates": covariates, "weights": weights, "strata": strata}
+    if kept is not None:
         arguments = {
             name: None if v is None else kept.restrict(v, name) for name, v in arguments.items()
         }
-        restricted = kept.restrict(y, "a target"), *arguments.values()
-        learn_atomically(method, _learn_target, method, *restricted, kept)
+        y = kept.restrict(y, "a target")
+    learn_atomically(method, partial(learn_used_rows, method, y, **arguments, kept=kept))
     target = method._phase.target
     if isinstance(target, Target) and target.is_class:
         n_classes = np.count_nonzero(~target.is_covariate)
@@ -69,15 +68,25 @@ def learn_target(
             warnings.warn(_one_class_per_row(target.n), UserWarning, stacklevel=3)
 
 
-def _learn_target(
+def learn_used_rows(
     method: Method,
     y: Any,
-    covariates: Any,
-    weights: Any,
+    covariates: Any = None,
+    weights: Any = None,
     strata: Any = None,
     kept: KeptRows | None = None,
 ) -> None:
-    """Learn the target and its covariates, weights and strata, of all rows or of those kept."""
+    """Learn the target and its covariates, weights and strata, of all rows or of those kept.
+
+    Parameters
+    ----------
+    method
+        The learner.
+    y, covariates, weights, strata
+        As in `Learner.learn_target`, of the rows that are used.
+    kept
+        Which of the source's rows these are; None for all.
+    """
     options = covariates, method.covariates, weights, strata, kept
     with nullcontext() if kept is None else kept.renumber_errors():
         target = Target(y, method.target_type, *options)
@@ -142,10 +151,10 @@ def new_summary(
     method: Method, target: Target | NoTarget | None, space: TargetSpace | None
 ) -> StreamSummary:
     """Return an empty summary of columns with this target."""
-    size, seed = method._permutations
-    if not isinstance(target, Target) or space is None or not size:
+    if not isinstance(target, Target) or space is None or not method.permutations:
         return StreamSummary()
-    return StreamSummary(PermutedTarget(target, space, size, seed))
+    seed = method.permutation_seed
+    return StreamSummary(PermutedTarget(target, space, method.permutations, seed))
 
 
 def _one_class_per_row(n: int) -> str:

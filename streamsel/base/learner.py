@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import functools
+import inspect
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
@@ -28,31 +29,26 @@ from streamsel.base.phase import Phase
 from streamsel.base.precompile import compile_by_rehearsal
 from streamsel.base.refresh import RefreshSchedule
 from streamsel.base.report import NOISE_LEVEL, Density, Report, number
+from streamsel.base.restore import expect_possible, expect_reachable, restore_phase
 from streamsel.base.significance import Significance, check_noise_floor
-from streamsel.base.to_rows import new_row_phase, new_window_phase
 from streamsel.base.undo import learn_atomically, learn_in_session
 from streamsel.base.windows import Window, WindowPhase
 from streamsel.data.columns import Block, Chunk, Stats
 from streamsel.params import param
-from streamsel.serialization.invariants import expect_explained, expect_relevances
 from streamsel.serialization.json_values import deep_copied
 from streamsel.serialization.schema import (
-    BoolKind,
-    CountKind,
-    FloatKind,
     NamesKind,
-    OptionalKind,
     expect,
     expect_finite,
 )
 from streamsel.state.base import ColumnState, Floats, VariableState
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension
-from streamsel.state.sketch import RandomSketch, Stateless
+from streamsel.state.sketch import Stateless
 from streamsel.stream import ColumnStream, as_stream
 from streamsel.targets.kernels import VariableKernel
 from streamsel.targets.normal_scores import NormalScores
-from streamsel.targets.observation import NO_TARGET, Observation
+from streamsel.targets.observation import Observation
 from streamsel.targets.rows import RowTarget
 from streamsel.targets.space import TargetSpace
 from streamsel.targets.target import KINDS, NoTarget, Target
@@ -128,6 +124,22 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         explains the martingale residuals of the null model.
         """,
     )
+    permutations: int = param(
+        params.IntRule(0, below=params.MAX_COUNT),
+        default=0,
+        doc="""
+        Number $B$ of permuted copies of the target that every column is compared with, in the same
+        pass: they give a noise floor and adjusted p-values without assumptions on the distributions
+        of columns and target. 1,000 is usual; 0 assumes normal distributions. The cost is $2 n B$
+        operations per column for each dimension of the target, and $O(B)$ memory. Permutation
+        results are dropped when rows are learnt after columns.
+        """,
+    )
+    permutation_seed: int = param(
+        params.IntRule(0),
+        default=0,
+        doc="Seed of the permutations; it must be equal in models that are to be merged.",
+    )
     n_jobs: int = param(
         params.JobsRule(),
         default=1,
@@ -152,17 +164,24 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         super().__init_subclass__(**kwargs)
         if "report" in vars(cls):
             setattr(cls, "report", reads_consistently(vars(cls)["report"]))  # noqa: B010 (a method)
+        if inspect.isabstract(cls) or not hasattr(cls, "_column_state_type"):
+            return
+        if not hasattr(cls, "_is_supervised"):
+            raise TypeError(
+                f"{cls.__name__} does not declare whether it has a target.\n"
+                "Hint: make Supervised or Unsupervised its last base class."
+            )
+        if issubclass(cls._row_state_type, Window) and "window_size" not in params.rules_of(cls):
+            raise TypeError(
+                f"{cls.__name__} learns rows by windows, but has no parameter window_size.\n"
+                "Hint: window_size: int = param(params.IntRule(2), default=200)."
+            )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self._by_window:
             self._refuse_with_windows(self.fading_factor != 0.0, "fading_factor=0.0")
             self._refuse_with_windows(self.covariates is not None, "covariates=None")
-        if not self._is_supervised and self.covariates is not None:
-            raise ValueError(
-                f"Expected covariates=None: {type(self).__name__} has no target to adjust for "
-                f"covariates. Got: {self.covariates!r}."
-            )
         self._check_parameters()
         # Guards against concurrent use: a state changes in several steps.
         self._guard = SingleThreadGuard()
@@ -327,11 +346,6 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     def _warm_up(self) -> int:
         n_rows: int = getattr(self, "warm_up")  # noqa: B009 (its default depends on the method)
         return n_rows
-
-    @property
-    def _permutations(self) -> tuple[int, int]:
-        """Number of permuted targets, and their seed; none without a target."""
-        return getattr(self, "permutations", 0), getattr(self, "permutation_seed", 0)
 
     # What is learnt
 
@@ -928,42 +942,11 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     def _set_state(self, state: dict[str, Any]) -> None:
         """Restore the state returned by `_get_state`."""
         expect_finite(state)
-        expect(state, n_columns=CountKind(), n_constant=CountKind(), n_passes=FloatKind(0.0))
-        expect(state, without_target=BoolKind(), n_rows=OptionalKind(CountKind(1)))
-        phase: Phase = self._restored_columns(state)
-        if "window" in state:
-            windows = new_window_phase(self, phase)
-            windows.window.set_state(state["window"])
-            phase = windows
-        elif "moments" in state:
-            rows = new_row_phase(self, phase)
-            rows.set_state(state)
-            phase = rows
-        self._phase = phase
+        restore_phase(self, state)
         self._invalidate()
-        self._expect_possible()
-        if phase.on_rows:
+        expect_possible(self)
+        if self._phase.on_rows:
             self._restore_in_use(state["refresh_at"], state["snapshot"])
-
-    def _restored_columns(self, state: dict[str, Any]) -> ColumnPhase:
-        """Return the phase on columns from a file."""
-        self._phase = phase = ColumnPhase(without_target=state["without_target"])
-        phase.n_columns, phase.constant = state["n_columns"], state["n_constant"]
-        phase.n_passes = state["n_passes"]
-        self._expect_target(state)
-        if "target_Y" in state:
-            self._take_target(Target.restored(state))
-        elif state["n_rows"] is not None:
-            phase.target = NoTarget.restored(state)
-            refuse_weights(self, phase.target)
-        if "columns" in state:
-            phase.columns = self._new_columns(state["n_rows"])
-            phase.columns.set_state(state["columns"])
-        if "summary" in state and phase.summary is not None:
-            phase.summary.set_state(state["summary"], phase.n_columns)
-        elif "moments" in state or (phase.space is not None and phase.n_columns):
-            phase.summary = None
-        return phase
 
     def _restore_in_use(self, due: Any, snapshot: Any) -> None:
         """Restore the snapshot from a file."""
@@ -977,52 +960,6 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         moments = self._moments
         expect({"snapshot": names}, snapshot=NamesKind(moments.index_of if moments else None))
 
-    def _expect_target(self, state: dict[str, Any]) -> None:
-        """Raise ValueError if the target in a file is missing, or does not fit the learner."""
-        has_target, without_target = "target_Y" in state, state["without_target"]
-        may_lack_target = not self._is_supervised or self._takes_no_target
-        is_missing = "columns" in state and (
-            state["n_rows"] is None or has_target is without_target
-        )
-        if (
-            (without_target and (has_target or not may_lack_target))
-            or is_missing
-            or (not without_target and not self._is_supervised)
-        ):
-            raise ValueError(
-                "Corrupt model file: a target is missing, or present in an unsupervised model."
-            )
-
-    def _expect_possible(self) -> None:
-        """Raise ValueError for moments that no data have: computations on them would return NaN."""
-        if self._moments is not None:
-            has_target = self._moments.target.form not in (None, NO_TARGET)
-            if has_target is not self._is_supervised:
-                raise ValueError(
-                    "Corrupt model file: rows must have a target in supervised models only."
-                )
-        state = self._state
-        if state is None or isinstance(state, RandomSketch):
-            return
-        with np.errstate(all="ignore"):
-            stats, relevance = state.stats(), state.relevance()
-        sums = np.isfinite(stats.m2).all() and (stats.m2 >= 0.0).all()
-        # The relevance is -inf for constant variables and for those that covariates explain in
-        # full.
-        if not (sums and np.isfinite(stats.cxy).all() and (relevance < np.inf).all()):
-            raise ValueError("Corrupt model file: moments must be finite and non-negative.")
-
     def _check_reachable_state(self) -> None:
-        """Raise ValueError for values in a file that no learning leads to, after `_set_state`.
-
-        Copies in memory are not checked: the products computed here take longer than the copy.
-        """
-        for part in self._phase.parts:
-            part.expect_valid()
-        state = self._state
-        if state is None or isinstance(state, RandomSketch):
-            return
-        stats, relevance = state.stats(), state.relevance()
-        expect_relevances(relevance[relevance > -np.inf])
-        if state.space is not None:
-            expect_explained(stats.m2, stats.mean, stats.cxy, state.space.squares)
+        """Raise ValueError for values in a file that no learning leads to, after `_set_state`."""
+        expect_reachable(self)

@@ -32,6 +32,8 @@ class Method(Transactional, Protocol):
     n_jobs: int
     covariates: tuple[Hashable, ...] | None
     target_type: str
+    permutations: int
+    permutation_seed: int
     fading_factor: float
     max_features: int | None
     grace_period: int
@@ -41,9 +43,6 @@ class Method(Transactional, Protocol):
     _refresh: RefreshSchedule
     _phase: Phase
     _cache: dict[str, Any]
-
-    @property
-    def _permutations(self) -> tuple[int, int]: ...
 
     @property
     def _by_window(self) -> bool: ...

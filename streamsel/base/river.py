@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import abc
 import numbers
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 from river import base
 
 from streamsel import params
 from streamsel.base.guard import SingleThreadGuard, learn_exclusively
-from streamsel.params import param, type_name
+from streamsel.params import type_name
 from streamsel.targets.observation import missing_target_error
 
 
@@ -36,23 +36,6 @@ class Supervised(
     """
 
     _is_supervised: ClassVar[bool] = True
-
-    permutations: int = param(
-        params.IntRule(0, below=params.MAX_COUNT),
-        default=0,
-        doc="""
-        Number $B$ of permuted copies of the target that every column is compared with, in the same
-        pass: they give a noise floor and adjusted p-values without assumptions on the distributions
-        of columns and target. 1,000 is usual; 0 assumes normal distributions. The cost is $2 n B$
-        operations per column for each dimension of the target, and $O(B)$ memory. Permutation
-        results are dropped when rows are learnt after columns.
-        """,
-    )
-    permutation_seed: int = param(
-        params.IntRule(0),
-        default=0,
-        doc="Seed of the permutations; it must be equal in models that are to be merged.",
-    )
 
     @abc.abstractmethod
     def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None: ...
@@ -121,6 +104,13 @@ class Unsupervised(_SingleThreaded, base.MiniBatchTransformer):
     """Base class of learners without a target."""
 
     _is_supervised: ClassVar[bool] = False
+
+    _fixed_parameters: ClassVar[Mapping[str, Any]] = {
+        "covariates": None,
+        "target_type": "auto",
+        "permutations": 0,
+        "permutation_seed": 0,
+    }
 
     @abc.abstractmethod
     def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None: ...

@@ -182,7 +182,7 @@ class Selector(Learner, Generic[State]):
         if not isinstance(target, Target) or space is None:
             return None
         # Martingale residuals are scores already, and permutations are distribution-free.
-        if self.target_type == "survival" or self._permutations[0]:
+        if self.target_type == "survival" or self.permutations:
             return None
         return NormalScores.of(target, space)
 

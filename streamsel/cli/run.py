@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamsel._utils.system import peak_bytes
 from streamsel._version import __version__
+from streamsel.base.learn_target import learn_used_rows
 from streamsel.cli.diagnostics import (
     DataWarning,
     count_similar,
@@ -141,7 +142,7 @@ class Run:
                 self.model.learn_target(given.y, **given.target_arguments())
             else:
                 known = {"weights": None} | given.target_arguments()
-                self.model._learn_target(given.y, **known, kept=given.used_rows.kept)
+                learn_used_rows(self.model, given.y, **known, kept=given.used_rows.kept)
         except (ValueError, TypeError) as error:
             raise self.with_row_ids(error) from error
 

@@ -254,7 +254,7 @@ def learn(
 
 def check_columns(model: Any) -> None:
     """Raise ValueError for a model that cannot learn the columns of a source in parts."""
-    model._refuse_after_rows()
+    model._column_phase  # noqa: B018 (raises after rows)
     reason = model._reason_not_partitioned()
     if reason is not None:
         raise ValueError(
@@ -296,7 +296,7 @@ def _take_target(model: Any, y: Any, covariates: Any) -> None:
     """Set the target of a model, or check that it equals the current one."""
     if y is None and covariates is None:
         # Raises if a required target is missing.
-        model._expected_target(2)
+        model._column_phase.expected_target(model, 2)
     elif not model.n_columns:
         model.learn_target(y, covariates=covariates)
     else:
