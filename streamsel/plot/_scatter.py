@@ -113,8 +113,7 @@ def scatter(
             drawn = _points(panel, a, b, c=values.astype(np.float64), cmap="cividis", marker="o")
             add_colour_bar(panel, drawn, "y")
         names = [model.components[component] for component in components]
-        panel.set_xlabel(names[0])
-        panel.set_ylabel(names[1])
+        panel.set(xlabel=names[0], ylabel=names[1])
         panel.margins(0.05)
         set_description(panel, f"{count_label(len(Z), 'row')} by {names[0]} and {names[1]}.")
     return panel
