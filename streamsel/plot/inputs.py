@@ -27,7 +27,8 @@ def report_density(report: Report) -> Density:
         )
     raise ValueError(
         f"Expected a model with the relevance of its columns. Got: {report.learner}, "
-        "without a target.\nHint: use path for a selector, scree or loadings for an extractor."
+        "without a target.\nHint: use selection_path for a selector, scree or loadings for an "
+        "extractor."
     )
 
 
@@ -57,7 +58,7 @@ def check_has_results_of_kind(report: Report, kind: str) -> None:
         wanted = {"selected": "a selector", "components": "an extractor"}[kind]
         others = {
             "selected": "use scree, loadings or scatter for components",
-            "components": "use path or relevance for selected variables",
+            "components": "use selection_path or manhattan for selected variables",
         }[kind]
         raise TypeError(f"Expected {wanted}. Got: {report.learner}.\nHint: {others}.")
     expect_learnt(report)
