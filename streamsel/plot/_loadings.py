@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from streamsel import params
 from streamsel.plot._axes import draw_bars, height_of_rows
 from streamsel.plot._labels import count_label
-from streamsel.plot.inputs import check_has_results_of_kind, report_from
+from streamsel.plot.inputs import report_from
 from streamsel.plot.style import ACCENT, INK, SELECTED, axes_in_style, set_description
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ def loadings(model: Any, ax: Axes | None = None, component: int = 0, n: int = 15
     'loading on sospca0'
     """
     params.check("loadings", _RULES, {"component": component, "n": n})
-    report = report_from(model)
-    check_has_results_of_kind(report, "components")
+    report = report_from(model, "components")
     name, parts = _of(report, component)
     shown = parts[:n]
     weights = [part["loading"] or 0.0 for part in shown]

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamsel.plot._axes import add_legend_above, draw_noise_level
 from streamsel.plot._labels import count_label, integer_label
-from streamsel.plot.inputs import check_has_results_of_kind, report_from
+from streamsel.plot.inputs import report_from
 from streamsel.plot.style import ACCENT, axes_in_style, set_description
 from streamsel.state.base import Floats
 
@@ -84,8 +84,7 @@ def scree(model: Any, ax: Axes | None = None) -> Axes:
     >>> ax.get_ylabel()
     'share of the variance'
     """
-    report = report_from(model)
-    check_has_results_of_kind(report, "components")
+    report = report_from(model, "components")
     label, numbers, values = _heights(model, report)
     noise = _noise(report)
     with axes_in_style(ax) as panel:

@@ -9,7 +9,7 @@ import numpy as np
 from streamsel._utils import optional
 from streamsel.plot._axes import add_legend_above, draw_noise_level, height_of_rows, label_rows
 from streamsel.plot._labels import count_label, variable_label
-from streamsel.plot.inputs import check_has_results_of_kind, report_from
+from streamsel.plot.inputs import report_from
 from streamsel.plot.style import (
     ACCENT,
     FAINT,
@@ -77,8 +77,7 @@ def selection_path(model: Any, ax: Axes | None = None) -> Axes:
     >>> [tick.get_text() for tick in ax.get_yticklabels()][:2]
     ['7', '400']
     """
-    report = report_from(model)
-    check_has_results_of_kind(report, "selected")
+    report = report_from(model, "selected")
     solutions = getattr(model, "path", None)
     if isinstance(solutions, dict) and len(solutions) > 1:
         return _coefficients(solutions, report, ax)
