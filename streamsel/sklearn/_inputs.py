@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
+from streamsel._utils.sparse import as_dense
 from streamsel.stream import ColumnStream, as_stream, iter_anndata
 
 
@@ -92,10 +93,7 @@ def split_covariates(
             f"Expected the covariates {list(covariates)} among the features of X. Got: X without "
             f"{absent[0]!r}.\nHint: features of an array are named from 0."
         )
-    Z = {
-        name: (x.toarray() if hasattr(x, "toarray") else np.asarray(x)).ravel()
-        for name, x in stream.take(covariates).items()
-    }
+    Z = {name: np.ravel(as_dense(x)) for name, x in stream.take(covariates).items()}
     return Z, stream.without(covariates)
 
 

@@ -7,7 +7,9 @@ yields blocks to learners, and keeps within its documented memory bound.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from streamsel._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from streamsel.stream._anndata import iter_anndata
@@ -52,7 +54,6 @@ __all__ = [
     "with_probes",
 ]
 
-# Names are imported lazily (PEP 562), so that importing the package costs milliseconds.
 _MODULE_OF = {
     "ColumnStream": "_stream",
     "StreamPart": "_parts",
@@ -78,14 +79,8 @@ _MODULE_OF = {
     "with_probes": "_probes",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    __all__,
+    lambda name: getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name),
+)
