@@ -383,6 +383,10 @@ class Declared:
         super().__init_subclass__(**kwargs)
         _make_dataclass(cls)
 
+    def __dir__(self) -> list[str]:
+        fixed = _fixed_parameters_of(type(self))
+        return [name for name in super().__dir__() if name not in fixed]
+
     def __post_init__(self) -> None:
         cls: type = type(self)
         rules = rules_of(cls)
@@ -395,10 +399,7 @@ class Declared:
 
 
 def _make_dataclass(cls: type) -> None:
-    fixed: dict[str, Any] = {}
-    for base in reversed(cls.__mro__):
-        fixed |= vars(base).get("_fixed_parameters", {})
-    for name, value in fixed.items():
+    for name, value in _fixed_parameters_of(cls).items():
         cls.__annotations__[name] = ClassVar[Any]
         setattr(cls, name, value)
     dataclasses.dataclass(repr=False, eq=False, match_args=False)(cls)
@@ -416,6 +417,13 @@ def _make_dataclass(cls: type) -> None:
     shared = {f.name: f.metadata["doc"] for f in dataclasses.fields(cls) if f.metadata.get("doc")}
     if cls.__doc__ and "\nParameters\n" in inspect.cleandoc(cls.__doc__):
         cls.__doc__ = _with_parameters(inspect.cleandoc(cls.__doc__), shared)
+
+
+def _fixed_parameters_of(cls: type) -> dict[str, Any]:
+    fixed: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        fixed |= vars(base).get("_fixed_parameters", {})
+    return fixed
 
 
 def _init_with_hints(cls: type, init: Any, known: frozenset[str]) -> Any:

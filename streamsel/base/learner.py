@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import functools
-import inspect
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
@@ -164,21 +163,21 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         super().__init_subclass__(**kwargs)
         if "report" in vars(cls):
             setattr(cls, "report", reads_consistently(vars(cls)["report"]))  # noqa: B010 (a method)
-        if inspect.isabstract(cls) or not hasattr(cls, "_column_state_type"):
-            return
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        cls = type(self)
+        # Not when the class is defined: `abc` takes one that is refused there for its base class.
         if not hasattr(cls, "_is_supervised"):
             raise TypeError(
                 f"{cls.__name__} does not declare whether it has a target.\n"
                 "Hint: make Supervised or Unsupervised its last base class."
             )
-        if issubclass(cls._row_state_type, Window) and "window_size" not in params.rules_of(cls):
+        if issubclass(cls._row_state_type, Window) and not hasattr(self, "window_size"):
             raise TypeError(
                 f"{cls.__name__} learns rows by windows, but has no parameter window_size.\n"
                 "Hint: window_size: int = param(params.IntRule(2), default=200)."
             )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
         if self._by_window:
             self._refuse_with_windows(self.fading_factor != 0.0, "fading_factor=0.0")
             self._refuse_with_windows(self.covariates is not None, "covariates=None")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import abc
 import numbers
 from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from river import base
 
@@ -15,14 +14,17 @@ from streamsel.params import type_name
 from streamsel.targets.observation import missing_target_error
 
 
-class _SingleThreaded:
-    """A learner that can be trained by one thread at a time."""
+class _RowLearner(Protocol):
+    """A learner of rows that one thread at a time can train."""
 
     _guard: SingleThreadGuard
 
+    def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None: ...
+
+    def _learn_rows(self, X: Any, y: Any, w: Any) -> None: ...
+
 
 class Supervised(
-    _SingleThreaded,
     base.MiniBatchSupervisedTransformer,
     base.MiniBatchTransformer,
     base.SupervisedTransformer,
@@ -37,13 +39,7 @@ class Supervised(
 
     _is_supervised: ClassVar[bool] = True
 
-    @abc.abstractmethod
-    def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None: ...
-
-    @abc.abstractmethod
-    def _learn_rows(self, X: Any, y: Any, w: Any) -> None: ...
-
-    def learn_one(self, x: dict[Hashable, Any], y: Any = None, w: float = 1.0) -> None:
+    def learn_one(self: _RowLearner, x: dict[Hashable, Any], y: Any = None, w: float = 1.0) -> None:
         """Learn a row.
 
         Parameters
@@ -76,7 +72,7 @@ class Supervised(
         """
         learn_exclusively(self._guard, self._learn_row, x, y, w)
 
-    def learn_many(self, X: Any, y: Any = None, w: Any = 1.0) -> None:
+    def learn_many(self: _RowLearner, X: Any, y: Any = None, w: Any = 1.0) -> None:
         """Learn many rows by matrix products, with the same result as one after another.
 
         Parameters
@@ -100,7 +96,7 @@ class Supervised(
         learn_exclusively(self._guard, self._learn_rows, X, y, w)
 
 
-class Unsupervised(_SingleThreaded, base.MiniBatchTransformer):
+class Unsupervised(base.MiniBatchTransformer):
     """Base class of learners without a target."""
 
     _is_supervised: ClassVar[bool] = False
@@ -112,13 +108,7 @@ class Unsupervised(_SingleThreaded, base.MiniBatchTransformer):
         "permutation_seed": 0,
     }
 
-    @abc.abstractmethod
-    def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None: ...
-
-    @abc.abstractmethod
-    def _learn_rows(self, X: Any, y: Any, w: Any) -> None: ...
-
-    def learn_one(self, x: dict[Hashable, Any], *extra: Any, w: float = 1.0) -> None:
+    def learn_one(self: _RowLearner, x: dict[Hashable, Any], *extra: Any, w: float = 1.0) -> None:
         """Learn a row.
 
         Parameters
@@ -142,7 +132,7 @@ class Unsupervised(_SingleThreaded, base.MiniBatchTransformer):
             raise _unexpected_target_error(self, "learn_one(x)", extra[0])
         learn_exclusively(self._guard, self._learn_row, x, None, w)
 
-    def learn_many(self, X: Any, *extra: Any, w: Any = 1.0) -> None:
+    def learn_many(self: _RowLearner, X: Any, *extra: Any, w: Any = 1.0) -> None:
         """Learn many rows, with the same result as one after another.
 
         Parameters

@@ -43,9 +43,10 @@ def test_without_tags():
         ((Selector, Supervised), {"_row_state_type": Window}, "window_size"),
     ],
 )
-def test_what_a_learner_lacks_is_said_when_its_class_is_defined(bases, further, lacking):
+def test_what_a_learner_lacks_is_said_when_it_is_made(bases, further, lacking):
+    cls = type("Mine", bases, {"_select": no_picks, "k": None} | further)
     with pytest.raises(TypeError, match=lacking):
-        type("Mine", bases, {"_select": no_picks, "k": None} | further)
+        cls()
 
 
 @pytest.mark.parametrize("name", CLASSES)
