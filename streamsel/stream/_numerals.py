@@ -40,8 +40,8 @@ class ReadOptions(NamedTuple):
         Cells of text that denote a missing value, in addition to the usual ones.
     layer, raw
         Matrix of an AnnData file, as in `iter_anndata`.
-    genotypes
-        Treatment of missing genotypes of a .bed file, as in `iter_bed`.
+    missing
+        Treatment of missing genotypes, as in `iter_bed`.
     """
 
     delimiter: str | None = None
@@ -49,7 +49,7 @@ class ReadOptions(NamedTuple):
     na_values: tuple[str, ...] = ()
     layer: str | None = None
     raw: bool = False
-    genotypes: Literal["mean", "keep"] = "mean"
+    missing: Literal["mean", "keep"] = "mean"
 
 
 DEFAULT_READ_OPTIONS = ReadOptions()

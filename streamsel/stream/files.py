@@ -17,8 +17,6 @@ from streamsel.stream._exact_integers import (
 )
 from streamsel.stream._fingerprint import Fingerprint, digest
 from streamsel.stream._formats import (
-    BINARY_SUFFIXES,
-    TEXT_SUFFIXES,
     delimiter_of,
     file_format,
     suffix_of,
@@ -55,12 +53,10 @@ from streamsel.stream._text_cells import (
 )
 
 __all__ = [
-    "BINARY_SUFFIXES",
     "DEFAULT_READ_OPTIONS",
     "EXACT_INTEGER_LIMIT",
     "FIRST_BYTES",
     "LINE_BYTES",
-    "TEXT_SUFFIXES",
     "CellMessage",
     "CleanStream",
     "Fingerprint",

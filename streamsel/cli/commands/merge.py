@@ -14,6 +14,7 @@ from streamsel.cli.inputs import expand_files
 from streamsel.cli.log import log
 from streamsel.cli.output import check_distinct_outputs, check_writable
 from streamsel.stream.files import suffix_of
+from streamsel.stream.formats import FORMATS, format_of_suffix
 
 # Metadata copied to the merged model if all runs agree.
 _SHARED_KEYS = (
@@ -171,7 +172,10 @@ def _check_named(runs: Sequence[Mapping[str, Any]]) -> None:
 
 def _is_numbered(run: Mapping[str, Any]) -> bool:
     files = run.get("file", [])
-    return any(suffix_of(file) == ".npy" for file in ([files] if isinstance(files, str) else files))
+    names = [
+        format_of_suffix(suffix_of(file)) for file in ([files] if isinstance(files, str) else files)
+    ]
+    return any(name is not None and FORMATS[name].numbered for name in names)
 
 
 def merged_metadata(known: Sequence[Mapping[str, Any]], along: str) -> dict[str, Any]:
