@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from streamsel.stream._probes import with_probes
     from streamsel.stream._prune import prune
     from streamsel.stream._stream import ColumnStream
+    from streamsel.stream._vcf import iter_vcf
     from streamsel.stream._zarr import iter_zarr
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "iter_positions",
     "iter_skipgrams",
     "iter_sparse",
+    "iter_vcf",
     "iter_zarr",
     "prune",
     "with_probes",
@@ -72,6 +74,7 @@ _MODULE_OF = {
     "iter_positions": "_ngrams",
     "iter_skipgrams": "_ngrams",
     "iter_sparse": "_memory",
+    "iter_vcf": "_vcf",
     "iter_zarr": "_zarr",
     "prune": "_prune",
     "clean": "_clean",

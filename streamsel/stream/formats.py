@@ -97,6 +97,15 @@ _ALL = (
         genotypes=True,
     ),
     Format(
+        "vcf",
+        "VCF (.vcf, .vcf.gz)",
+        (".vcf",),
+        _lazy("_vcf", "iter_vcf"),
+        options=("missing",),
+        magic=b"##fileformat=VCF",
+        genotypes=True,
+    ),
+    Format(
         "h5ad",
         "AnnData (.h5ad)",
         (".h5ad",),
