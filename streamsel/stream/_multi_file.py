@@ -23,6 +23,7 @@ from streamsel.stream._numerals import DEFAULT_READ_OPTIONS, ReadOptions, check_
 from streamsel.stream._parts import Stamp, StreamPart, n_parts
 from streamsel.stream._remote import is_url, matching_urls
 from streamsel.stream._stream import ColumnStream
+from streamsel.stream.formats import FORMATS
 
 if TYPE_CHECKING:
     from streamsel.data.columns import Block
@@ -307,6 +308,8 @@ def _inspect(
         stream = read()
     if stream.names is None:
         options = options._replace(delimiter=delimiter_of(path, options.delimiter))
+    if FORMATS[file_format(path)].scans:
+        read = partial(_same, stream)
     n_bytes = sum(part.n_bytes for part in stream.split(1))
     return _Member(
         *(path, stamp, stream.n_rows, n_bytes, stream.names, read),
@@ -314,6 +317,10 @@ def _inspect(
         on_bad=on_bad,
         row_metadata=stream.row_metadata,
     )
+
+
+def _same(stream: ColumnStream) -> ColumnStream:
+    return stream
 
 
 class MultiFileStream(ColumnStream):

@@ -39,6 +39,9 @@ class Format(NamedTuple):
     genotypes
         Whether columns are genotypes: the command imputes missing ones, and reads a target of -9 as
         missing.
+    scans
+        Whether opening a file reads all names in it, and nothing else stays in memory: each of
+        several files is then opened only once.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Format(NamedTuple):
     folder: tuple[str, ...] = ()
     numbered: bool = False
     genotypes: bool = False
+    scans: bool = False
 
 
 def _lazy(module: str, function: str) -> Callable[..., ColumnStream]:
@@ -75,7 +79,7 @@ _ALL = (
     Format(
         "ipc",
         "Arrow IPC (Feather)",
-        (".feather", ".arrow", ".ipc"),
+        (".arrow", ".feather", ".ipc"),
         _lazy("_arrow", "iter_ipc"),
         magic=b"ARROW1",
     ),
@@ -95,6 +99,7 @@ _ALL = (
         options=("missing",),
         magic=b"\x6c\x1b",
         genotypes=True,
+        scans=True,
     ),
     Format(
         "vcf",
@@ -104,6 +109,7 @@ _ALL = (
         options=("missing",),
         magic=b"##fileformat=VCF",
         genotypes=True,
+        scans=True,
     ),
     Format(
         "h5ad",
