@@ -81,7 +81,7 @@ def iter_vcf(
     than once are replaced by chromosome:position:REF:ALT, with :2, :3 and so on appended if that
     name is already used.
 
-    The file is scanned once for the names, when the function is called; every pass reads it again.
+    The file is scanned once for the names, when the function is called, and read in every pass.
     Memory is that of the names, 8 bytes per variant, and a few megabytes; dtypes are those of
     `iter_bed`. A plain file is read from any variant, and can be split into parts, each of whose
     processes scans it too. A gzipped file is read from its beginning, and is one part.

@@ -33,7 +33,7 @@ class Format(NamedTuple):
     magic
         The first bytes of every file; empty if they vary.
     folder
-        Names of files of which a folder of this format has at least one.
+        Names of files, at least one of them in every folder of this format.
     numbered
         Whether columns have no names; `open` then takes `names`.
     genotypes
