@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from streamsel.stream._parts import StreamPart
     from streamsel.stream._stream import ColumnStream
 
 _BY_VARIANT = b"\x6c\x1b\x01"
@@ -104,12 +102,8 @@ def iter_bed(
     def opener(a: int, b: int) -> partial[ColumnStream]:
         return partial(_bed_part, files[0].path, missing, a, b)
 
-    def cut(parts: int | None, start: int) -> list[StreamPart]:
-        size = max(1, file.variant_bytes)
-        before = range(0, (p + 1) * size, size)
-        split = split_columns(path, files[0], before, opener, parts, start)
-        return [replace(part, files=files) for part in split]
-
+    size = max(1, file.variant_bytes)
+    cut = partial(split_columns, path, files, range(0, (p + 1) * size, size), opener)
     return genotype_stream(file, 0, p, cut)
 
 

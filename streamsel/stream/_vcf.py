@@ -118,7 +118,7 @@ def iter_vcf(
         if file.is_gzipped:
             parts = 1
             before = [offset * stamp.size // max(1, before[-1]) for offset in before]
-        return split_columns(path, stamp, before, opener, parts, start)
+        return split_columns(path, (stamp,), before, opener, parts, start)
 
     return genotype_stream(file, 0, len(file.names), cut)
 
