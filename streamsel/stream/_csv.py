@@ -17,7 +17,7 @@ from streamsel.data.names import expect_distinct_names
 from streamsel.params import parameter_repr
 from streamsel.stream._blocks import BLOCK_BYTES, columns_per_block
 from streamsel.stream._csv_by_variable import block_dtype, open_csv_by_variable
-from streamsel.stream._number_format import find_numerals
+from streamsel.stream._csv_layout import find_numerals
 from streamsel.stream._numerals import ReadOptions, check_na_values
 from streamsel.stream._parts import Stamp, cached_reader, split_columns
 from streamsel.stream._stream import ColumnStream, indexed_stream

@@ -1,4 +1,4 @@
-"""Formats of files: detection, and dispatch to the reader of each."""
+"""Files of any format: detection of the format, opening, and exact reading of integers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,21 @@ import math
 import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from streamsel.stream._csv import open_csv
+import numpy as np
+
+from streamsel._utils.optional import import_pyarrow
+from streamsel.stream._csv import open_csv, read_raw_cells
 from streamsel.stream._csv_by_variable import open_csv_by_variable
-from streamsel.stream._numerals import DEFAULT_READ_OPTIONS, ReadOptions, is_number, to_number
+from streamsel.stream._numerals import (
+    DEFAULT_READ_OPTIONS,
+    ReadOptions,
+    is_number,
+    parse_integers,
+    to_number,
+)
 from streamsel.stream._remote import is_file, is_url, open_binary
 from streamsel.stream._text_cells import (
     find_delimiter,
@@ -30,6 +39,8 @@ from streamsel.stream.formats import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
+
+    import numpy.typing as npt
 
     from streamsel.stream._csv_by_variable import OnBad
     from streamsel.stream._stream import ColumnStream
@@ -208,3 +219,37 @@ def delimiter_of(path: str, delimiter: str | None) -> str:
     with open_text(path) as file:
         _, line = next(numbered_lines(file, path), (0, ""))
     return find_delimiter(line, delimiter, _LIKELY_DELIMITERS.get(suffix_of(path), ""))
+
+
+def read_exact_integers(
+    path: str, name: Hashable, orientation: str, options: ReadOptions
+) -> npt.NDArray[Any] | None:
+    """Read an integer column of a file exactly.
+
+    Returns
+    -------
+    The integers; None if the file lacks the column or does not store it as integers.
+    """
+    kind = file_format(path)
+    if kind == "text" and orientation == "samples":
+        options = options._replace(delimiter=delimiter_of(path, options.delimiter))
+        cells = read_raw_cells(path, options, name)
+        return None if cells is None else parse_integers(cells)
+    if kind == "npy":
+        from streamsel.stream._npy import open_npy
+
+        array = open_npy(path)
+        has_column = isinstance(name, int) and array.ndim == 2 and name < array.shape[1]
+        return np.array(array[:, name]) if has_column and array.dtype.kind in "iu" else None
+    if kind in ("parquet", "ipc"):
+        from streamsel.stream._arrow import ParquetFile
+        from streamsel.stream._ipc import IpcFile
+
+        file = ParquetFile(path) if kind == "parquet" else IpcFile(path)
+        if name not in file.names:
+            return None
+        with file.error_context():
+            column = file.table([file.names.index(str(name))]).column(0)
+            is_integer = import_pyarrow().types.is_integer(column.type)
+            return parse_integers(column.to_pylist()) if is_integer else None
+    return None

@@ -17,9 +17,18 @@ from streamsel.params import parameter_repr
 from streamsel.serialization.json_values import is_iterable_collection
 from streamsel.stream._csv import csv_splitter, read_column_names
 from streamsel.stream._csv_by_variable import check_skip, count_variables, take_available
-from streamsel.stream._exact_integers import may_be_rounded_integers, read_exact_integers
-from streamsel.stream._formats import delimiter_of, file_format, open_columns
-from streamsel.stream._numerals import DEFAULT_READ_OPTIONS, ReadOptions, check_na_values
+from streamsel.stream._formats import (
+    delimiter_of,
+    file_format,
+    open_columns,
+    read_exact_integers,
+)
+from streamsel.stream._numerals import (
+    DEFAULT_READ_OPTIONS,
+    ReadOptions,
+    check_na_values,
+    may_be_rounded_integers,
+)
 from streamsel.stream._parts import Stamp, StreamPart, n_parts
 from streamsel.stream._remote import is_url, matching_urls
 from streamsel.stream._stream import ColumnStream
