@@ -177,6 +177,15 @@ def test_what_else_is_said_of_gaps_of_genotypes_holds(call, gaps):
     assert call("select", *both, "-k1", "--json").json()["metadata"]["missing"] == "skip"
 
 
+def test_models_of_arrays_without_names_are_not_merged(call, folder, tmp_path):
+    given = ["--target-file", folder / "y.npy", "--max-candidates", 4, "-k", 2]
+    models = [tmp_path / "first", tmp_path / "second"]
+    for model in models:
+        call("select", folder / "x.zarr", *given, "-m", model)
+    error = call("merge", *models, "-o", tmp_path / "m", code=1).stderr
+    assert f"{models[1]}: learnt from .zarr files, like {models[0]}" in error
+
+
 def test_cells_of_some_kind(call, folder):
     rows = call("select", folder / "x.h5ad", "--target", "kind", "-k3").rows()
     names = [f"gene{j}" for j in range(P)]
