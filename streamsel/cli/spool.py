@@ -128,10 +128,10 @@ def _copy(path: str, name: str, directory: Path, *, is_table: bool) -> Path:
             ) from error
     if not n_bytes:
         raise CommandError(f"{name}: no data")
-    return copy.rename(directory / f"copy{_suffix(copy, is_table=is_table)}")
+    return copy.rename(directory / f"copy{_suffix(copy, name, is_table=is_table)}")
 
 
-def _suffix(copy: Path, *, is_table: bool) -> str:
+def _suffix(copy: Path, name: str, *, is_table: bool) -> str:
     """Return the file suffix for the content of a copy."""
     import gzip
 
@@ -144,8 +144,14 @@ def _suffix(copy: Path, *, is_table: bool) -> str:
             line = file.readline(_CHUNK_BYTES)
     except (OSError, EOFError):  # reported when it is read
         line = b""
-    if name := format_of_bytes(line):
-        return FORMATS[name].suffixes[0] + compression
+    if format_ := format_of_bytes(line):
+        suffix, others = FORMATS[format_].suffixes[0], FORMATS[format_].companions
+        if others:
+            raise CommandError(
+                f"{name}: expected a format of one file. Got: {suffix}, which needs its "
+                f"{' and '.join(others)} files. Hint: pass the path of the {suffix} file"
+            )
+        return suffix + compression
     separator = find_delimiter(line.decode(errors="replace"), None, "")
     if separator == "\t":
         return ".tsv" + compression

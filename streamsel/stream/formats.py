@@ -34,6 +34,8 @@ class Format(NamedTuple):
         The first bytes of every file; empty if they vary.
     folder
         Names of files, at least one of them in every folder of this format.
+    companions
+        Suffixes of the other files that belong to each file.
     numbered
         Whether columns have no names; `open` then takes `names`.
     genotypes
@@ -51,6 +53,7 @@ class Format(NamedTuple):
     options: tuple[str, ...] = ()
     magic: bytes = b""
     folder: tuple[str, ...] = ()
+    companions: tuple[str, ...] = ()
     numbered: bool = False
     genotypes: bool = False
     scans: bool = False
@@ -98,6 +101,7 @@ _ALL = (
         _lazy("_plink", "iter_bed"),
         options=("missing",),
         magic=b"\x6c\x1b",
+        companions=(".bim", ".fam"),
         genotypes=True,
         scans=True,
     ),
