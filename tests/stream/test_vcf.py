@@ -216,6 +216,7 @@ def _damaged(old, new, count=1):
         (_damaged("\n1\t9\t", "\n##\n1\t9\t"), r"Expected 59 cells in line 13 .* Got: 1"),
         (_damaged("0|1\t", "0+1\t"), r"genotype such as 0/1 in column \d+ of line 4 .*'0\+1'"),
         (_damaged("0|1\t", "0|\t"), r"Got: '0\|'"),
+        (_damaged("\n", "\r\r\n", -1), r"in column 59 of line 4 .* Got: '...\\r'"),
         (_damaged("0|1\t", "\t"), r"Got: ''"),
         (_damaged("0|1\t", f"{'1/' * 127}1\t"), r"Got: '1/1/"),
         (_damaged("0|1\t", "0|1|\t"), r"Got: '0\|1\|'"),
