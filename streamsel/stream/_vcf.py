@@ -193,7 +193,7 @@ class _VcfFile(GenotypeFile):
         blank = b""
         longest = max(FIRST_BYTES, n_samples * _SAMPLE_BYTES)
         for line in _lines(self._path, file, longest, start):
-            if line in {b"\n", b"\r\n"}:  # valid only at the end
+            if line in (b"\n", b"\r\n"):  # valid only at the end
                 blank = line
                 continue
             cells = line.split(b"\t", 5)
