@@ -531,8 +531,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         X
             An (n, p) array or sparse matrix, a frame of any library supported by narwhals, an
             AnnData, a `ColumnStream`, any iterable of (name, values), or the path or URL of a file
-            (Parquet, Arrow, `.npy`, `.bed`, `.h5ad`, Zarr, text), as `stream.as_stream` accepts
-            them.
+            of any format, as `stream.as_stream` accepts them.
         names
             Names of the columns of an array or matrix; numbered from `n_columns` on if None.
         on_block

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from streamsel._utils.sparse import as_dense
+from streamsel._utils.text import close_spellings
 from streamsel.stream import ColumnStream, as_stream, iter_anndata
 
 
@@ -76,7 +76,7 @@ def fit_target(stream: ColumnStream, X: Any, y: Any) -> Any:
         )
     obs = stream.row_metadata or {}
     if y not in obs:
-        close = difflib.get_close_matches(y, list(obs)) or list(obs)
+        close = close_spellings(y, obs) or list(obs)
         raise ValueError(
             f"Expected the name of a column of obs as y. Got: {y!r}.\nHint: {', '.join(close)}."
         )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from streamsel.stream._probes import with_probes
     from streamsel.stream._prune import prune
     from streamsel.stream._stream import ColumnStream
+    from streamsel.stream._vcf import iter_vcf
     from streamsel.stream._zarr import iter_zarr
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "iter_positions",
     "iter_skipgrams",
     "iter_sparse",
+    "iter_vcf",
     "iter_zarr",
     "prune",
     "with_probes",
@@ -73,6 +75,7 @@ _MODULE_OF = {
     "iter_positions": "_ngrams",
     "iter_skipgrams": "_ngrams",
     "iter_sparse": "_memory",
+    "iter_vcf": "_vcf",
     "iter_zarr": "_zarr",
     "prune": "_prune",
     "clean": "_clean",

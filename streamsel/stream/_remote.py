@@ -19,6 +19,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from streamsel.stream.formats import FORMATS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -159,7 +161,7 @@ def version_of(url: str) -> tuple[int, str]:
         except FileNotFoundError:  # on servers without folders
             info = {"type": "directory"}
         if info.get("type") == "directory":
-            metadata = (f"{name}/{part}" for part in ("zarr.json", ".zarray", ".zgroup"))
+            metadata = (f"{name}/{part}" for one in FORMATS.values() for part in one.folder)
             info = system.info(next((part for part in metadata if system.exists(part)), name))
         version = sorted((key, str(value)) for key, value in info.items() if _VERSION.search(key))
         # Without such metadata, use the key of fsspec; for HTTP it depends only on the URL.
