@@ -28,7 +28,7 @@ def learnt(X, y, names=None, covariates=None, **parameters):
 def masses(model):
     """Return the masses of a model's representatives: name -> μ."""
     held = model._state
-    return dict(zip(held.names, model._masses(held).tolist(), strict=True))
+    return dict(zip(held.names, model._representative_weights().tolist(), strict=True))
 
 
 def matrix(loadings, names, components):

@@ -153,7 +153,7 @@ def test_sparse_components_are_near_the_best_in_batch(rng):
     model = SparsePCA(q, alpha=alpha, batch_size=100, max_loadings=p)
     model.learn_columns(X)
     bar = alpha * np.sqrt(np.square(X).mean())
-    mine = model._encode_loadings(X.T)
+    mine = model._solution_on_columns().encode(model._coder, X.T)
     batch = Batch(q, alpha=bar * np.sqrt(n), random_state=0, max_iter=2000, tol=1e-10).fit(X)
     D = batch.transform(X)
     # Theirs, by its loadings: the best components for these, which are shrunk.
@@ -386,7 +386,7 @@ def test_loadings_by_a_second_reading(learner, rng):
     few.learn_loadings(X)
     assert not few._wants_second_pass
     assert len(few.loadings) <= 50
-    coded = whole._encode_loadings((X - X.mean(axis=0)).T)
+    coded = whole._solution_on_columns().encode(whole._coder, (X - X.mean(axis=0)).T)
     largest = np.argsort(-np.square(coded).sum(axis=1))[:50]
     assert {*few.loadings} <= {*largest.tolist()}
     for wrong in (X[:, :-1], X[:, ::-1].copy(), X + 1.0):

@@ -1,4 +1,4 @@
-"""Define the base classes of extractors, linear and joint, and align components over time."""
+"""Define the base class of extractors: components, transforms, and the map in use."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import abc
 import functools
 import math
 from collections.abc import Collection, Hashable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
 from streamsel.base.caching import cached_until_update
-from streamsel.base.joint_rows import CrossMomentsOnRows
 from streamsel.base.learner import Learner
+from streamsel.base.linear_map import LinearMap
 from streamsel.base.report import Report, is_above, number
 from streamsel.base.row_input import (
     as_frame,
@@ -27,13 +27,20 @@ from streamsel.params import param
 from streamsel.serialization.invariants import expect_bounded
 from streamsel.serialization.schema import CountKind, expect, expect_shapes
 from streamsel.state.base import Floats, StoredLoadings
-from streamsel.state.moments.aligned_view import RowView
+from streamsel.state.gram.landmarks import Landmarks
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension
 
 
-class ComponentBuilder(Learner):
-    """Base class of learners that build components; `_apply` applies the map of `_map_in_use`."""
+class Extractor(Learner):
+    """Base class of extractors: `_component_map` maps variables to components.
+
+    The map is linear, except that of an `Embedder`.
+    """
+
+    # Whether all tracked variables have loadings: then half of `max_features` are protected from
+    # eviction, and an evicted variable remains part of the map in use until the next refresh.
+    _loads_all_variables: ClassVar[bool] = False
 
     n_components: int = param(
         params.IntRule(1, below=params.MAX_COUNT),
@@ -57,20 +64,15 @@ class ComponentBuilder(Learner):
     # Implemented by methods
 
     @abc.abstractmethod
-    def _map_in_use(self) -> Any:
-        """Return the map that `transform_one` applies, with empty `names` if there is none."""
+    def _component_map(self) -> LinearMap | Landmarks:
+        """Return the current map, over the variables that have weights."""
 
-    @abc.abstractmethod
-    def _apply(self, map_in_use: Any, X: Floats) -> Floats:
-        """Return the components, (q,) or (n, q), of rows restricted to the variables of a map.
-
-        Parameters
-        ----------
-        map_in_use
-            The map.
-        X
-            (s,) or (n, s) values, which may be overwritten; NaN where not observed.
-        """
+    def _alignment(self, new: LinearMap, in_use: LinearMap | None) -> Floats:
+        """Return the matrix that aligns new components with those in use, once per refresh."""
+        state = self._state
+        if in_use is None or state is None:
+            return np.eye(new.weights.shape[1])
+        return new.alignment(in_use, state)
 
     # Shared behaviour
 
@@ -127,6 +129,148 @@ class ComponentBuilder(Learner):
             key: {names[k]: w for k, w in enumerate(row) if w != 0.0}
             for key, row in zip(keys, weights.tolist(), strict=True)
         }
+
+    @cached_until_update
+    def _map(self) -> Any:
+        """Return the current map."""
+        return self._component_map()
+
+    def _protected(self, moments: Moments, extension: RowExtension | None) -> Collection[Hashable]:
+        if self._loads_all_variables:
+            return self._most_relevant_half(moments)
+        # An extension of the moments reports which variables its components need.
+        if extension is not None:
+            return extension.protected()
+        return () if self._refresh.stored is None else self._refresh.stored.names
+
+    def _most_relevant_half(self, moments: Moments) -> Collection[Hashable]:
+        """Return the most relevant variables past their grace period, up to half of `max_features`.
+
+        Otherwise a row with many new variables would evict all others, and the next such row these.
+        """
+        if self.max_features is None:
+            return ()
+        indices = np.flatnonzero(moments.arrival_rows + self.grace_period <= moments.rows)
+        ranking = argsort_by_relevance(self._relevances_of_stats(moments, moments.stats(indices)))
+        names = moments.names
+        return [names[index] for index in indices[ranking[: self.max_features // 2]].tolist()]
+
+    def _check_tracked(self, names: Any) -> None:
+        if not self._loads_all_variables:
+            super()._check_tracked(names)
+        elif type(names) is not list or len({*names}) < len(names):
+            raise ValueError(f"Corrupt model file: names in use must be distinct. Got: {names!r}.")
+
+    def _weights_of(self, used: Any) -> dict[Hashable, dict[str, float]]:
+        """Return the weights of a map as dicts; without a map there are none."""
+        return {} if used is None else self._weights_as_dicts(used.names, used.weights)
+
+    def report(self) -> Report:
+        """Return the results as a `Report`, which the command and the HTML report show.
+
+        Returns
+        -------
+        One row per component, in descending order of relevance: its relevance, whether this is
+        above the noise floor of single columns, and its loadings in descending order of size: the
+        weight of each variable times its standard deviation over the rows learnt, and the weight
+        itself.
+        """
+        floor = self._report_noise_floor()
+        relevance = self.relevance
+        loadings: dict[str, list[dict[str, Any]]] = {str(name): [] for name in relevance}
+        deviations = self._deviations()
+        for variable, weights in self._weights_of(self._map()).items():
+            deviation = deviations.get(variable, math.nan)
+            for component, weight in weights.items():
+                row = {"variable": variable, "loading": number(weight * deviation)}
+                loadings[component].append(row | {"weight": float(weight)})
+        found = []
+        for name in sorted(loadings, key=relevance.__getitem__, reverse=True):
+            value = number(relevance[name])
+            largest = sorted(loadings[name], key=lambda row: -abs(row["loading"] or 0.0))
+            row = {"name": name, "relevance": value, "above_noise": is_above(value, floor)}
+            found.append(row | {"loadings": largest})
+        return self._report(floor, "components", found, self._fixed_n_components)
+
+    def _deviations(self) -> dict[Hashable, float]:
+        """Return the known standard deviations of variables that may have loadings."""
+        state = self._state
+        if state is None or not state.names:
+            return {}
+        deviations = np.sqrt(state.stats().m2 / state.n)
+        deviation_of = dict(zip(state.names, deviations.tolist(), strict=True))
+        kept: StoredLoadings | None = getattr(state, "loadings", None)
+        if kept is not None:
+            deviation_of |= zip(kept.names, kept.deviations.tolist(), strict=True)
+        return deviation_of
+
+    # Snapshot in use, and transforms
+
+    def _current(self) -> Any:
+        return None if self._state is None else self._map()
+
+    def _refreshed(self, *, keep_stable: bool) -> Any:
+        del keep_stable  # components are always aligned with those in use
+        new, in_use = self._map(), self._refresh.stored
+        if in_use is not None:
+            # Where the data determine the number, components in use are kept and new ones appended.
+            width = max(new.weights.shape[1], in_use.weights.shape[1])
+            new, in_use = new.padded(width), in_use.padded(width)
+        weights = new.weights @ self._alignment(new, in_use)
+        return new._replace(names=list(new.names), weights=weights)
+
+    @property
+    def in_use(self) -> dict[Hashable, dict[str, float]]:
+        """Linear map that a transform applies: variable -> {component: weight}."""
+        return self._weights_of(self._in_use())
+
+    def _snapshot_to_state(self) -> dict[str, Any] | None:
+        if self._refresh.stored is None:
+            return None
+        state: dict[str, Any] = self._refresh.stored._asdict()
+        return (
+            state
+            if self._fixed_n_components is not None
+            else state | {"n_components": self._refresh.stored.weights.shape[1]}
+        )
+
+    def _restore_snapshot(self, state: dict[str, Any] | None) -> None:
+        if state is None:
+            self._refresh.stored = None
+            return
+        self._check_tracked(state["names"])
+        size = len(state["names"])
+        width = self._fixed_n_components
+        if width is None:
+            expect(state, n_components=CountKind())
+            width = state["n_components"]
+        expect_shapes(state, means=(size,), weights=(size, width))
+        expect_bounded("loadings", state["means"], state["weights"])
+        self._refresh.stored = LinearMap(state["names"], state["means"], state["weights"])
+
+    @property
+    def _empty_map(self) -> LinearMap | Landmarks:
+        """The map of no variables."""
+        return LinearMap.empty(self._fixed_n_components or 1)
+
+    def _map_in_use(self) -> Any:
+        """Return the map that `transform_one` applies, with empty `names` if there is none."""
+        return self._in_use() or self._empty_map
+
+    def _apply(self, used: Any, X: Floats) -> Floats:
+        """Return the components, (q,) or (n, q), of rows restricted to the variables of a map.
+
+        Parameters
+        ----------
+        used
+            The map.
+        X
+            (s,) or (n, s) values, which may be overwritten; NaN where not observed.
+        """
+        components: Floats = used.apply(X)
+        return components
+
+    # Transforms
 
     def transform_one(self, x: dict[Hashable, Any]) -> dict[Hashable, float]:
         r"""Return the components of a row as floats; `{}` while no components are in use.
@@ -194,268 +338,3 @@ class ComponentBuilder(Learner):
 def _component_names(prefix: str, q: int) -> tuple[str, ...]:
     # Cached, as it is called for every row.
     return tuple(f"{prefix}{k}" for k in range(q))
-
-
-# Regularizes the alignment towards the identity, relative to unit variances.
-_IDENTITY_WEIGHT = 1e-9
-
-
-class LinearMap(NamedTuple):
-    """An affine map from variables to components: z = (x - means) @ weights.
-
-    Parameters
-    ----------
-    names, means
-        The s variables, and their means (s,).
-    weights
-        (s, q).
-    """
-
-    names: Iterable[Hashable]
-    means: Floats
-    weights: Floats
-
-    def padded(self, width: int) -> LinearMap:
-        """Return the map with zero components appended, `width` in all."""
-        missing = width - self.weights.shape[1]
-        if not missing:
-            return self
-        return self._replace(weights=np.pad(self.weights, ((0, 0), (0, missing))))
-
-
-class Extractor(ComponentBuilder):
-    """Base class of linear extractors: `_linear_map` maps variables to components."""
-
-    # Implemented by methods
-
-    @abc.abstractmethod
-    def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
-        """Return the linear map, over the variables that have weights.
-
-        Parameters
-        ----------
-        names
-            Variables to include, for methods whose weights are a function of the name.
-        """
-
-    def _alignment(self, new: LinearMap, in_use: LinearMap | None) -> Floats:
-        """Return the matrix that aligns new components with those in use (`align_components`).
-
-        Called once per refresh. Moments do not contain covariances of the variables, so these are
-        assumed to be uncorrelated.
-        """
-        state = self._state
-        if in_use is None or state is None:
-            return np.eye(new.weights.shape[1])
-        names = list(dict.fromkeys([*new.names, *in_use.names]))
-        names = [name for name in names if name in state.index_of]
-        m2 = state.stats(np.array([state.index_of[name] for name in names], dtype=np.intp)).m2
-        new_weights, weights_in_use = (weights_of_names(names, part) for part in (new, in_use))
-        variances = (np.square(part).T @ m2 for part in (new_weights, weights_in_use))
-        return align_components((new_weights.T * m2) @ weights_in_use, *variances)
-
-    # Shared behaviour
-
-    @cached_until_update
-    def _map(self) -> LinearMap:
-        return self._linear_map()
-
-    def _protected(
-        self,
-        moments: Moments,  # noqa: ARG002
-        extension: RowExtension | None,
-    ) -> Collection[Hashable]:
-        # An extension of the moments reports which variables its components need.
-        if extension is not None:
-            return extension.protected()
-        return () if self._refresh.stored is None else self._refresh.stored.names
-
-    @property
-    def loadings(self) -> dict[Hashable, dict[str, float]]:
-        """Weights of the variables: variable -> {component: weight}, without zeros.
-
-        In order of arrival; on rows, in the order in which the variables became candidates.
-        """
-        return self._weights_of(self._map())
-
-    def _weights_of(self, linear_map: LinearMap | None) -> dict[Hashable, dict[str, float]]:
-        return (
-            {}
-            if linear_map is None
-            else self._weights_as_dicts(linear_map.names, linear_map.weights)
-        )
-
-    def report(self) -> Report:
-        """Return the results as a `Report`, which the command and the HTML report show.
-
-        Returns
-        -------
-        One row per component, in descending order of relevance: its relevance, whether this is
-        above the noise floor of single columns, and its loadings in descending order of size: the
-        weight of each variable times its standard deviation over the rows learnt, and the weight
-        itself.
-        """
-        floor = self._report_noise_floor()
-        relevance = self.relevance
-        loadings: dict[str, list[dict[str, Any]]] = {str(name): [] for name in relevance}
-        deviations = self._deviations()
-        for variable, weights in self.loadings.items():
-            deviation = deviations.get(variable, math.nan)
-            for component, weight in weights.items():
-                row = {"variable": variable, "loading": number(weight * deviation)}
-                loadings[component].append(row | {"weight": float(weight)})
-        found = []
-        for name in sorted(loadings, key=relevance.__getitem__, reverse=True):
-            value = number(relevance[name])
-            largest = sorted(loadings[name], key=lambda row: -abs(row["loading"] or 0.0))
-            row = {"name": name, "relevance": value, "above_noise": is_above(value, floor)}
-            found.append(row | {"loadings": largest})
-        return self._report(floor, "components", found, self._fixed_n_components)
-
-    def _deviations(self) -> dict[Hashable, float]:
-        """Return the known standard deviations of variables that may have loadings."""
-        state = self._state
-        if state is None or not state.names:
-            return {}
-        deviations = np.sqrt(state.stats().m2 / state.n)
-        deviation_of = dict(zip(state.names, deviations.tolist(), strict=True))
-        kept: StoredLoadings | None = getattr(state, "loadings", None)
-        if kept is not None:
-            deviation_of |= zip(kept.names, kept.deviations.tolist(), strict=True)
-        return deviation_of
-
-    # Snapshot in use, and transforms
-
-    def _current(self) -> LinearMap | None:
-        return None if self._state is None else self._map()
-
-    def _refreshed(self, *, keep_stable: bool) -> LinearMap:
-        del keep_stable  # components are always aligned with those in use
-        new, in_use = self._map(), self._refresh.stored
-        if in_use is not None:
-            # Where the data determine the number, components in use are kept and new ones appended.
-            width = max(new.weights.shape[1], in_use.weights.shape[1])
-            new, in_use = new.padded(width), in_use.padded(width)
-        weights = new.weights @ self._alignment(new, in_use)
-        return new._replace(names=list(new.names), weights=weights)
-
-    @property
-    def in_use(self) -> dict[Hashable, dict[str, float]]:
-        """Linear map that a transform applies: variable -> {component: weight}."""
-        return self._weights_of(self._in_use())
-
-    def _snapshot_to_state(self) -> dict[str, Any] | None:
-        if self._refresh.stored is None:
-            return None
-        state: dict[str, Any] = self._refresh.stored._asdict()
-        return (
-            state
-            if self._fixed_n_components is not None
-            else state | {"n_components": self._refresh.stored.weights.shape[1]}
-        )
-
-    def _restore_snapshot(self, state: dict[str, Any] | None) -> None:
-        if state is None:
-            self._refresh.stored = None
-            return
-        self._check_tracked(state["names"])
-        size = len(state["names"])
-        width = self._fixed_n_components
-        if width is None:
-            expect(state, n_components=CountKind())
-            width = state["n_components"]
-        expect_shapes(state, means=(size,), weights=(size, width))
-        expect_bounded("loadings", state["means"], state["weights"])
-        self._refresh.stored = LinearMap(state["names"], state["means"], state["weights"])
-
-    def _map_in_use(self) -> LinearMap:
-        return self._in_use() or LinearMap(
-            (), np.zeros(0), np.zeros((0, self._fixed_n_components or 1))
-        )
-
-    def _apply(self, used: LinearMap, X: Floats) -> Floats:
-        centred = X - used.means
-        Z: Floats = centred @ used.weights
-        # A NaN input makes every component NaN, as NaN times zero is NaN.
-        if np.isnan(Z).any():
-            centred[np.isnan(centred)] = 0.0
-            Z = centred @ used.weights
-        return Z
-
-
-def align_components(covariance: Floats, new: Floats, in_use: Floats) -> Floats:
-    """Return the matrix that aligns new components of unit variance with those in use.
-
-    The new components are rotated by orthogonal Procrustes, which preserves their span, and each is
-    scaled like the component in use that it replaces.
-
-    Parameters
-    ----------
-    covariance
-        (q, q) covariances of the new components, in rows, with those in use. A component whose
-        covariances are all zero is left unchanged.
-    new, in_use
-        (q,) variances of the new components and of those in use, in the same units.
-
-    Returns
-    -------
-    (q, q); the new weights times this matrix are the weights in use from now on.
-    """
-    new_scale = np.sqrt(np.where(new > 0.0, new, 1.0))
-    scale_in_use = np.sqrt(np.where(in_use > 0.0, in_use, np.where(new > 0.0, new, 1.0)))
-    # Estimated covariances may exceed the Cauchy-Schwarz bound.
-    correlation = np.clip(covariance / new_scale[:, None] / scale_in_use, -1.0, 1.0)
-    U, _, Vt = np.linalg.svd(correlation + _IDENTITY_WEIGHT * np.eye(len(new_scale)))
-    alignment: Floats = (U @ Vt) / new_scale[:, None] * scale_in_use
-    return alignment
-
-
-def weights_of_names(names: list[Hashable], of: LinearMap) -> Floats:
-    """Return the weights of these variables, (s, q); zero for variables that the map lacks."""
-    weights = np.zeros((len(names), of.weights.shape[1]))
-    index_of = {name: i for i, name in enumerate(names)}
-    for name, row in zip(of.names, of.weights, strict=True):
-        if name in index_of:
-            weights[index_of[name]] = row
-    return weights
-
-
-class JointExtractor(CrossMomentsOnRows, Extractor):
-    """Base class of extractors whose components depend on the covariances of the variables.
-
-    All tracked variables have loadings, so not all of them can be protected from eviction. An
-    evicted variable remains part of the map in use until the next refresh.
-    """
-
-    def _alignment(self, new: LinearMap, in_use: LinearMap | None) -> Floats:
-        state = self._state
-        if in_use is None or not isinstance(state, RowView):
-            return np.eye(new.weights.shape[1])
-        index_of = state.index_of
-        names = [name for name in dict.fromkeys([*new.names, *in_use.names]) if name in index_of]
-        indices = np.array([index_of[name] for name in names], dtype=np.intp)
-        new_weights, weights_in_use = (weights_of_names(names, part) for part in (new, in_use))
-        q = new_weights.shape[1]
-        covariance = state.gram_of(indices, np.hstack([new_weights, weights_in_use]))
-        squares = np.diag(covariance)
-        return align_components(covariance[:q, q:], squares[:q], squares[q:])
-
-    def _protected(
-        self,
-        moments: Moments,
-        extension: RowExtension | None,  # noqa: ARG002
-    ) -> Collection[Hashable]:
-        """Return the most relevant variables past their grace period, up to half of `max_features`.
-
-        Otherwise a row with many new variables would evict all others, and the next such row these.
-        """
-        if self.max_features is None:
-            return ()
-        indices = np.flatnonzero(moments.arrival_rows + self.grace_period <= moments.rows)
-        ranking = argsort_by_relevance(self._relevances_of_stats(moments, moments.stats(indices)))
-        names = moments.names
-        return [names[index] for index in indices[ranking[: self.max_features // 2]].tolist()]
-
-    def _check_tracked(self, names: Any) -> None:
-        if type(names) is not list or len({*names}) < len(names):
-            raise ValueError(f"Corrupt model file: names in use must be distinct. Got: {names!r}.")

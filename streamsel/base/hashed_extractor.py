@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import abc
 import copy
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
 from streamsel import params
 from streamsel._kernels.random_entries import add_row, add_row_in_any_order
 from streamsel._kernels.row_moments import MAX_ABS_VALUE
-from streamsel.base.extractor import Extractor, LinearMap
+from streamsel.base.extractor import Extractor
+from streamsel.base.linear_map import LinearMap
 from streamsel.base.merging import different_rows_error
 from streamsel.base.phase import Phase, columns_to_state
 from streamsel.base.report import Report
@@ -120,21 +121,28 @@ class HashedExtractor(Extractor, Unsupervised):
         return self._k
 
     @property
+    def loadings(self) -> dict[Hashable, dict[str, float]]:
+        """Weights of the variables: variable -> {component: weight}, without zeros.
+
+        In order of arrival; on rows, in the order in which the variables became candidates.
+        """
+        return self._weights_of(self._map())
+
+    @property
     def relevance(self) -> dict[Hashable, float]:
         """Relevance of each component: 1, as there is no target."""
         learnt = self._columns is not None or self._phase.on_rows
         return dict.fromkeys(self.components, 1.0) if learnt else {}
 
     def _embedding(self) -> Floats:
-        state = self._columns
+        state = cast("RandomSketch | None", self._columns)
         if state is None:
             return np.zeros((self.n_rows, self._k))
-        assert isinstance(state, RandomSketch)  # noqa: S101
         return self._components_of_sums(state.Z.copy())
 
-    def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
-        names = list(names)
-        return LinearMap(names, np.zeros(len(names)), self._entries.matrix(names))
+    def _component_map(self) -> LinearMap:
+        # Any variable has weights, which no map lists.
+        return LinearMap.empty(self._k)
 
     def report(self) -> Report:
         """Return the results as a `Report`, which the command and the HTML report show.

@@ -14,7 +14,9 @@ import numpy as np
 from scipy.linalg import eigh
 
 from streamsel.state.base import Floats, Indices
-from streamsel.state.gram.pooled import RelevanceWeightedGram, to_powers
+from streamsel.state.gram.pooled import GramState
+from streamsel.state.gram.weighting import to_powers
+from streamsel.state.pool.representatives import Representatives
 
 # Grid of ridges, relative to the mean eigenvalue.
 RIDGES: Floats = 10.0 ** (np.arange(-50, 51) / 10.0)
@@ -371,22 +373,25 @@ def solve_by_correlations(
     return WeightedSolution(axes, options.solve(axes), variables.indices, D, scales)
 
 
-def solve_by_gram(held: RelevanceWeightedGram, asked: SolveOptions) -> WeightedSolution | None:
+def solve_by_gram(
+    state: GramState[Representatives], options: SolveOptions
+) -> WeightedSolution | None:
     """Return the components by the Gram matrix of all columns; None if none is relevant."""
-    n_powers = len(held.powers)
+    powers = options.powers
+    n_powers = len(powers)
     scales, K = np.zeros(n_powers), np.zeros((0, 0))
     for power in range(n_powers):
-        K_power = held.matrix(power)
-        square = n_powers * float(np.trace(K_power)) / max(1, held.n_varying)
+        K_power = state.matrix(power)
+        square = n_powers * float(np.trace(K_power)) / max(1, state.n_varying)
         if not square > 0.0:
             return None
         K_power /= square
         scales[power] = 1.0 / np.sqrt(square)
         K = K + K_power if power else K_power
-    axes = axes_of_rows(K, held.basis.T, held.n_varying, asked.n)
-    own = np.linalg.norm(to_powers(held.relevance(), held.powers) * scales, axis=1)
-    weights, indices = own * np.sqrt(held.table["weight"]), np.arange(len(own))
-    return WeightedSolution(axes, asked.solve(axes), indices, weights, scales)
+    axes = axes_of_rows(K, state.pool.basis.T, state.n_varying, options.n)
+    own = np.linalg.norm(to_powers(state.relevance(), powers) * scales, axis=1)
+    weights, indices = own * np.sqrt(state.pool.table["weight"]), np.arange(len(own))
+    return WeightedSolution(axes, options.solve(axes), indices, weights, scales)
 
 
 def solve_from_columns(solution: WeightedSolution) -> Floats:
@@ -395,18 +400,20 @@ def solve_from_columns(solution: WeightedSolution) -> Floats:
     return loadings * largest_signs(loadings)
 
 
-def pool_loadings(held: RelevanceWeightedGram, solution: WeightedSolution) -> tuple[Floats, Floats]:
+def pool_loadings(
+    state: GramState[Representatives], solution: WeightedSolution
+) -> tuple[Floats, Floats]:
     """Return the loadings of the pool's variables, of length 1, and the signs applied to them.
 
     They are exact, from the Gram matrix, if the pool holds all columns. Otherwise the components
     are regressed on the pool's variables, each with its weight as a representative; the signs are
     still those of the loadings from the Gram matrix, which a second pass does not change.
     """
-    unit = held.samples(solution.indices)
-    own = solution.weights / np.sqrt(held.table["weight"])
+    unit = state.pool.samples(solution.indices)
+    own = solution.weights / np.sqrt(state.pool.table["weight"])
     loadings = own[:, None] * ((own[:, None] * unit) @ solution.duals)
     up = largest_signs(loadings)
-    if not held.complete:
+    if not state.complete:
         weighted = solution.weights[:, None] * unit
         residual = residual_trace(float(solution.axes.d.sum()), weighted)
         loadings = regress_scores(weighted, solution.scores, solution.axes.n, residual)

@@ -16,9 +16,11 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
 
 from streamsel._utils.numeric import TIE_RTOL
+from streamsel.extraction._loadings import Scan
 from streamsel.state.base import Floats
 from streamsel.state.gram.pooled import SharedGram
-from streamsel.state.gram.subspace import GramProduct, Subspace, SubspaceIteration, new_directions
+from streamsel.state.gram.subspace import GramProduct, SubspaceIteration, new_directions
+from streamsel.state.gram.weighting import ColumnWeights
 from streamsel.state.source_check import source_changed_error
 from streamsel.stream import ColumnStream
 
@@ -239,12 +241,12 @@ class SubspaceRefinement:
     """
 
     def __init__(self, state: SharedGram, q: int) -> None:
-        assert isinstance(state.gram, Subspace)  # noqa: S101
         self.state, self.q, self.n_passes = state, q, 0
-        d, E = state.gram.axes(state.covariate_basis)
-        axes = (E * np.sqrt(d))[:, : state.gram.rank]
-        self._ritz = SubspaceIteration(axes, state.gram.rank, q)
-        self._V, images = state.gram.exact_products()
+        subspace = state.subspace
+        d, E = subspace.axes(state.pool.covariate_basis)
+        axes = (E * np.sqrt(d))[:, : subspace.rank]
+        self._ritz = SubspaceIteration(axes, subspace.rank, q)
+        self._V, images = subspace.exact_products()
         self._images = state.project_out(images)
         self._n_powers = 1
         self._next = self._power(self._images)
@@ -262,7 +264,7 @@ class SubspaceRefinement:
         return self.n_passes >= _MAX_PASSES or (self._ritz.is_converged and not self._next.size)
 
     @property
-    def asked(self) -> Floats:
+    def requested(self) -> Floats:
         """The vectors that the next pass multiplies by K, (n, b)."""
         axes = self._ritz.block[:, :0] if self._ritz.is_converged else self._ritz.block
         return np.hstack([axes, self._next])
@@ -320,23 +322,27 @@ class RefinementPass:
 
     Parameters
     ----------
-    model
-        An empty model with the same parameters and target.
-    asked
+    scan
+        Validates the columns of a stream, and returns them with their moments.
+    weights
+        The weights of the columns.
+    vectors
         (n, b) the vectors.
+    n_jobs
+        Number of threads.
     """
 
-    def __init__(self, model: Any, asked: Floats) -> None:
-        self._model, self._asked = model, asked
+    def __init__(self, scan: Scan, weights: ColumnWeights, vectors: Floats, n_jobs: int) -> None:
+        self._scan, self._weights = scan, weights
+        self._vectors, self._n_jobs = vectors, n_jobs
 
     def read(self, stream: ColumnStream, arrival: int = 0) -> GramImage:
         """Return the product for the columns of a part; `arrival` is unused."""
         del arrival
-        held: SharedGram = self._model._new_columns(len(self._asked))
-        product, n_read, total = GramProduct(self._asked, self._model.n_jobs), 0, 0.0
-        for chunk, stats in self._model._scanned(stream):
-            squares = np.square(held.weights(stats))
+        product, n_read, total = GramProduct(self._vectors, self._n_jobs), 0, 0.0
+        for chunk, stats in self._scan(stream):
+            squares = np.square(self._weights.factors(stats))
             product.add(chunk, stats, squares)
             n_read += stats.m2.size
-            total += float(squares[:, 0] @ held.adjusted_squares(stats))
+            total += float(squares[:, 0] @ self._weights.squares(stats))
         return GramImage(product.result(), n_read, total)

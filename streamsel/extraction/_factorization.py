@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from streamsel import params
 from streamsel._utils.numeric import TIE_RTOL
 from streamsel.base.caching import cached_until_update
-from streamsel.base.extractor import Extractor, LinearMap, align_components, weights_of_names
+from streamsel.base.extractor import Extractor
+from streamsel.base.linear_map import LinearMap, align_components, shared_weights
 from streamsel.base.undo import learn_atomically, learn_in_session
 from streamsel.data.columns import Chunk, Stats
 from streamsel.data.names import NameHash
@@ -27,11 +28,12 @@ from streamsel.state.source_check import PassVerifier
 from streamsel.stream import ColumnStream, as_stream
 
 
-class Factorisation(Extractor):
-    """An extractor by online matrix factorisation, x ≈ D w; a method defines the codes w.
+class FactorizationExtractor(Extractor):
+    """Base class of extractors by online matrix factorisation, x ≈ D w, with codes w.
 
-    On columns D are the components, and the codes of variables their loadings. On rows the roles
-    are exchanged: a row is coded by the loadings, and the loadings are refined.
+    A method defines the codes. On columns D are the components, and the codes of variables their
+    loadings. On rows the roles are exchanged: a row is coded by the loadings, and these are
+    refined.
     """
 
     _column_state_type = FactorizationState
@@ -85,14 +87,14 @@ class Factorisation(Extractor):
         keys = NameHash(self.seed, "factorisation")
         random = RandomEntries(self.n_components, "gaussian", 1.0, keys).matrix
         row_state = RowFactorization(self.n_components, self.batch_size, self._coder, random)
-        held, found = self._column_state, self._solution_on_columns()
-        if held is not None and found is not None:
+        state, found = self._column_state, self._solution_on_columns()
+        if state is not None and found is not None:
             A = self._pad_components(self._pad_components(found.scores.T @ found.scores).T)
             void = A.diagonal() == 0.0
-            A[void, void] = held.n
-            means = held.table["mean"]
+            A[void, void] = state.n
+            means = state.table["mean"]
             row_state.start_from_columns(
-                held.names, means, self._pad_components(found.loadings), A, found.fit
+                state.names, means, self._pad_components(found.loadings), A, found.fit
             )
         return row_state
 
@@ -105,28 +107,20 @@ class Factorisation(Extractor):
     @property
     def _column_state(self) -> FactorizationState | None:
         """The components, while only columns are learnt."""
-        held = self._columns
-        assert held is None or isinstance(held, FactorizationState)  # noqa: S101
-        return held
+        return cast("FactorizationState | None", self._columns)
 
     @property
     def _row_state(self) -> tuple[RowFactorization, Moments] | None:
         """The loadings and the moments, once rows are learnt."""
         if self._moments is None:
             return None
-        assert isinstance(self._row_extension, RowFactorization)  # noqa: S101
-        return self._row_extension, self._moments
+        return cast("RowFactorization", self._row_extension), self._moments
 
     def _set_state(self, state: dict[str, Any]) -> None:
         super()._set_state(state)
-        held = self._column_state
-        if held is not None and held.loadings is not None:
-            names, q = held.loadings.names, held.loadings.weights.shape[1]
-            if q != self.n_components or len({*names}) < len(names):
-                raise ValueError(
-                    f"Expected loadings of distinct columns on {self.n_components} components. "
-                    f"Got: {len(names)} names, {q} components."
-                )
+        loadings = None if self._column_state is None else self._column_state.loadings
+        if loadings is not None:
+            loadings.expect_components(self.n_components)
         if self._row_state is not None:
             row_state, moments = self._row_state
             if row_state.table.names != moments.table.names:
@@ -137,14 +131,13 @@ class Factorisation(Extractor):
     @cached_until_update
     def _solution_on_columns(self) -> ColumnSolution | None:
         """Return the solution on columns; None if none varied."""
-        held = self._column_state
-        if held is None or not held.names:
+        state = self._column_state
+        if state is None or not state.names:
             return None
-        fit = held.current_fit()
+        fit = state.current_fit()
         scores, rotation, _ = self._coder.axes(fit)
-        loadings = (
-            self._coder.encode(fit, held.pool_columns() / fit.unit).codes @ rotation * fit.unit
-        )
+        found = ColumnSolution(fit, scores, rotation, np.empty((0, len(rotation))))
+        loadings = found.encode(self._coder, state.pool_columns())
         up = _signs(loadings)
         return ColumnSolution(fit, scores * up, rotation * up, loadings * up)
 
@@ -160,8 +153,8 @@ class Factorisation(Extractor):
         residual = squares / weight - np.einsum("ik,kl,il->i", fit.D, fit.A / weight, fit.D)
         return fit, loadings * _signs(loadings), np.maximum(residual, 0.0)
 
-    def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
-        held, found, on_rows = (
+    def _component_map(self) -> LinearMap:
+        state, found, on_rows = (
             self._column_state,
             self._solution_on_columns(),
             self._solution_on_rows(),
@@ -170,13 +163,13 @@ class Factorisation(Extractor):
             fit, loadings, _ = on_rows
             noise, moments = fit.noise, self._row_state[1]
             names, means = moments.table.names, moments.stats().mean
-        elif held is None or found is None:
-            return LinearMap([], np.zeros(0), np.zeros((0, self.n_components)))
+        elif state is None or found is None:
+            return LinearMap.empty(self.n_components)
         else:
             noise = found.fit.noise * found.fit.unit**2
-            names, means, loadings = held.names, held.table["mean"], found.loadings
-            if held.loadings is not None:
-                names, means, loadings, _ = held.loadings
+            names, means, loadings = state.names, state.table["mean"], found.loadings
+            if state.loadings is not None:
+                names, means, loadings, _ = state.loadings
         weights = self._pad_components(self._coder.weights(loadings, noise))
         used = np.flatnonzero(weights.any(axis=1))
         return LinearMap([names[index] for index in used.tolist()], means[used], weights[used])
@@ -186,11 +179,7 @@ class Factorisation(Extractor):
         if in_use is None or found is None or self._row_state is None:
             return super()._alignment(new, in_use)
         fit, _, residual = found
-        index_of = self._row_state[1].index_of
-        names = list(dict.fromkeys([*new.names, *in_use.names]))
-        names = [name for name in names if name in index_of]
-        indices = np.array([index_of[name] for name in names], dtype=np.intp)
-        mine, theirs = (weights_of_names(names, part) for part in (new, in_use))
+        indices, mine, theirs = shared_weights(new, in_use, self._row_state[1].index_of)
         D, residual = fit.D[indices], residual[indices]
         A = fit.A / max(fit.weight, 1.0)
 
@@ -218,8 +207,8 @@ class Factorisation(Extractor):
 
     @property
     def _wants_second_pass(self) -> bool:
-        held = self._column_state
-        return held is not None and not held.complete and held.loadings is None
+        state = self._column_state
+        return state is not None and not state.complete and state.loadings is None
 
     def learn_loadings(
         self,
@@ -257,32 +246,32 @@ class Factorisation(Extractor):
         learn_in_session(self, BaseException, self._learn_loadings, source, limit)
 
     def _learn_loadings(self, source: ColumnStream, limit: int) -> None:
-        held = self._column_state
-        if held is None or self._solution_on_columns() is None:
+        state, found = self._learnt_columns()
+        same, q, coder = PassVerifier(state, self.n_columns), self.n_components, self._coder
+
+        def encode(X: Floats) -> Floats:
+            return self._pad_components(found.encode(coder, X))
+
+        second_pass = CodingPass(state, encode, same, q, limit)
+        for chunk, stats in self._scanned(source):
+            second_pass.read(chunk, stats)
+        loadings = second_pass.result()
+        if not state.complete:
+            learn_atomically(self, self._accept_loadings, state, loadings)
+
+    def _learnt_columns(self) -> tuple[FactorizationState, ColumnSolution]:
+        """Return the state and the solution on columns; ValueError if there is none."""
+        state, found = self._column_state, self._solution_on_columns()
+        if state is None or found is None:
             raise ValueError(
                 "Expected a model that has learnt columns that vary. Got: none yet.\n"
                 "Hint: learn_columns(X) first."
             )
-        same = PassVerifier(held, self.n_columns)
-        second_pass = CodingPass(held, self._encode_loadings, same, limit)
-        for chunk, stats in self._scanned(source):
-            second_pass.read(chunk, stats)
-        loadings = second_pass.result()
-        if not held.complete:
-            learn_atomically(self, self._accept_loadings, held, loadings)
+        return state, found
 
-    def _accept_loadings(self, held: FactorizationState, loadings: StoredLoadings) -> None:
-        held.set_loadings(loadings)
+    def _accept_loadings(self, state: FactorizationState, loadings: StoredLoadings) -> None:
+        state.set_loadings(loadings)
         self._cache.pop("_map", None)
-
-    def _encode_loadings(self, X: Floats) -> Floats:
-        """Return the loadings of columns, given as centred rows, (b, n)."""
-        found = self._solution_on_columns()
-        assert found is not None  # noqa: S101
-        unit = found.fit.unit
-        return self._pad_components(
-            self._coder.encode(found.fit, X / unit).codes @ found.rotation * unit
-        )
 
     # Results
 
@@ -293,6 +282,14 @@ class Factorisation(Extractor):
         if on_rows is not None:
             return on_rows[0].noise
         return np.nan if found is None else found.fit.noise * found.fit.unit**2
+
+    @property
+    def loadings(self) -> dict[Hashable, dict[str, float]]:
+        """Weights of the variables: variable -> {component: weight}, without zeros.
+
+        In order of arrival; on rows, in the order in which the variables became candidates.
+        """
+        return self._weights_of(self._map())
 
     @property
     def relevance(self) -> dict[Hashable, float]:
@@ -324,6 +321,12 @@ class ColumnSolution(NamedTuple):
     rotation: Floats
     loadings: Floats
 
+    def encode(self, coder: Coder, X: Floats) -> Floats:
+        """Return the loadings of columns, given as centred rows, (b, n)."""
+        fit = self.fit
+        loadings: Floats = coder.encode(fit, X / fit.unit).codes @ self.rotation * fit.unit
+        return loadings
+
 
 def _signs(loadings: Floats) -> Floats:
     """Return the signs that make the largest loading of each component positive."""
@@ -350,6 +353,8 @@ class CodingPass:
         Maps columns, given as centred rows, (b, n), to their loadings, (b, q).
     same
         Verifies that the columns are those of the first pass.
+    q
+        Number of components.
     limit
         Maximum number of variables kept.
     """
@@ -359,6 +364,7 @@ class CodingPass:
         state: FactorizationState,
         loadings_of: Callable[[Floats], Floats],
         same: PassVerifier,
+        q: int,
         limit: int,
     ) -> None:
         self.state, self._encode_loadings, self.limit = state, loadings_of, limit
@@ -367,7 +373,7 @@ class CodingPass:
         self._names: list[Hashable] = []
         # Means and standard deviations.
         self._moments: Floats = np.empty((0, 2))
-        self._loadings: Floats | None = None
+        self._loadings: Floats = np.empty((0, q))
 
     def read(self, chunk: Chunk, stats: Stats) -> None:
         """Code the columns of a chunk."""
@@ -383,13 +389,11 @@ class CodingPass:
             deviations = np.sqrt(stats.m2[batch[large]] / chunk.n)
             own = np.column_stack([stats.mean[batch[large]], deviations])
             self._moments = np.concatenate([self._moments, own])
-            previous = loadings[:0] if self._loadings is None else self._loadings
-            self._loadings = np.concatenate([previous, loadings[large]])
+            self._loadings = np.concatenate([self._loadings, loadings[large]])
             if len(self._names) >= 2 * self.limit:
                 self._keep_largest()
 
     def _keep_largest(self) -> None:
-        assert self._loadings is not None  # noqa: S101
         sizes = _sizes(self._loadings)
         largest = np.sort(np.argsort(-sizes, kind="stable")[: self.limit])
         self._min_size = float(sizes[largest].min(initial=np.inf))
@@ -401,7 +405,6 @@ class CodingPass:
         self._same.check_complete()
         if len(self._names) > self.limit:
             self._keep_largest()
-        assert self._loadings is not None  # noqa: S101
         means, deviations = self._moments.T
         return StoredLoadings(self._names, means, self._loadings, deviations)
 

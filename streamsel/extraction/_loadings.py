@@ -27,7 +27,8 @@ from streamsel.state.gram.buffers import (
     SparseBuffer,
     SparseCentered,
 )
-from streamsel.state.gram.pooled import GramWithPool
+from streamsel.state.gram.pooled import GramState
+from streamsel.state.pool.pool import residuals, unit_columns
 from streamsel.state.source_check import PASS_RTOL, LearntColumns, source_changed_error
 from streamsel.stream import ColumnStream
 
@@ -36,6 +37,8 @@ _BATCH_BYTES = 4 << 20
 # Number of sparse columns that are multiplied at a time, without conversion to dense ones.
 _SPARSE_BATCH = 4096
 
+# Validates the columns of a stream, and returns them with their moments.
+Scan = Callable[[ColumnStream], Iterator[tuple[Chunk, Stats]]]
 # Receives the loadings of columns: names, means, and weights (b, q).
 LoadingsWriter = Callable[[Sequence[Hashable], Floats, Floats], None]
 
@@ -179,12 +182,12 @@ class LoadingsPass:
 
     Parameters
     ----------
-    model
-        An empty model with the same parameters and target.
+    scan
+        Validates the columns of a stream, and returns them with their moments.
+    state
+        The state after the first pass; only its weights and covariates are kept.
     request
         The quantities from the first pass.
-    covariate_basis
-        (d, n) basis of the covariates; None if there are none.
     learnt
         Check that the columns are those of the first pass.
     limit
@@ -195,20 +198,21 @@ class LoadingsPass:
 
     def __init__(
         self,
-        model: Any,
+        scan: Scan,
+        state: GramState[Any],
         request: LoadingsRequest,
-        covariate_basis: Floats | None,
         learnt: LearntColumns,
         limit: int,
         *,
         observed: bool,
     ) -> None:
-        self._model, self._learnt, self._limit = model, learnt, limit
+        self._scan, self._learnt, self._limit = scan, learnt, limit
         self._observed = observed
+        self._weights, self._covariate_basis = state.weights, state.pool.covariate_basis
         self._shape, self._scales = request.scores.shape, request.scales
         # Covariates are projected out of the duals, as sparse columns remain unprojected.
         self._duals, self._probe = (
-            _residual(V, covariate_basis) for V in (request.duals, request.probes)
+            _residual(V, self._covariate_basis) for V in (request.duals, request.probes)
         )
 
     def read(
@@ -228,11 +232,10 @@ class LoadingsPass:
         del arrival
         n, q = self._shape
         result = LoadingsPassResult((n if self._observed else 0, q), self._probe, self._limit)
-        state: GramWithPool = self._model._new_columns(n)
-        for chunk, stats in self._model._scanned(stream):
+        for chunk, stats in self._scan(stream):
             result.pool_names |= self._learnt.check(chunk.names, stats)
             result.n_read += len(chunk.names)
-            self._add_chunk(chunk, stats, state, result, sink)
+            self._add_chunk(chunk, stats, result, sink)
         result.discard_smallest()
         return result
 
@@ -240,12 +243,11 @@ class LoadingsPass:
         self,
         chunk: Chunk,
         stats: Stats,
-        state: GramWithPool,
         result: LoadingsPassResult,
         sink: LoadingsWriter | None,
     ) -> None:
-        scale: Floats = np.linalg.norm(state.weights(stats) * self._scales, axis=1)
-        length = np.sqrt(state.adjusted_squares(stats))
+        scale: Floats = np.linalg.norm(self._weights.factors(stats) * self._scales, axis=1)
+        length = np.sqrt(self._weights.squares(stats))
         indices = np.flatnonzero(scale)
         step = (
             _SPARSE_BATCH
@@ -254,7 +256,9 @@ class LoadingsPass:
         )
 
         def weigh(batch: Indices) -> Floats:
-            units = state.unit_rows_of(chunk, stats, batch)
+            units = unit_columns(chunk, stats, batch)
+            if self._covariate_basis is not None:
+                units = residuals(units, self._covariate_basis)
             units *= (scale * length)[batch, None]
             return units
 

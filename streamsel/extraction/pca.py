@@ -13,11 +13,11 @@ from streamsel import params
 from streamsel.base.report import Report
 from streamsel.base.river import Unsupervised
 from streamsel.data.columns import Block, Chunk, bad_column_error, iter_chunks
-from streamsel.extraction._gram import GramExtractor, GramSolution
+from streamsel.extraction._gram import GramExtractor
 from streamsel.params import param
-from streamsel.state.base import Floats, Indices
+from streamsel.state.base import Floats
 from streamsel.state.gram.view import GramView
-from streamsel.state.moments.low_rank import LowRankCrossMoments, LowRankView
+from streamsel.state.moments.low_rank import LowRankCrossMoments
 from streamsel.stream import ColumnStream, as_stream
 from streamsel.targets.weights import ObservationWeights
 
@@ -285,16 +285,6 @@ class PCA(GramExtractor, Unsupervised):
         return LowRankCrossMoments(
             self.fading_factor, None if is_few else _MAX_JOINT_VARIABLES, self._n_axes
         )
-
-    def _solve(self, held: Any, indices: Indices) -> GramSolution:
-        if not isinstance(held, LowRankView):
-            return super()._solve(held, indices)
-        V, lengths, _ = np.linalg.svd(held.axes[indices], full_matrices=False)
-        none = np.zeros((lengths.size, 0))
-        about = self._gram_scale(held, self._unit_sum_of_squares(held))
-        trace = float(held.stats(indices).m2.sum())
-        inner = GramView(np.square(lengths), none, none, about, trace)
-        return self._solution_of(inner, V * lengths, indices, np.ones(indices.size))
 
     # Components
 

@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from streamsel import params
 from streamsel.base.river import Supervised
-from streamsel.extraction._canonical_ridge import project_out
-from streamsel.extraction._gram import GramExtractor, GramSolution
+from streamsel.extraction._gram import GramExtractor
 from streamsel.state.base import Floats, Indices
-from streamsel.state.gram.pooled import SharedGram
 from streamsel.state.gram.view import GramScale, GramView
 from streamsel.targets.target import Target
 
@@ -276,6 +274,7 @@ class PrivateFeatures(GramExtractor, Supervised):
     """
 
     _needs_target_products: ClassVar[bool] = True
+    _excludes_target: ClassVar[bool] = True
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -294,22 +293,6 @@ class PrivateFeatures(GramExtractor, Supervised):
     @property
     def _stop_reason(self) -> str:
         return "apart from the sensitive attribute the columns vary in no more directions"
-
-    def _excluded_directions(self, held: SharedGram) -> Floats:
-        return held.basis.T
-
-    def _solution_of(
-        self, inner: GramView, weighted: Floats, indices: Indices, scale: Floats, probes: int = 0
-    ) -> GramSolution:
-        found = super()._solution_of(inner, weighted, indices, scale, probes)
-        # Inner products have rounding errors relative to the largest variance. A feature of far
-        # smaller variance would show them, so the attribute is projected out of the scores as well.
-        scores = project_out(found.scores, inner.U)
-        loadings = project_out(found.loadings, weighted @ inner.U)
-        along, length = (np.linalg.norm(part, axis=0) for part in (inner.U.T @ scores, scores))
-        return found._replace(
-            scores=scores, loadings=loadings, relevance=along / np.where(length > 0.0, length, 1.0)
-        )
 
     def leakage(self, folds: int = 5, seed: int = 0) -> Leakage:
         """Return how well the sensitive attribute can be predicted from the features.
@@ -340,15 +323,14 @@ class PrivateFeatures(GramExtractor, Supervised):
         """
         rule = params.IntRule(3)
         params.check("leakage", {"folds": rule}, {"folds": folds})
-        held, target = self._columns, self._target
+        state, target = self._gram_state, self._target
         self._column_phase  # noqa: B018 (raises after rows)
-        if not isinstance(held, SharedGram) or not isinstance(target, Target) or not held.n_varying:
+        if state is None or not isinstance(target, Target) or not state.n_varying:
             raise ValueError(
                 "Expected a model that has learnt columns that vary. Got: none.\n"
                 "Hint: learn_columns(X) first."
             )
-        inner = held.inner()
-        if inner.K.ndim == 1:
+        if state.rank is not None:
             raise ValueError(
                 f"Expected a Gram matrix, of at most {self.max_gram_rows} rows. Got: the leading "
                 f"axes of {target.n} rows.\n"
@@ -364,7 +346,9 @@ class PrivateFeatures(GramExtractor, Supervised):
                 f"Expected at most {target.n // 2} folds of {target.n} rows. Got: folds={folds}."
             )
         attribute = SensitiveAttribute(target.columns(), is_class=target.is_class)
-        return measure_leakage(inner, attribute, private_duals, self.n_components, folds, seed)
+        return measure_leakage(
+            state.inner(), attribute, private_duals, self.n_components, folds, seed
+        )
 
 
 def private_duals(inner: GramView, q: int) -> Floats:

@@ -10,12 +10,12 @@ import numpy as np
 from streamsel.base.river import Unsupervised
 from streamsel.data.columns import Block
 from streamsel.extraction._codes import GaussianCoder
-from streamsel.extraction._factorization import Factorisation
+from streamsel.extraction._factorization import FactorizationExtractor
 from streamsel.state.factorization.model import Coder
 from streamsel.stream import ColumnStream, as_stream
 
 
-class ProbabilisticPCA(Factorisation, Unsupervised):
+class ProbabilisticPCA(FactorizationExtractor, Unsupervised):
     r"""Probabilistic PCA: principal components of columns with missing values, and imputation.
 
     A column is a draw from a normal distribution with few directions of variance, plus noise. The
@@ -159,11 +159,7 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
             As `learn_columns`; also before columns, and after rows.
         """
         self._column_phase  # noqa: B018 (raises after rows)
-        if self._solution_on_columns() is None:
-            raise ValueError(
-                "Expected a model that has learnt columns that vary. Got: none yet.\n"
-                "Hint: learn_columns(X) first."
-            )
+        self._learnt_columns()
         stream = as_stream(X, names)
         filled = ColumnStream(
             lambda: self._fill(stream),
@@ -177,14 +173,12 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
         return np.hstack(found) if found else np.array(X, dtype=np.float64)
 
     def _fill(self, stream: ColumnStream) -> Iterator[Block]:
-        held, found = self._column_state, self._solution_on_columns()
-        assert held is not None  # noqa: S101
-        assert found is not None  # noqa: S101
+        state, found = self._learnt_columns()
         for chunk, stats in self._scanned(stream):
             indices = np.arange(len(chunk.names))
             length = np.sqrt(stats.m2)[:, None]
-            expected = self._encode_loadings(held.unit_rows_of(chunk, stats, indices) * length)
-            expected = expected[:, : found.scores.shape[1]] @ found.scores.T + stats.mean[:, None]
+            columns = state.unit_rows_of(chunk, stats, indices) * length
+            expected = found.encode(self._coder, columns) @ found.scores.T + stats.mean[:, None]
             X = chunk.columns(indices)
             # With heavy tails, an expectation under the normal model can lie far out of range.
             expected = expected.clip(np.nanmin(X, axis=1)[:, None], np.nanmax(X, axis=1)[:, None])

@@ -153,7 +153,7 @@ class RandomProjection(HashedExtractor):
 
     def to_matrix(self, names: Sequence[Hashable]) -> Floats:
         """Return the entries of these variables, (p, k), in this order: Z = X @ entries."""
-        return self._linear_map(names).weights * self._scale
+        return self._entries.matrix(list(names)) * self._scale
 
     @property
     def _scale(self) -> float:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
 from streamsel import params
 from streamsel.base.caching import cached_until_update
-from streamsel.base.extractor import LinearMap
+from streamsel.base.extractor import Extractor
+from streamsel.base.joint_rows import CrossMomentsOnRows
+from streamsel.base.linear_map import LinearMap
 from streamsel.base.null import noise_floor
 from streamsel.base.report import NOISE_LEVEL, Report, number
 from streamsel.base.river import Supervised
+from streamsel.base.undo import learn_atomically
+from streamsel.extraction import _second_pass
 from streamsel.extraction._canonical_ridge import (
     CRITERIA,
     SolveOptions,
@@ -24,19 +29,19 @@ from streamsel.extraction._canonical_ridge import (
     solve_by_gram,
     solve_from_columns,
 )
-from streamsel.extraction._loadings import LoadingsRequest
-from streamsel.extraction._second_pass import SecondPass
+from streamsel.extraction._loadings import LoadingsPass, LoadingsRequest
 from streamsel.params import param
 from streamsel.state.base import Floats
-from streamsel.state.gram.gram import check_rows
-from streamsel.state.gram.pooled import RelevanceWeightedGram
-from streamsel.state.moments.aligned_view import AlignedView
+from streamsel.state.gram.gram import Gram, check_rows
+from streamsel.state.gram.pooled import GramState
+from streamsel.state.gram.view import JointState, adjusted_squares
+from streamsel.state.gram.weighting import RelevanceWeights
 from streamsel.state.moments.joint import WeightedCrossMoments
 from streamsel.state.pool.representatives import Representatives, select_representatives
 from streamsel.targets.target import Target
 
 
-class RidgeComponents(SecondPass, Supervised):
+class RidgeComponents(CrossMomentsOnRows, Extractor, Supervised):
     r"""Ridge components: canonical ridge on relevance-weighted columns, then PCA of the residual.
 
     Every column is weighted by a power of its relevance to the target, so that noise is attenuated
@@ -168,6 +173,7 @@ class RidgeComponents(SecondPass, Supervised):
 
     _column_state_type = Representatives
     _row_state_type = WeightedCrossMoments
+    _loads_all_variables = True
 
     max_support: int | None = param(params.IntRule(1, optional=True), default=None)
     relevance_power: float | tuple[float, ...] = param(
@@ -178,6 +184,25 @@ class RidgeComponents(SecondPass, Supervised):
             params.ChoiceRule(tuple(CRITERIA)), (params.FloatRule(0.0, open=True),)
         ),
         default="reml",
+    )
+    max_loadings: int = param(
+        params.IntRule(1),
+        default=500,
+        doc="""
+        Number of variables with loadings after a second pass (`learn_loadings`). A pool of as many,
+        and at most twice as many, is kept alongside the Gram matrix: its variables have loadings
+        without a second pass, and rows continue from them.
+        """,
+    )
+    max_gram_rows: int = param(
+        params.IntRule(2),
+        default=15_000,
+        doc="""
+        Maximum number of observations for a Gram matrix; 15,000 take 0.9 GB, and nine times as much
+        while components are computed. With more, PCA and related methods keep the leading axes
+        only, by incremental SVD, which `report()` shows; a method that needs the whole matrix
+        refuses them.
+        """,
     )
 
     @classmethod
@@ -210,7 +235,7 @@ class RidgeComponents(SecondPass, Supervised):
     def _limit(self) -> int:
         return self.max_support or self.max_loadings
 
-    def _new_columns(self, n: int) -> Representatives:
+    def _new_columns(self, n: int) -> Representatives | GramState[Representatives]:
         target, space = self._target, self._space
         assert isinstance(target, Target)  # noqa: S101
         assert space is not None  # noqa: S101
@@ -220,100 +245,163 @@ class RidgeComponents(SecondPass, Supervised):
         threshold = noise_floor(n_free, space.rank, 2 * self._limit, NOISE_LEVEL)
         if self.permutations:
             threshold = 0.0
-        if self.max_support is not None:
-            pool = Representatives(space, n, self._limit, threshold)
-        else:
-            pool = RelevanceWeightedGram(
-                space, n, self._limit, threshold, self._powers, self.n_jobs
-            )
+        pool = Representatives(space, n, self._limit, threshold)
         pool.set_target_basis(target.Y[: target.c])
-        return pool
+        if self.max_support is not None:
+            return pool
+        gram = Gram(n, len(self._powers), self.n_jobs)
+        return GramState(gram, pool, RelevanceWeights(space, self._powers))
+
+    @property
+    def _gram_state(self) -> GramState[Representatives] | None:
+        """The state on columns, if it has a Gram matrix."""
+        if self.max_support is not None:
+            return None
+        return cast("GramState[Representatives] | None", self._columns)
+
+    @property
+    def _representatives(self) -> Representatives | None:
+        """The pool of columns; None on rows."""
+        if self._gram_state is not None:
+            return self._gram_state.pool
+        return cast("Representatives | None", self._columns)
 
     def _new_row_extension(self) -> WeightedCrossMoments:
         return WeightedCrossMoments(self.fading_factor)
 
     def _set_state(self, state: dict[str, Any]) -> None:
         super()._set_state(state)
-        held = self._columns
-        if isinstance(held, RelevanceWeightedGram) and held.loadings is not None:
-            names, q = held.loadings.names, held.loadings.weights.shape[1]
-            if q != self.n_components or len({*names}) < len(names):
-                raise ValueError(
-                    f"Expected loadings of distinct columns on {self.n_components} components. "
-                    f"Got: {len(names)} names, {q} components."
-                )
+        loadings = None if self._gram_state is None else self._gram_state.loadings
+        if loadings is not None:
+            loadings.expect_components(self.n_components)
+
+    @property
+    def _weighted_moments(self) -> WeightedCrossMoments:
+        """The extension of the moments on rows."""
+        return cast("WeightedCrossMoments", self._row_extension)
 
     # Components
 
     @cached_until_update
     def _solution(self) -> WeightedSolution | None:
         """Return the components; None if no column is relevant."""
-        held = self._state
-        if held is None or held.space is None or not held.space.rank or not held.names:
+        state, space = self._state, None if self._state is None else self._state.space
+        if state is None or space is None or not space.rank or not state.names:
             return None
-        n = held.effective_rows if isinstance(held, AlignedView) else held.space.effective_rows
-        effective = float(n - len(held.space.covariate_map))
-        options = SolveOptions(self.n_components, self.alpha, self._powers, effective, held.n)
-        if isinstance(held, RelevanceWeightedGram):
-            return solve_by_gram(held, options)
-        return solve_by_correlations(self._variables(held), options)
+        pool = self._representatives
+        n = state.effective_rows if pool is None else space.effective_rows
+        effective = float(n - len(space.covariate_map))
+        options = SolveOptions(self.n_components, self.alpha, self._powers, effective, state.n)
+        if self._gram_state is not None:
+            return solve_by_gram(self._gram_state, options)
+        joint = cast("JointState", state)
+        return solve_by_correlations(
+            self._variables(joint, self._representative_weights()), options
+        )
 
-    def _variables(self, held: Any) -> WeightedVariables:
+    def _representative_weights(self) -> Floats:
+        """Return the weights of the variables in the state, as representatives of others."""
+        if self._representatives is not None:
+            return self._representatives.table["weight"]
+        names = [] if self._state is None else self._state.names
+        return self._weighted_moments.weights_of(names)
+
+    def _variables(self, state: JointState, weights: Floats) -> WeightedVariables:
         """Return the variables with loadings: all in the state, or `max_support` of them."""
-        stats = held.stats()
         # On rows some variables may be constant.
-        indices = np.flatnonzero(held.space.adjusted_squares(stats.m2, stats.cxy))
-        weights = self._masses(held)[indices]
-        R, G = held.products(indices)[indices], held.coordinates(indices)
+        indices = np.flatnonzero(adjusted_squares(state.space, state.stats()))
+        weights = weights[indices]
+        R, G = state.products(indices)[indices], state.coordinates(indices)
         if self.max_support is not None and weights.size > self.max_support:
             kept = select_representatives(R, np.square(G).sum(axis=1), weights, self.max_support)
             weights, indices = kept.weight, indices[kept.indices]
             R, G = R[np.ix_(kept.indices, kept.indices)], G[kept.indices]
         return WeightedVariables(indices, weights, R, G)
 
-    def _masses(self, held: Any) -> Floats:
-        if isinstance(held, Representatives):
-            return held.table["weight"]
-        assert isinstance(self._row_extension, WeightedCrossMoments)  # noqa: S101
-        return self._row_extension.weights_of(held.names)
-
-    def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
-        del names
-        held, found = self._state, self._solution()
-        if held is None or held.space is None or found is None:
-            return LinearMap([], np.zeros(0), np.zeros((0, self.n_components)))
-        if not isinstance(held, RelevanceWeightedGram):
+    def _component_map(self) -> LinearMap:
+        state, found, gram = self._state, self._solution(), self._gram_state
+        if state is None or found is None:
+            return LinearMap.empty(self.n_components)
+        if gram is None:
             weights = solve_from_columns(found)
-        elif held.loadings is None:
-            weights, _ = pool_loadings(held, found)
+        elif gram.loadings is None:
+            weights, _ = pool_loadings(gram, found)
         else:
-            return LinearMap(*held.loadings[:3])
-        stats = held.stats(found.indices)
-        residual = held.space.adjusted_squares(stats.m2, stats.cxy)
+            return LinearMap(*gram.loadings[:3])
+        stats = state.stats(found.indices)
+        residual = adjusted_squares(state.space, stats)
         weights = weights / np.sqrt(np.where(residual > 0.0, residual, np.inf))[:, None]
-        return LinearMap([held.names[index] for index in found.indices], stats.mean, weights)
+        return LinearMap([state.names[index] for index in found.indices], stats.mean, weights)
 
     # Second pass
 
-    def _loadings_request(self) -> LoadingsRequest:
-        held, found = self._state, self._solution()
-        if not isinstance(held, RelevanceWeightedGram) or found is None:
+    def learn_loadings(
+        self,
+        X: Any,
+        names: Sequence[Any] | None = None,
+        to: str | Path | None = None,
+        *,
+        max_loadings: int | None = None,
+    ) -> None:
+        """Make a second pass over the columns, for the loadings of all of them, or of the largest.
+
+        Parameters
+        ----------
+        X, names
+            As in `learn_columns`: exactly the columns that were learnt, in any order.
+        to
+            Path of a `.csv` or `.parquet` file that receives the loadings of all columns, of any
+            number, as they arrive: one line per column, with name, mean and one weight per
+            component.
+        max_loadings
+            Number of variables with loadings, all in memory during the pass; None for the parameter
+            of this name.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `learn_columns`; for other columns than those learnt; and without a Gram matrix: with
+            `max_support`, before columns, or after rows. The model is unchanged.
+
+        Notes
+        -----
+        Without this pass the components are regressed on the variables of the pool; if the pool
+        holds all columns, loadings are exact and nothing changes. Columns outside the pool that
+        were exchanged or negated are not detected. Costs O(n q) per column.
+        """
+        _second_pass.learn_loadings(self, X, names, to, max_loadings)
+
+    @property
+    def _wants_second_pass(self) -> bool:
+        return self._gram_state is not None and self._gram_state.lacks_loadings
+
+    def _next_pass(self) -> LoadingsPass | None:
+        return _second_pass.loadings_pass(self) if self._wants_second_pass else None
+
+    def _apply_pass(self, reading: Any, found: Any) -> None:
+        del reading
+        learn_atomically(self, _second_pass.accept_loadings, self, found)
+
+    def _loadings_request(self) -> tuple[GramState[Representatives], LoadingsRequest]:
+        """Return the state, and what a second pass needs; ValueError if it is impossible."""
+        state, found = self._gram_state, self._solution()
+        if state is None or found is None:
             if self.max_support is not None:
                 got = "max_support, which keeps a pool"
             else:
-                got = "no columns yet" if held is None else "columns without any relevance"
+                got = "no columns yet" if self._state is None else "columns without any relevance"
             raise ValueError(
                 f"Expected columns with a Gram matrix. Got: {got}.\n"
                 "Hint: learn_columns(X) first, with max_support=None."
             )
-        _, up = pool_loadings(held, found)
-        return LoadingsRequest(
+        _, up = pool_loadings(state, found)
+        return state, LoadingsRequest(
             duals=found.duals * up,
             scores=found.scores * up,
             n=found.axes.n,
             trace=float(found.axes.d.sum()),
             scales=found.scales,
-            probes=held.basis.T,
+            probes=state.pool.basis.T,
             gram_times_probes=found.gram_times_target,
         )
 
@@ -336,13 +424,21 @@ class RidgeComponents(SecondPass, Supervised):
         Discarded columns are counted by a histogram with bins of 1 / 4096 of relevance; on rows,
         tracked variables are counted. If it is 0, the result may be due to chance.
         """
-        held = self._state
-        if held is None or held.space is None:
+        state, pool = self._state, self._representatives
+        if state is None or state.space is None:
             return 0
         threshold = self.noise_floor(NOISE_LEVEL)
-        if isinstance(held, Representatives) and not held.complete:
-            return held.histogram.above(threshold)
-        return int(np.count_nonzero(held.relevance() > threshold))
+        if pool is not None and not pool.complete:
+            return pool.histogram.above(threshold)
+        return int(np.count_nonzero(state.relevance() > threshold))
+
+    @property
+    def loadings(self) -> dict[Hashable, dict[str, float]]:
+        """Weights of the variables: variable -> {component: weight}, without zeros.
+
+        In order of arrival; on rows, in the order in which the variables became candidates.
+        """
+        return self._weights_of(self._map())
 
     @property
     def relevance(self) -> dict[Hashable, float]:
@@ -358,14 +454,13 @@ class RidgeComponents(SecondPass, Supervised):
         return dict(zip(self.components, relevance, strict=False))
 
     def _embedding(self) -> Floats:
-        held, found = self._columns, self._solution()
-        if held is None or found is None:
+        pool, found = self._representatives, self._solution()
+        if pool is None or found is None:
             return np.zeros((self.n_rows, 0))
-        assert isinstance(held, Representatives)  # noqa: S101
-        if isinstance(held, RelevanceWeightedGram):
-            _, up = pool_loadings(held, found)
+        if self._gram_state is not None:
+            _, up = pool_loadings(self._gram_state, found)
             return (found.scores * up)[:, : found.n_existing]
-        embedding: Floats = held.samples(found.indices).T @ solve_from_columns(found)
+        embedding: Floats = pool.samples(found.indices).T @ solve_from_columns(found)
         return embedding[:, : found.n_existing]
 
     def report(self) -> Report:

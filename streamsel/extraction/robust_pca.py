@@ -7,12 +7,12 @@ import numpy as np
 from streamsel import params
 from streamsel.base.river import Unsupervised
 from streamsel.extraction._codes import RobustCoder
-from streamsel.extraction._factorization import Factorisation
+from streamsel.extraction._factorization import FactorizationExtractor
 from streamsel.params import param
 from streamsel.state.factorization.model import Coder
 
 
-class RobustPCA(Factorisation, Unsupervised):
+class RobustPCA(FactorizationExtractor, Unsupervised):
     r"""Robust PCA: principal components robust to sparse outliers, fitted online.
 
     In every column, a value far from its reconstruction by the components is treated as an outlier:

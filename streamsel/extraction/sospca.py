@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from streamsel import params
 from streamsel.base.caching import cached_until_update
-from streamsel.base.extractor import Extractor, LinearMap
+from streamsel.base.extractor import Extractor
+from streamsel.base.linear_map import LinearMap
 from streamsel.base.river import Supervised
 from streamsel.data.columns import Stats
 from streamsel.extraction._sospca import SOSPCAState
@@ -196,17 +197,14 @@ class SOSPCA(Extractor, Supervised):
     @property
     def _column_state(self) -> SOSPCAState | None:
         """The components, while only columns are learnt."""
-        held = self._columns
-        assert held is None or isinstance(held, SOSPCAState)  # noqa: S101
-        return held
+        return cast("SOSPCAState | None", self._columns)
 
     @property
     def _row_state(self) -> tuple[SOSPCARowState, Moments] | None:
         """The components and the moments, once rows are learnt."""
         if self._moments is None:
             return None
-        assert isinstance(self._row_extension, SOSPCARowState)  # noqa: S101
-        return self._row_extension, self._moments
+        return cast("SOSPCARowState", self._row_extension), self._moments
 
     def _alignment(self, new: LinearMap, in_use: LinearMap | None) -> Floats:
         if self._row_state is None:
@@ -237,6 +235,14 @@ class SOSPCA(Extractor, Supervised):
     # Results
 
     @property
+    def loadings(self) -> dict[Hashable, dict[str, float]]:
+        """Weights of the variables: variable -> {component: weight}, without zeros.
+
+        In order of arrival; on rows, in the order in which the variables became candidates.
+        """
+        return self._weights_of(self._map())
+
+    @property
     def relevance(self) -> dict[Hashable, float]:
         """Relevance of each component learnt so far (signed if `signed`): name -> relevance."""
         if self._row_state is not None:
@@ -252,10 +258,10 @@ class SOSPCA(Extractor, Supervised):
         return dict(zip(self.components, found.tolist(), strict=False))
 
     def _embedding(self) -> Floats:
-        held = self._column_state
-        if held is None:
+        state = self._column_state
+        if state is None:
             return np.zeros((self.n_rows, 0))
-        return held.Z[: held.count].T.copy()
+        return state.Z[: state.count].T.copy()
 
     def to_matrix(self, names: Sequence[Hashable]) -> Any:
         """Return the loadings of these variables, in this order: the matrix B of the paper.
@@ -297,11 +303,11 @@ class SOSPCA(Extractor, Supervised):
     def _stop_reason(self) -> str:
         return "no other column adds to what they explain"
 
-    def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
-        q, held = self.n_components, self._column_state
+    def _component_map(self) -> LinearMap:
+        q, state = self.n_components, self._column_state
         if self._row_state is not None:
             names, stats, B = self._support()
             return LinearMap(names, stats.mean, B[:, :q])
-        if held is None:
-            return LinearMap((), np.zeros(0), np.zeros((0, q)))
-        return LinearMap(held.names, held.table["mean"], held.table["B"][:, :q])
+        if state is None:
+            return LinearMap.empty(q)
+        return LinearMap(state.names, state.table["mean"], state.table["B"][:, :q])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from streamsel import params
 from streamsel.base.river import Unsupervised
 from streamsel.extraction._codes import LassoCoder
-from streamsel.extraction._factorization import Factorisation
+from streamsel.extraction._factorization import FactorizationExtractor
 from streamsel.params import param
 from streamsel.state.factorization.model import Coder
 
 
-class SparsePCA(Factorisation, Unsupervised):
+class SparsePCA(FactorizationExtractor, Unsupervised):
     r"""Sparse PCA: principal components with few non-zero loadings, fitted online.
 
     Every column is modelled as a linear combination of few components, by the lasso: a variable has

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar
+from collections.abc import Hashable, Iterator
+from typing import Any, cast
 
 import numpy as np
 
 from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
+from streamsel.base.caching import cached_until_update
+from streamsel.base.extractor import Extractor
+from streamsel.base.joint_rows import CrossMomentsOnRows
+from streamsel.base.linear_map import LinearMap
 from streamsel.base.river import Supervised
-from streamsel.extraction._gram import GramFunctionExtractor
+from streamsel.extraction._gram_solution import GramSolution, GramSolver
 from streamsel.params import param
-from streamsel.state.base import Floats, Indices
-from streamsel.state.gram.view import GramView
-from streamsel.state.pool.pool import SamplePool
+from streamsel.state.base import Floats, Indices, VariableState
+from streamsel.state.gram.view import GramView, JointState, gram_of_variables, residual_squares
+from streamsel.state.pool.pool import MostRelevant, SamplePool
 from streamsel.targets.target import Target
 
 
-class SupervisedPCA(GramFunctionExtractor, Supervised):
+class SupervisedPCA(CrossMomentsOnRows, Extractor, Supervised):
     r"""Supervised principal components: PCA of the variables most relevant to the target.
 
     PCA ignores the target, and if most variables are unrelated to it, so are the components. Here
@@ -31,6 +35,9 @@ class SupervisedPCA(GramFunctionExtractor, Supervised):
         Minimum relevance of a variable; None keeps the `max_candidates` most relevant.
     max_candidates
         Maximum number of variables that components are made of: the most relevant.
+    scale
+        Whether all columns are standardised to variance 1: for columns whose units are not
+        comparable.
 
     Attributes
     ----------
@@ -108,10 +115,11 @@ class SupervisedPCA(GramFunctionExtractor, Supervised):
     """
 
     _column_state_type = SamplePool
-    _ranks_by_relevance: ClassVar[bool] = True
+    _loads_all_variables = True
 
     threshold: float | None = param(params.FloatRule(0.0, below=1.0, optional=True), default=None)
     max_candidates: int = param(params.IntRule(2), default=500)
+    scale: bool = param(params.FlagRule(), default=False)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -126,22 +134,39 @@ class SupervisedPCA(GramFunctionExtractor, Supervised):
         target, space = self._target, self._space
         assert isinstance(target, Target)  # noqa: S101
         pool = SamplePool(space, n, self.max_candidates)
-        pool.serve(self)
+        pool.method = MostRelevant()
         pool.set_target_basis(target.Y[: target.c])
         return pool
 
-    def _candidate_indices(self, held: Any) -> Indices:
-        indices = super()._candidate_indices(held)
-        relevance = held.relevance(indices)
+    # Components
+
+    @cached_until_update
+    def _solution(self) -> GramSolution | None:
+        """Return the components; None if there are no variables for them."""
+        state = self._state
+        solver = GramSolver(_principal_axes, self.n_components, self.scale, is_supervised=True)
+        indices = solver.candidates(state)
+        if state is not None and indices.size:
+            indices = self._most_relevant(state, indices)
+        if state is None or not indices.size:
+            return None
+        factors, about = solver.scaling(state, indices)
+        joint = cast("JointState", state)
+        inner, variables = gram_of_variables(joint, indices, factors, about)
+        return solver.solve(inner, variables, indices, factors)
+
+    def _most_relevant(self, state: VariableState, indices: Indices) -> Indices:
+        relevance = state.relevance(indices)
         first = argsort_by_relevance(relevance)[: self.max_candidates]
         if self.threshold is not None:
             first = first[relevance[first] >= self.threshold]
         return np.sort(indices[first])
 
-    def _dual_weights(self, inner: GramView, q: int) -> Floats:
-        d, E = inner.axes(q)
-        duals: Floats = E / np.sqrt(d)
-        return duals
+    def _component_map(self) -> LinearMap:
+        state, found = self._state, self._solution()
+        if state is None or found is None:
+            return LinearMap.empty(self.n_components)
+        return found.linear_map(state, found.loadings).padded(self.n_components)
 
     @property
     def _stop_reason(self) -> str:
@@ -153,12 +178,39 @@ class SupervisedPCA(GramFunctionExtractor, Supervised):
             which = f"the columns at least as relevant as threshold={self.threshold}"
         return f"{which} vary in no more directions"
 
+    # Results
+
+    @property
+    def loadings(self) -> dict[Hashable, dict[str, float]]:
+        """Weights of the variables: variable -> {component: weight}, without zeros.
+
+        In order of arrival; on rows, in the order in which the variables became candidates.
+        """
+        return self._weights_of(self._map())
+
+    @property
+    def relevance(self) -> dict[Hashable, float]:
+        """Relevance of each component on the rows learnt: name -> relevance.
+
+        Without a target it is 1.
+        """
+        found = self._solution()
+        if found is None:
+            return {}
+        names = self._names_of(found.relevance.size)
+        return dict(zip(names, found.relevance.tolist(), strict=True))
+
     def _embedding(self) -> Floats:
-        held, found = self._columns, self._solution()
-        if not isinstance(held, SamplePool) or found is None:
+        pool, found = cast("SamplePool | None", self._columns), self._solution()
+        if pool is None or found is None:
             return np.zeros((self.n_rows, 0))
-        stats, space = held.stats(found.indices), held.space
-        residual = stats.m2 if space is None else space.adjusted_squares(stats.m2, stats.cxy)
-        weights = found.scale * np.sqrt(residual)
-        embedding: Floats = held.samples(found.indices).T @ (weights[:, None] * found.loadings)
+        weights = found.scale * np.sqrt(residual_squares(pool, found.indices))
+        embedding: Floats = pool.samples(found.indices).T @ (weights[:, None] * found.loadings)
         return embedding
+
+
+def _principal_axes(inner: GramView, q: int) -> Floats:
+    """Return the duals of at most q principal components."""
+    d, E = inner.axes(q)
+    duals: Floats = E / np.sqrt(d)
+    return duals

@@ -78,7 +78,7 @@ class LinearExtractorEstimator(ExtractorEstimator):
         check_is_fitted(self)
         if isinstance(self.learner_, RandomProjection):
             return np.ascontiguousarray(self.learner_.to_matrix(list(self._names)).T)
-        linear_map = self.learner_._linear_map(self._names)
+        linear_map = self.learner_._component_map()
         weights = np.zeros((len(self._names), self.n_components_))
         weights_of = dict(
             zip(linear_map.names, linear_map.weights[:, : self.n_components_], strict=True)

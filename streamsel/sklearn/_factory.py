@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from streamsel import registry
-from streamsel.base.extractor import Extractor
+from streamsel.base.embedder import Embedder
 from streamsel.sklearn._base import RENAMED_PARAMETERS, ROW_PARAMETERS, StreamEstimator
 from streamsel.sklearn._extractors import ExtractorEstimator, LinearExtractorEstimator
 from streamsel.sklearn._lasso import LassoEstimator
@@ -70,7 +70,7 @@ def _parent(name: str, learner: type) -> type[StreamEstimator]:
         return _PARENTS[name]
     if name in registry.names("selector"):
         return SelectorEstimator
-    return LinearExtractorEstimator if issubclass(learner, Extractor) else ExtractorEstimator
+    return ExtractorEstimator if issubclass(learner, Embedder) else LinearExtractorEstimator
 
 
 def _field(parameter: inspect.Parameter) -> Any:

@@ -240,12 +240,20 @@ class VariableState(State):
 
     @property
     def effective_rows(self) -> float:
-        """Effective number of rows of equal weight (Kish 1965)."""
+        """The effective number of rows of equal weight; every observation of columns counts."""
         return float(self.n)
 
     @abc.abstractmethod
     def stats(self, indices: Indices | None = None) -> Stats:
         """Return the moments of variables; of all variables if `indices` is None."""
+
+    def gram_of(self, indices: Indices, W: Floats) -> Floats:
+        """Return the Gram matrix, (k, k), of combinations of variables with weights W, (m, k).
+
+        A state of moments alone takes the variables for uncorrelated.
+        """
+        gram: Floats = (W.T * self.stats(indices).m2) @ W
+        return gram
 
     def extra_field(self, field: str) -> Floats:
         """Return a further field of the variables, recorded on arrival, (p,)."""
@@ -295,6 +303,11 @@ class ColumnState(VariableState):
     def n(self) -> int:
         """Number of observations of every variable."""
         return self._n
+
+    @property
+    def sample_pool(self) -> Any:
+        """The pool with observations of the variables; None if none are stored."""
+        return None
 
     def stats(self, indices: Indices | None = None) -> Stats:
         """Return the moments of variables; of all variables if `indices` is None."""
@@ -382,6 +395,14 @@ class StoredLoadings(NamedTuple):
         """Raise ValueError for values that no data can produce, as a file may hold."""
         expect_bounded("loadings", self.means, self.weights)
         expect_between("standard deviations", self.deviations, 0.0, 1e300)
+
+    def expect_components(self, q: int) -> None:
+        """Raise ValueError unless these are loadings of distinct columns on q components."""
+        if self.weights.shape[1] != q or len({*self.names}) < len(self.names):
+            raise ValueError(
+                f"Expected loadings of distinct columns on {q} components. "
+                f"Got: {len(self.names)} names, {self.weights.shape[1]} components."
+            )
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from streamsel.base.shared_gram import SharesGram
 from streamsel.base.windows import WindowPhase
 from tests.conformance.modes import build, data, fresh, learnt
 from tests.conformance.rowwise import ROW_MODES, kinds_of, learn_many, learn_one, stream
@@ -221,7 +220,7 @@ def _loadings(mode: Any) -> Situation | None:
 
 
 def _learn_from(mode: Any) -> Situation | None:
-    if not issubclass(mode.cls, SharesGram):
+    if not hasattr(mode.cls, "learn_from"):
         return None
     X, y = data(mode, p=60)
     other = learnt(mode, X[:, :50], y)

@@ -10,8 +10,9 @@ import numpy as np
 
 from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
-from streamsel.base.extractor import Extractor, LinearMap
+from streamsel.base.extractor import Extractor
 from streamsel.base.joint_rows import CrossMomentsOnRows
+from streamsel.base.linear_map import LinearMap
 from streamsel.base.river import Supervised, Unsupervised
 from streamsel.base.selector import Selector
 from streamsel.base.windows import Window
@@ -53,10 +54,14 @@ class Centroid(Extractor, Unsupervised):
     def relevance(self) -> dict[Any, float]:
         return {} if self._state is None else dict.fromkeys(self.components, 1.0)
 
-    def _linear_map(self, names: Any = ()) -> LinearMap:
+    @property
+    def loadings(self) -> dict[Any, dict[str, float]]:
+        return self._weights_of(self._map())
+
+    def _component_map(self) -> LinearMap:
         held = self._state
         if held is None:
-            return LinearMap((), np.zeros(0), np.zeros((0, self.n_components)))
+            return LinearMap.empty(self.n_components)
         places = np.flatnonzero(held.stats().m2)
         stats = held.stats(places)
         weights = np.zeros((len(places), self.n_components))

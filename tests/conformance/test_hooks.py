@@ -7,7 +7,7 @@ import pytest
 
 import streamsel
 from streamsel import registry
-from streamsel.base.extractor import ComponentBuilder, Extractor
+from streamsel.base.extractor import Extractor
 from streamsel.base.river import Supervised, Unsupervised
 from streamsel.base.selector import Selector
 from streamsel.base.windows import Window
@@ -55,7 +55,7 @@ def test_tags(name):
     assert issubclass(cls, Supervised if cls._is_supervised else Unsupervised)
     assert issubclass(cls._column_state_type, VariableState)
     assert issubclass(cls, Selector) == (name in registry.names("selector"))
-    assert issubclass(cls, ComponentBuilder) == (name in registry.names("extractor"))
+    assert issubclass(cls, Extractor) == (name in registry.names("extractor"))
 
 
 # ------------------------------------------------------------------------------------ the catalogue

@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from streamsel.base.extractor import align_components
+from streamsel.base.linear_map import align_components
 from tests.conformance.modes import bits, build, close, fresh, over, rotated, sampled, shown
 from tests.conformance.rowwise import (
     BY_MOMENTS,

@@ -136,6 +136,9 @@ class Gram(BufferedAccumulator):
     panel of 512 columns; n² for the matrix returned by `matrix`.
     """
 
+    # Number of axes that replace the matrix: none do.
+    rank: int | None = None
+
     def __init__(self, n: int, q: int = 1, n_jobs: int = 1) -> None:
         super().__init__(n, q, n_jobs, WIDTH)
         # If an attribute below may be shared, it is replaced and not changed in place; a shared
@@ -186,6 +189,9 @@ class Gram(BufferedAccumulator):
         for flat, which in zip(lower, weightings, strict=True):
             stored.add_products(by_row, which, flat, tiles.row_offsets, n_jobs)
         return [stored.mean_products(self.n, which) for which in weightings]
+
+    def track_exactly(self, V: Floats) -> None:
+        """Do nothing: K V is exact for all directions V, (n, k)."""
 
     # Results
 

@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Hashable, Mapping
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from streamsel.data.columns import Chunk, Stats
 from streamsel.serialization.invariants import expect_between
 from streamsel.serialization.schema import CountKind, FloatKind, OptionalKind, expect
-from streamsel.state.base import Floats, StoredLoadings
+from streamsel.state.base import ColumnState, Floats, Indices, StoredLoadings
 from streamsel.state.gram.gram import Gram
 from streamsel.state.gram.subspace import Subspace
-from streamsel.state.gram.view import GramScale, GramView
+from streamsel.state.gram.view import GramScale, GramView, gram_of_variables
+from streamsel.state.gram.weighting import ColumnWeights, EqualWeights
 from streamsel.state.pool.pool import SamplePool, residuals
-from streamsel.state.pool.representatives import Representatives
 from streamsel.targets.space import TargetSpace
 
+PoolT = TypeVar("PoolT", bound=SamplePool)
 
-class GramWithPool(SamplePool):
+
+class GramState(ColumnState, Generic[PoolT]):
     """Gram matrix over all columns, and a pool of some of the columns.
 
     The matrix has the inner products of the observations over all columns, but no single column.
-    The pool keeps columns, from which new rows can be computed. Another base class, which comes
-    after this one, decides which columns the pool keeps.
+    The pool keeps columns, from which new rows can be computed.
 
-    Attributes
+    Parameters
     ----------
     gram
         The Gram matrix, for one or several weightings, or the leading axes of one.
+    pool
+        The pool; its ranking decides which columns it keeps.
+    weights
+        The weights of the columns in the matrix.
+
+    Attributes
+    ----------
     n_varying
         Number of columns that vary, after adjusting for covariates.
     loadings
@@ -38,51 +45,81 @@ class GramWithPool(SamplePool):
         column arrives.
     """
 
-    gram: Gram | Subspace
-    n_varying: int
-    loadings: StoredLoadings | None
-
-    def _begin_gram(self, gram: Gram | Subspace) -> None:
-        self.gram = gram
+    def __init__(self, gram: Gram | Subspace, pool: PoolT, weights: ColumnWeights) -> None:
+        super().__init__(pool.n)
+        self.gram, self.pool, self.weights = gram, pool, weights
         self.n_varying = 0
-        self.loadings = None
+        self.loadings: StoredLoadings | None = None
 
-    @abc.abstractmethod
-    def weights(self, stats: Stats) -> Floats:
-        """Return the factors of centred columns, (b, q); 0 for a column that does not vary."""
+    accepts_constant = False
+
+    # Contents: the variables are those of the pool
 
     @property
-    def irrelevant_below(self) -> float:
-        """The relevance below which a column changes nothing: -inf, because all columns count."""
-        return -np.inf
+    def sample_pool(self) -> PoolT:
+        """The pool."""
+        return self.pool
 
-    # Learning
+    @property
+    def index_of(self) -> Mapping[Hashable, int]:
+        """Name -> index, in order of arrival; not to be modified."""
+        return self.pool.index_of
 
-    def admit(self, chunk: Chunk, stats: Stats, first_arrival: int, *_: Any, **__: Any) -> None:
-        """Learn the columns of a chunk, in order."""
-        varying = int(np.count_nonzero(self.adjusted_squares(stats)))
-        if not varying:
-            return
-        self._copy_before_write()
-        super().admit(chunk, stats, first_arrival)
-        self.loadings = None
-        self.n_varying += varying
-        self.gram.add(chunk, stats, np.square(self.weights(stats)))
+    @property
+    def names(self) -> list[Hashable]:
+        """Names in order of arrival; not to be modified."""
+        return self.pool.names
+
+    @property
+    def complete(self) -> bool:
+        """Whether the pool never discarded a variable."""
+        return self.pool.complete
+
+    @property
+    def space(self) -> TargetSpace | None:
+        """The target space; None without a target."""
+        return self.pool.space
+
+    def stats(self, indices: Indices | None = None) -> Stats:
+        """Return the moments of variables; of all variables if `indices` is None."""
+        return self.pool.stats(indices)
+
+    @property
+    def lacks_loadings(self) -> bool:
+        """Whether a second pass would add loadings."""
+        return not self.complete and self.loadings is None
 
     def bytes_for(self, p: int) -> int:
         """Return the approximate memory of this state in bytes, after p columns."""
         # The matrix, and a copy for the eigendecomposition.
-        return super().bytes_for(p) + 16 * self.n * self.n
+        return self.pool.bytes_for(p) + 16 * self.n * self.n
 
-    def adjusted_squares(self, stats: Stats) -> Floats:
-        """Return the sums of squares of columns after adjusting for the covariates."""
-        return (
-            stats.m2 if self._space is None else self._space.adjusted_squares(stats.m2, stats.cxy)
-        )
+    def matrix(self, which: int = 0) -> Floats:
+        """Return the inner products of the observations, (n, n), covariates projected out."""
+        assert isinstance(self.gram, Gram)  # noqa: S101
+        K, covariates = self.gram.matrix(which), self.pool.covariate_basis
+        if covariates is not None:
+            K = K - covariates.T @ (covariates @ K)
+            K = K - (K @ covariates.T) @ covariates
+        return K
+
+    # Learning
+
+    def admit(self, chunk: Chunk, stats: Stats, first_arrival: int) -> None:
+        """Learn the columns of a chunk, in order."""
+        varying = int(np.count_nonzero(self.weights.squares(stats)))
+        if not varying:
+            return
+        self._copy_before_write()
+        self.pool.admit(chunk, stats, first_arrival)
+        self.loadings = None
+        self.n_varying += varying
+        self.gram.add(chunk, stats, np.square(self.weights.factors(stats)))
 
     def merge(self, other: Self, arrived: int) -> None:
-        """Add all variables of another pool, which arrived after `arrived` columns."""
-        super().merge(other, arrived)
+        """Add the columns of another state, which arrived after `arrived` columns."""
+        self._copy_before_write()
+        self.pool.merge(other.pool, arrived)
         self.loadings = None
         self.n_varying += other.n_varying
         self.gram.merge(other.gram)  # type: ignore[arg-type]
@@ -92,18 +129,9 @@ class GramWithPool(SamplePool):
         self._copy_before_write()
         self.loadings = loadings
 
-    def matrix(self, which: int = 0) -> Floats:
-        """Return the inner products of the observations, (n, n), covariates projected out."""
-        assert isinstance(self.gram, Gram)  # noqa: S101
-        K = self.gram.matrix(which)
-        if self.covariate_basis is not None:
-            K = K - self.covariate_basis.T @ (self.covariate_basis @ K)
-            K = K - (K @ self.covariate_basis.T) @ self.covariate_basis
-        return K
-
     def expect_valid(self) -> None:
         """Raise ValueError for values that no data can produce, as a file may hold."""
-        super().expect_valid()
+        self.pool.expect_valid()
         self.gram.expect_valid()
         if self.loadings is not None:
             self.loadings.expect_valid()
@@ -111,19 +139,24 @@ class GramWithPool(SamplePool):
     # Undo, copies, files
 
     def _copied(self) -> dict[str, Any]:
-        return super()._copied() | {"gram": self.gram.freeze()}
+        return vars(self) | {
+            "gram": self.gram.freeze(),
+            "pool": (self.pool, self.pool.snapshot()),
+        }
 
     def _restored(self, saved: dict[str, Any]) -> dict[str, Any]:
-        return super()._restored(saved) | {"gram": saved["gram"]()}
+        pool, restore_pool = saved["pool"]
+        restore_pool()
+        return saved | {"gram": saved["gram"](), "pool": pool}
 
     def to_state(self) -> dict[str, Any]:
         """Return the state for a model file, as arrays and JSON-compatible values."""
-        state = super().to_state() | {"gram": self.gram.to_state(), "n_varying": self.n_varying}
+        state = self.pool.to_state() | {"gram": self.gram.to_state(), "n_varying": self.n_varying}
         return state if self.loadings is None else state | {"loadings": self.loadings._asdict()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the state from `to_state`, in a new object with the same parameters."""
-        super().set_state(state)
+        self.pool.set_state(state)
         expect(state, n_varying=CountKind())
         self.gram.set_state(state["gram"])
         self.n_varying = state["n_varying"]
@@ -135,15 +168,33 @@ class GramWithPool(SamplePool):
 _TOTALS = ("total", "largest", "sum_of_squared_squares")
 
 
-class SharedGram(GramWithPool):
-    """Gram matrix over all columns, and a pool of the columns that the method ranks highest.
+class InnerProducts(NamedTuple):
+    """Inner products of observations, or along axes, with those of individual variables.
+
+    Parameters
+    ----------
+    view
+        The inner products.
+    variables
+        (m, s) the coordinates of the variables.
+    axes
+        (n, s) the axes; None if the coordinates are the observations.
+    """
+
+    view: GramView
+    variables: Floats
+    axes: Floats | None
+
+
+class SharedGram(GramState[SamplePool]):
+    """Gram matrix of columns of equal weight, and a pool of those that the method ranks highest.
 
     The matrix does not depend on the target, so methods with another target, or none, may share it.
 
     Parameters
     ----------
-    space, n, limit
-        As in `Pool`.
+    pool
+        The pool.
     scaled
         Whether columns are scaled to length 1.
     rank
@@ -160,47 +211,32 @@ class SharedGram(GramWithPool):
         (c, n) the target's columns, adjusted for the covariates.
     """
 
-    def __init__(
-        self,
-        space: TargetSpace | None,
-        n: int,
-        limit: int,
-        *,
-        scaled: bool,
-        rank: int | None,
-        n_jobs: int,
-    ) -> None:
-        super().__init__(space, n, limit)
+    def __init__(self, pool: SamplePool, *, scaled: bool, rank: int | None, n_jobs: int) -> None:
+        gram = _new_gram(pool.n, rank, n_jobs)
+        super().__init__(gram, pool, EqualWeights(pool.space, scaled=scaled))
         self.scaled, self.n_jobs = scaled, n_jobs
         self.total, self.largest, self.sum_of_squared_squares = 0.0, 0.0, 0.0
-        self.Y: Floats = np.zeros((0, n))
-        self._begin_gram(self._new_gram(rank))
+        self.Y: Floats = np.zeros((0, self.n))
 
-    def _new_gram(self, rank: int | None) -> Gram | Subspace:
-        if rank is None:
-            return Gram(self.n, 1, self.n_jobs)
-        return Subspace(self.n, rank, self.n_jobs)
+    def set_target_basis(self, Y: Floats, *, exact: bool) -> None:
+        """Set the bases from target and covariates, (c, n), before columns arrive.
 
-    def set_target_basis(self, Y: Floats) -> None:
-        """Set the bases from target and covariates, (c, n), before columns arrive."""
-        super().set_target_basis(Y)
-        assert self._space is not None  # noqa: S101
-        self.Y = self._space.target_map @ Y
-
-    def track_exactly(self) -> None:
-        """Keep products of K with the target basis exact, if only leading axes are kept.
-
-        Directions that the target needs may have little variance, and would otherwise be truncated.
+        With `exact`, products of K with the target basis are exact even if only leading axes are
+        kept: directions that the target needs may have little variance, and would otherwise be
+        truncated.
         """
-        if isinstance(self.gram, Subspace):
-            self.gram.track_exactly(self.basis.T)
+        assert self.space is not None  # noqa: S101
+        self.pool.set_target_basis(Y)
+        self.Y = self.space.target_map @ Y
+        if exact:
+            self.gram.track_exactly(self.pool.basis.T)
 
     # Learning
 
-    def admit(self, chunk: Chunk, stats: Stats, first_arrival: int, *_: Any, **__: Any) -> None:
+    def admit(self, chunk: Chunk, stats: Stats, first_arrival: int) -> None:
         """Learn the columns of a chunk, in order."""
         super().admit(chunk, stats, first_arrival)
-        squares = self.adjusted_squares(stats) * np.square(self.weights(stats)[:, 0])
+        squares = self.weights.squares(stats) * np.square(self.weights.factors(stats)[:, 0])
         if squares.any():
             total, largest = float(squares.sum()), float(squares.max())
             squares /= largest
@@ -214,18 +250,9 @@ class SharedGram(GramWithPool):
         self.sum_of_squared_squares += unevenness * (largest / unit) ** 2
         self.largest = unit
 
-    def weights(self, stats: Stats) -> Floats:
-        """Return the factors of centred columns, (b, 1); 0 for a column that does not vary."""
-        residual_squares = self.adjusted_squares(stats)
-        varies = residual_squares > 0.0
-        if not self.scaled:
-            return varies[:, None].astype(np.float64)
-        weights: Floats = 1.0 / np.sqrt(np.where(varies, residual_squares, np.inf))[:, None]
-        return weights
-
     def merge(self, other: Self, arrived: int) -> None:
-        """Add all variables of another pool, which arrived after `arrived` columns."""
-        if type(other.gram) is not type(self.gram):
+        """Add the columns of another state, which arrived after `arrived` columns."""
+        if (other.rank is None) != (self.rank is None):
             raise ValueError(
                 "Expected two models that keep a Gram matrix, or two that keep its leading axes. "
                 "Got: one of each."
@@ -242,26 +269,23 @@ class SharedGram(GramWithPool):
         other
             A state without covariates, which a pool projects out as it fills.
         Y
-            (c, n) the target and the covariates of this state.
+            (c, n) the target and the covariates of this state, which is empty.
         """
-        self._copy_before_write()
         self.gram = other.gram.freeze()()  # type: ignore[assignment]
-        if isinstance(self.gram, Subspace):
-            # Its exact directions belong to another target.
-            self.gram.track_exactly(np.zeros((self.n, 0)))
+        # Exact directions belong to another target.
+        self.gram.track_exactly(np.zeros((self.n, 0)))
         self.n_varying = other.n_varying
         self.total = other.total
         self.largest, self.sum_of_squared_squares = other.largest, other.sum_of_squared_squares
-        rows = {field: other.table[field] for field in other.table.fields}
+        pool, theirs = self.pool, other.pool
+        rows = {field: theirs.table[field] for field in theirs.table.fields}
         rows["cxy"] = np.sqrt(rows["m2"])[:, None] * (rows["unit"] @ Y.T)
-        if self.covariate_basis is not None:
-            rows["unit"] = residuals(rows["unit"], self.covariate_basis)
-        self.table.append(other.table.index_of, **rows)
-        self.max_discarded_bound, self.admission_threshold = (
-            other.max_discarded_bound,
-            other.admission_threshold,
-        )
-        self.cut_back()
+        if pool.covariate_basis is not None:
+            rows["unit"] = residuals(rows["unit"], pool.covariate_basis)
+        pool.table.append(theirs.table.index_of, **rows)
+        pool.max_discarded_bound = theirs.max_discarded_bound
+        pool.admission_threshold = theirs.admission_threshold
+        pool.cut_back()
 
     # Results
 
@@ -273,35 +297,60 @@ class SharedGram(GramWithPool):
     @property
     def rank(self) -> int | None:
         """Number of leading axes that replace the matrix; None for the matrix."""
-        return self.gram.rank if isinstance(self.gram, Subspace) else None
+        return self.gram.rank
+
+    @property
+    def subspace(self) -> Subspace:
+        """The leading axes that replace the matrix."""
+        assert isinstance(self.gram, Subspace)  # noqa: S101
+        return self.gram
 
     def inner(self) -> GramView:
         """Return the inner products of the observations; scaled columns have variance 1."""
-        if isinstance(self.gram, Subspace):
-            return self.inner_along_axes()[0]
         K = self.matrix()
         K *= self.unit
-        return GramView(K, self.basis.T, self.Y.T, self._about())
+        return GramView(K, self.pool.basis.T, self.Y.T, self._about())
 
-    def inner_along_axes(self) -> tuple[GramView, Floats]:
+    def _along_axes(self) -> tuple[GramView, Floats]:
         """Return the inner products along the kept axes, and these axes, (n, k)."""
-        assert isinstance(self.gram, Subspace)  # noqa: S101
-        d, E = self.gram.axes(self.covariate_basis)
-        inner = GramView(
-            d * self.unit, E.T @ self.basis.T, E.T @ self.Y.T, self._about(), self.total * self.unit
-        )
-        return inner, E
+        d, E = self.subspace.axes(self.pool.covariate_basis)
+        U, Y = E.T @ self.pool.basis.T, E.T @ self.Y.T
+        view = GramView(d * self.unit, U, Y, self._about(), self.total * self.unit)
+        return view, E
+
+    def inner_products(self, indices: Indices, factors: Floats, about: GramScale) -> InnerProducts:
+        """Return the inner products, and those of variables of the pool.
+
+        Parameters
+        ----------
+        indices, factors
+            (m,) indices of the variables, and their factors.
+        about
+            Scale and counts of the pool's variables.
+        """
+        weighted = self.weighted_samples(indices, factors)
+        if self.rank is None:
+            return InnerProducts(self.inner(), weighted, None)
+        if self.complete:
+            # All columns are available, so their inner products are exact.
+            view, along = gram_of_variables(self.pool, indices, factors, about)
+            return InnerProducts(view, along, weighted.T @ (along / view.K))
+        view, E = self._along_axes()
+        return InnerProducts(view, weighted @ E, E)
+
+    def weighted_samples(self, indices: Indices, factors: Floats) -> Floats:
+        """Return variables of the pool, centred and times their factors, (m, n)."""
+        length = np.sqrt(self.weights.squares(self.stats(indices)))
+        weighted: Floats = self.pool.samples(indices) * (length * factors)[:, None]
+        return weighted
 
     def project_out(self, V: Floats) -> Floats:
         """Return V, (n, k), with the covariates projected out."""
-        return (
-            V
-            if self.covariate_basis is None
-            else V - self.covariate_basis.T @ (self.covariate_basis @ V)
-        )
+        covariates = self.pool.covariate_basis
+        return V if covariates is None else V - covariates.T @ (covariates @ V)
 
     def _about(self) -> GramScale:
-        space = self._space
+        space = self.space
         n_covariates = 0 if space is None else len(space.covariate_map)
         evenness = (
             (self.total / self.largest) ** 2 / self.sum_of_squared_squares if self.largest else 0.0
@@ -314,21 +363,20 @@ class SharedGram(GramWithPool):
 
     def replace_axes(self, axes: Floats, V: Floats, images: Floats) -> None:
         """Replace the axes of all columns so far by better ones (`Subspace.replace_axes`)."""
-        assert isinstance(self.gram, Subspace)  # noqa: S101
         self._copy_before_write()
-        self.gram.replace_axes(axes, V, images)
+        self.subspace.replace_axes(axes, V, images)
 
     def expect_valid(self) -> None:
         """Raise ValueError for values that no data can produce, as a file may hold."""
         super().expect_valid()
         upper = self.largest if not self.scaled else np.inf
-        expect_between("sums of squares", self.table["m2"], 0.0, 1.01 * upper)
+        expect_between("sums of squares", self.pool.table["m2"], 0.0, 1.01 * upper)
         expect_between("largest square", self.largest, 0.0, 1.01 * self.total)
         expect_between(
             "sum_of_squared_squares", self.sum_of_squared_squares, 0.0, 1.01 * self.n_varying
         )
         trace = self.gram.trace()
-        exact = isinstance(self.gram, Gram)
+        exact = self.rank is None
         if not ((trace >= 0.9 * self.total or not exact) and trace <= 1.1 * self.total):
             raise ValueError(
                 f"Expected a trace equal to the sum of squares of all columns. Got: {trace!r}, not "
@@ -346,49 +394,11 @@ class SharedGram(GramWithPool):
         """Restore the state from `to_state`, in a new object with the same parameters."""
         # State copied from another model may have another rank than this model would use.
         expect(state, rank=OptionalKind(CountKind(1)), **dict.fromkeys(_TOTALS, FloatKind()))
-        self.gram = self._new_gram(state["rank"])
+        self.gram = _new_gram(self.n, state["rank"], self.n_jobs)
         super().set_state(state)
         for field in _TOTALS:
             setattr(self, field, float(state[field]))
 
 
-def to_powers(relevance: Floats, powers: Sequence[float]) -> Floats:
-    """Return relevances (m,) raised to each power, (m, powers); 0 for constant columns."""
-    raised: Floats = np.maximum(relevance, 0.0)[:, None] ** np.array(powers)
-    return raised
-
-
-class RelevanceWeightedGram(GramWithPool, Representatives):
-    """Gram matrix over all columns, weighted by relevance, and a pool of representatives.
-
-    Parameters
-    ----------
-    space, n, limit, least
-        As in `Representatives`.
-    powers
-        One matrix per power: a column of relevance ρ has weight ρ to this power.
-    n_jobs
-        Number of threads.
-    """
-
-    def __init__(
-        self,
-        space: TargetSpace | None,
-        n: int,
-        limit: int,
-        least: float,
-        powers: tuple[float, ...],
-        n_jobs: int,
-    ) -> None:
-        super().__init__(space, n, limit, least)
-        self.powers = powers
-        self._begin_gram(Gram(n, len(powers), n_jobs))
-
-    def weights(self, stats: Stats) -> Floats:
-        """Return the factors of centred columns, (b, powers); 0 for a column that does not vary."""
-        assert self._space is not None  # noqa: S101
-        residual_squares = self.adjusted_squares(stats)
-        relevance = self._space.relevance(stats.m2, stats.cxy)
-        length = np.sqrt(np.where(residual_squares > 0.0, residual_squares, np.inf))
-        weights: Floats = to_powers(relevance, self.powers) / length[:, None]
-        return weights
+def _new_gram(n: int, rank: int | None, n_jobs: int) -> Gram | Subspace:
+    return Gram(n, 1, n_jobs) if rank is None else Subspace(n, rank, n_jobs)

@@ -84,7 +84,7 @@ class Subspace(BufferedAccumulator):
 
     def __init__(self, n: int, rank: int, n_jobs: int = 1) -> None:
         super().__init__(n, 1, n_jobs, _BATCH_PER_RANK * rank)
-        self.rank = rank
+        self.rank: int = rank
         # A, V and K V; replaced, never changed in place.
         self._axes: Floats = np.zeros((n, 0))
         self._directions: Floats = np.zeros((n, 0))

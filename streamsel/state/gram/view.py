@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, eigsh
 
-from streamsel.state.base import Floats, Indices
+from streamsel.data.columns import Stats
+from streamsel.state.base import Floats, Indices, VariableState
+from streamsel.targets.space import TargetSpace
 
 # An axis whose eigenvalue is below this part of the largest is rounding.
 _ZERO_TOL = 1e-12
@@ -148,24 +150,42 @@ def _substantial(d: Floats, trace: float) -> int:
     return int(np.count_nonzero(d > _ZERO_TOL * d[0]))
 
 
-def residual_squares(state: Any, indices: Indices | None = None) -> Floats:
+class JointState(Protocol):
+    """State of variables with their joint moments, on columns or on rows."""
+
+    @property
+    def space(self) -> TargetSpace | None:
+        """The target space; None without a target."""
+
+    def stats(self, indices: Indices | None = None) -> Stats:
+        """Return the moments of variables; of all variables if `indices` is None."""
+
+    def products(self, indices: Indices | int) -> Floats:
+        """Return the (p, s) correlations of all variables with some, or (p,) with one."""
+
+    def coordinates(self, indices: Indices | None = None) -> Floats:
+        """Return the (p, r) coordinates of variables in the target space."""
+
+
+def adjusted_squares(space: TargetSpace | None, stats: Stats) -> Floats:
+    """Return the sums of squares of columns after adjusting for the covariates."""
+    return stats.m2 if space is None else space.adjusted_squares(stats.m2, stats.cxy)
+
+
+def residual_squares(state: VariableState, indices: Indices | None = None) -> Floats:
     """Return the sums of squares of variables after adjusting for covariates; all if None."""
-    stats = state.stats(indices)
-    squares: Floats = (
-        stats.m2 if state.space is None else state.space.adjusted_squares(stats.m2, stats.cxy)
-    )
-    return squares
+    return adjusted_squares(state.space, state.stats(indices))
 
 
 def gram_of_variables(
-    state: Any, indices: Indices, scale: Floats, about: GramScale
+    state: JointState, indices: Indices, scale: Floats, about: GramScale
 ) -> tuple[GramView, Floats]:
     """Return the inner products of individual variables, along their principal axes.
 
     Parameters
     ----------
     state
-        A state that provides `products`.
+        A state with joint moments of its variables.
     indices, scale
         (m,) indices of the variables, and their scale factors.
     about
@@ -177,7 +197,7 @@ def gram_of_variables(
         The inner products, and the coordinates of the variables on the axes, (m, s).
     """
     stats, space = state.stats(indices), state.space
-    length = np.sqrt(residual_squares(state, indices)) * scale
+    length = np.sqrt(adjusted_squares(space, stats)) * scale
     C = state.products(indices)[indices] * length * length[:, None]
     d, V = eigh(C, check_finite=False, driver="evd")
     k = int(np.count_nonzero(d > _ZERO_TOL * d[-1])) if d[-1] > 0.0 else 0

@@ -12,6 +12,7 @@ import numpy as np
 from streamsel._kernels.scan import ROUNDING_RTOL, UNDERFLOW
 from streamsel.data.columns import Stats
 from streamsel.state.base import Floats, Indices, VariableState
+from streamsel.state.gram.view import GramScale, GramView, gram_of_variables
 from streamsel.state.moments.aligned import AlignedMoments
 from streamsel.state.moments.moments import Moments
 from streamsel.targets.space import TargetSpace
@@ -24,6 +25,12 @@ class RowView(VariableState):
     @abc.abstractmethod
     def effective_rows(self) -> float:
         """The effective number of rows of equal weight (Kish 1965)."""
+
+    @abc.abstractmethod
+    def inner_products(
+        self, indices: Indices, scale: Floats, about: GramScale
+    ) -> tuple[GramView, Floats]:
+        """Return the inner products of variables, as `gram_of_variables` does."""
 
     @abc.abstractmethod
     def gram_of(self, indices: Indices, W: Floats) -> Floats:
@@ -124,6 +131,12 @@ class AlignedView(RowView):
         """Return the total weight of the rows that observed each variable."""
         seen: Floats = self._seen[self._c :] / self.window.unit
         return seen
+
+    def inner_products(
+        self, indices: Indices, scale: Floats, about: GramScale
+    ) -> tuple[GramView, Floats]:
+        """Return the inner products of variables, as `gram_of_variables` does."""
+        return gram_of_variables(self, indices, scale, about)
 
     def gram_of(self, indices: Indices, W: Floats) -> Floats:
         """Return the Gram matrix, (k, k), of combinations of variables with weights W, (m, k)."""

@@ -93,7 +93,7 @@ class CrossMoments(RowExtension):
     ) -> None:
         """Continue from the cross-moments of those columns that are still tracked."""
         if target is not None:
-            pool = columns if isinstance(columns, SamplePool) else None
+            pool = None if columns is None else columns.sample_pool
             _start_window(self.current, pool, moments, target)
         self.synchronise(moments)
 
@@ -334,9 +334,10 @@ class WeightedCrossMoments(CrossMoments):
     ) -> None:
         """Continue from the cross-moments of the columns, and from their weights."""
         super().start(columns, target, moments)
-        if columns is not None and "weight" in columns.table.fields:
-            weights = columns.table["weight"].tolist()
-            self.representative_weights = dict(zip(columns.names, weights, strict=True))
+        pool = None if columns is None else columns.sample_pool
+        if pool is not None and "weight" in pool.table.fields:
+            weights = pool.table["weight"].tolist()
+            self.representative_weights = dict(zip(pool.names, weights, strict=True))
 
     def weights_of(self, names: list[Hashable]) -> Floats:
         """Return the weights of variables; 1 for a variable that arrived with a row."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import abc
 import math
 import weakref
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, Self, cast
 
 import numpy as np
@@ -436,6 +435,11 @@ class SamplePool(Pool):
     accepts_constant = False
     provides = frozenset({"products", "samples"})
 
+    @property
+    def sample_pool(self) -> SamplePool:
+        """The pool itself."""
+        return self
+
     def __init__(
         self, space: TargetSpace | None, n: int, limit: int | None, noted: Sequence[str] = ()
     ) -> None:
@@ -522,12 +526,21 @@ def unit_columns(chunk: Chunk, stats: Stats, indices: Indices) -> Floats:
 _TINY = 1e-300
 
 
-class TopRanked(abc.ABC):
-    """Base of pool methods that keep the columns with the largest individual scores."""
+class TopRanked:
+    """Ranking by individual scores.
 
-    @abc.abstractmethod
+    Parameters
+    ----------
+    score
+        Returns the scores of rows of a pool's table.
+    """
+
+    def __init__(self, score: Callable[[Pool, Mapping[str, Floats]], Floats]) -> None:
+        self.score = score
+
     def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
         """Return the scores of rows of the pool's table."""
+        return self.score(pool, rows)
 
     def _batch_update(self, pool: Pool, chunk: Chunk, stats: Stats, indices: Indices) -> Any:  # noqa: ARG002
         """Return None: there is no faster way than repeated cuts."""
@@ -546,3 +559,34 @@ class TopRanked(abc.ABC):
     def _max_round_size(self, pool: Pool) -> int:
         """Return the maximum number of picks per round: any number."""
         return len(pool.table)
+
+
+class MostRelevant(TopRanked):
+    """Ranking by relevance to the target."""
+
+    def __init__(self) -> None:
+        super().__init__(_relevances)
+
+    def _relevance_cutoff(self, bound: float) -> float:
+        """Return the bound itself: the score is the relevance."""
+        return bound
+
+
+def _relevances(pool: Pool, rows: Mapping[str, Floats]) -> Floats:
+    assert pool.space is not None  # noqa: S101
+    return np.maximum(pool.space.relevance(rows["m2"], rows["cxy"]), 0.0)
+
+
+def sums_of_squares(pool: Pool, rows: Mapping[str, Floats]) -> Floats:  # noqa: ARG001
+    """Return the sums of squares of rows of the pool's table, which rank as variances do."""
+    return rows["m2"]
+
+
+def variances(pool: Pool, rows: Mapping[str, Floats]) -> Floats:
+    """Return the variances of rows of the pool's table."""
+    return rows["m2"] / pool.n
+
+
+def equal_scores(pool: Pool, rows: Mapping[str, Floats]) -> Floats:  # noqa: ARG001
+    """Return a score of 1 for every row: the first columns are kept."""
+    return np.ones(rows["m2"].size)

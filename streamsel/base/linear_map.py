@@ -1,0 +1,108 @@
+"""Linear maps from variables to components, and their alignment with the map in use."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from streamsel.state.base import Floats, Indices, VariableState
+
+# Regularizes the alignment towards the identity, relative to unit variances.
+_IDENTITY_WEIGHT = 1e-9
+
+
+class LinearMap(NamedTuple):
+    """An affine map from variables to components: z = (x - means) @ weights.
+
+    Parameters
+    ----------
+    names, means
+        The s variables, and their means (s,).
+    weights
+        (s, q).
+    """
+
+    names: Iterable[Hashable]
+    means: Floats
+    weights: Floats
+
+    @classmethod
+    def empty(cls, q: int) -> Self:
+        """Return the map of no variables to q components."""
+        return cls([], np.zeros(0), np.zeros((0, q)))
+
+    def padded(self, width: int) -> Self:
+        """Return the map with zero components appended, `width` in all."""
+        missing = width - self.weights.shape[1]
+        if not missing:
+            return self
+        return self._replace(weights=np.pad(self.weights, ((0, 0), (0, missing))))
+
+    def apply(self, X: Floats) -> Floats:
+        """Return the components of rows, (s,) or (n, s); NaN is replaced by the mean."""
+        centred = X - self.means
+        Z: Floats = centred @ self.weights
+        # A NaN input makes every component NaN, as NaN times zero is NaN.
+        if np.isnan(Z).any():
+            centred[np.isnan(centred)] = 0.0
+            Z = centred @ self.weights
+        return Z
+
+    def alignment(self, in_use: LinearMap, state: VariableState) -> Floats:
+        """Return the matrix that aligns the components with those in use (`align_components`).
+
+        A state without covariances of the variables takes them for uncorrelated.
+        """
+        indices, new, old = shared_weights(self, in_use, state.index_of)
+        q = new.shape[1]
+        covariance = state.gram_of(indices, np.hstack([new, old]))
+        squares = np.diag(covariance)
+        return align_components(covariance[:q, q:], squares[:q], squares[q:])
+
+
+def shared_weights(
+    new: LinearMap, in_use: LinearMap, index_of: Mapping[Hashable, int]
+) -> tuple[Indices, Floats, Floats]:
+    """Return the indices of the tracked variables of either map, and their weights in each."""
+    names = [name for name in dict.fromkeys([*new.names, *in_use.names]) if name in index_of]
+    indices = np.array([index_of[name] for name in names], dtype=np.intp)
+    return indices, _weights_of_names(names, new), _weights_of_names(names, in_use)
+
+
+def _weights_of_names(names: list[Hashable], of: LinearMap) -> Floats:
+    """Return the weights of these variables, (s, q); zero for variables that the map lacks."""
+    weights = np.zeros((len(names), of.weights.shape[1]))
+    index_of = {name: i for i, name in enumerate(names)}
+    for name, row in zip(of.names, of.weights, strict=True):
+        if name in index_of:
+            weights[index_of[name]] = row
+    return weights
+
+
+def align_components(covariance: Floats, new: Floats, in_use: Floats) -> Floats:
+    """Return the matrix that aligns new components of unit variance with those in use.
+
+    The new components are rotated by orthogonal Procrustes, which preserves their span, and each is
+    scaled like the component in use that it replaces.
+
+    Parameters
+    ----------
+    covariance
+        (q, q) covariances of the new components, in rows, with those in use. A component whose
+        covariances are all zero is left unchanged.
+    new, in_use
+        (q,) variances of the new components and of those in use, in the same units.
+
+    Returns
+    -------
+    (q, q); the new weights times this matrix are the weights in use from now on.
+    """
+    new_scale = np.sqrt(np.where(new > 0.0, new, 1.0))
+    scale_in_use = np.sqrt(np.where(in_use > 0.0, in_use, np.where(new > 0.0, new, 1.0)))
+    # Estimated covariances may exceed the Cauchy-Schwarz bound.
+    correlation = np.clip(covariance / new_scale[:, None] / scale_in_use, -1.0, 1.0)
+    U, _, Vt = np.linalg.svd(correlation + _IDENTITY_WEIGHT * np.eye(len(new_scale)))
+    alignment: Floats = (U @ Vt) / new_scale[:, None] * scale_in_use
+    return alignment
