@@ -34,18 +34,3 @@ class CrossMomentsOnRows(Learner):
         its first occurrence.
         """,
     )
-
-    @property
-    def n_aligned_rows(self) -> int:
-        """Number of rows from which the covariances of the variables in use are estimated.
-
-        All rows, as long as no variable was evicted; afterwards those of an aligned window in which
-        all variables in use were tracked, with at least about half of the total weight.
-        """
-        moments, extension = self._moments, self._row_extension
-        if moments is None or not isinstance(extension, CrossMoments):
-            return self.n_rows
-        return extension.n_aligned_rows(moments)
-
-    def _new_row_extension(self) -> RowExtension:
-        return CrossMoments(self.fading_factor)

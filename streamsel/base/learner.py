@@ -41,6 +41,7 @@ from streamsel.serialization.schema import (
     expect_finite,
 )
 from streamsel.state.base import ColumnState, Floats, VariableState
+from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension
 from streamsel.state.sketch import Stateless
@@ -295,7 +296,8 @@ class Learner(river.MiniBatchTransformer, params.Declared):
 
     def _new_row_extension(self) -> RowExtension | None:
         """Return the extension of the moments on rows, if any, which continues from the columns."""
-        return None
+        kind = self._row_state_type
+        return kind(self.fading_factor) if issubclass(kind, CrossMoments) else None
 
     @abc.abstractmethod
     def _protected(self, moments: Moments, extension: RowExtension | None) -> Collection[Hashable]:
@@ -362,6 +364,18 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     def n_rows(self) -> int:
         """Number of rows seen: observations in every column, plus rows learnt since."""
         return self._phase.n_rows
+
+    @property
+    def n_aligned_rows(self) -> int:
+        """Number of rows from which the covariances of the variables in use are estimated.
+
+        All rows, as long as no variable was evicted; afterwards those of an aligned window in which
+        all variables in use were tracked, with at least about half of the total weight.
+        """
+        moments, extension = self._moments, self._row_extension
+        if moments is None or extension is None:
+            return self.n_rows
+        return extension.n_aligned_rows(moments)
 
     @property
     def n_constant(self) -> int:

@@ -142,6 +142,10 @@ class RowExtension(State):
         """Return what results are computed from instead of the moments; None for these."""
         return None
 
+    def n_aligned_rows(self, moments: Moments) -> int:
+        """Return the number of rows from which covariances of the variables are estimated."""
+        return int(moments.rows)
+
     @abc.abstractmethod
     def protected(self) -> Collection[Hashable]:
         """Return the names that must not be discarded."""
