@@ -346,7 +346,7 @@ class HashedExtractor(Extractor, Unsupervised):
 
 
 class CountPhase(Phase):
-    """A learner on rows of which only the number matters.
+    """A learner on rows that are only counted.
 
     Parameters
     ----------

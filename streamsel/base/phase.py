@@ -1,4 +1,4 @@
-"""Define the phases of a learner, and what a phase asks of its learner.
+"""Define the phases of a learner, and what a phase requires of its learner.
 
 A learner is in one phase at a time: it is fresh or learns columns, then learns rows one by one, or
 in windows, or only counts them. A phase owns all that is learnt, so a learner has no attribute that
@@ -27,7 +27,7 @@ from streamsel.targets.target import NoTarget, Target
 
 
 class Method(Transactional, Protocol):
-    """What the phases ask of their learner: its parameters, and the hooks of its method."""
+    """What the phases require of their learner: its parameters, and the hooks of its method."""
 
     n_jobs: int
     covariates: tuple[Hashable, ...] | None
@@ -190,7 +190,7 @@ class Phase(Rollback, abc.ABC):
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """The states of the phase, each of which checks its own values."""
+        """The states of the phase; each checks its own values."""
         every = (self.target, self.columns, self.moments, self.extension)
         return tuple(part for part in every if part is not None)
 

@@ -390,7 +390,7 @@ class WindowPhase(Phase):
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """The states of the phase, each of which checks its own values."""
+        """The states of the phase; each checks its own values."""
         return (*super().parts, self.window)
 
 
