@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from streamsel import registry
+from streamsel._utils.lazy import lazy_names
 from streamsel._version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -92,17 +93,12 @@ OTHERS = {
 }
 
 
-# Names are imported on first access (PEP 562), so that `import streamsel` takes milliseconds.
-def __getattr__(name: str) -> Any:
+def _load(name: str) -> Any:
     if name in SUBPACKAGES:
         return import_module(f"streamsel.{name}")
     if name in OTHERS:
         return getattr(import_module(f"streamsel.{OTHERS[name]}"), name)
-    try:
-        return registry.fetch(name)
-    except KeyError:
-        raise AttributeError(f"module 'streamsel' has no attribute {name!r}") from None
+    return registry.fetch(name)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, {*__all__, *SUBPACKAGES}, _load)

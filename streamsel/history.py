@@ -162,13 +162,15 @@ class History(
     def _log_change(self) -> None:
         """Log an event if the names in use have changed."""
         learner = self.learner
-        snapshot = learner._snapshot
+        snapshot = learner._refresh.stored
         if snapshot is None:
             snapshot = learner._in_use()
         if snapshot is self._snapshot:
             return
-        refreshed = self._next_refresh != learner._refresh_at and not isinstance(learner, Selector)
-        self._snapshot, self._next_refresh = snapshot, learner._refresh_at
+        refreshed = self._next_refresh != learner._refresh.due_at and not isinstance(
+            learner, Selector
+        )
+        self._snapshot, self._next_refresh = snapshot, learner._refresh.due_at
         names: dict[Hashable, None] = dict.fromkeys(learner.in_use)
         old = self._names
         entered = tuple(name for name in names if name not in old)
@@ -211,7 +213,7 @@ class History(
         else:
             learner.learn_one(x, w=w)
         # Nearly every row leaves the snapshot unchanged.
-        snapshot = learner._snapshot
+        snapshot = learner._refresh.stored
         if snapshot is None or snapshot is not self._snapshot:
             self._log_change()
 

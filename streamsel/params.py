@@ -11,7 +11,8 @@ import numbers
 import textwrap
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple, dataclass_transform
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple, dataclass_transform
 
 from streamsel._utils.text import spelling_hint
 
@@ -375,9 +376,16 @@ def param(
 class Declared:
     """A class with declared parameters: its constructor, storage, checks and shared docs follow."""
 
+    # Inherited parameters that do not apply to a class and its subclasses: name -> fixed value.
+    _fixed_parameters: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         _make_dataclass(cls)
+
+    def __dir__(self) -> list[str]:
+        fixed = _fixed_parameters_of(type(self))
+        return [name for name in super().__dir__() if name not in fixed]
 
     def __post_init__(self) -> None:
         cls: type = type(self)
@@ -391,6 +399,9 @@ class Declared:
 
 
 def _make_dataclass(cls: type) -> None:
+    for name, value in _fixed_parameters_of(cls).items():
+        cls.__annotations__[name] = ClassVar[Any]
+        setattr(cls, name, value)
     dataclasses.dataclass(repr=False, eq=False, match_args=False)(cls)
     own = inspect.get_annotations(cls)
     signature = inspect.signature(cls)
@@ -406,6 +417,13 @@ def _make_dataclass(cls: type) -> None:
     shared = {f.name: f.metadata["doc"] for f in dataclasses.fields(cls) if f.metadata.get("doc")}
     if cls.__doc__ and "\nParameters\n" in inspect.cleandoc(cls.__doc__):
         cls.__doc__ = _with_parameters(inspect.cleandoc(cls.__doc__), shared)
+
+
+def _fixed_parameters_of(cls: type) -> dict[str, Any]:
+    fixed: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        fixed |= vars(base).get("_fixed_parameters", {})
+    return fixed
 
 
 def _init_with_hints(cls: type, init: Any, known: frozenset[str]) -> Any:

@@ -14,7 +14,7 @@ def saved(model, path):
 def as_of_now(model):
     """Return a copy whose transforms use what is found now, as it comes, and not what stands."""
     model = copy.deepcopy(model)
-    model._snapshot = model._current()
+    model._refresh.stored = model._current()
     return model
 
 

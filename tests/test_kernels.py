@@ -9,6 +9,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamsel._kernels.genotypes import count_alternate_alleles
 from streamsel._kernels.gram_schmidt import (
     best_candidate,
     cut_pool,
@@ -35,6 +36,7 @@ from streamsel._kernels.sweep import (
     moments_of_rows,
     moments_of_transposed_rows,
 )
+from tests.reference import vcf
 
 DTYPES = [np.float64, np.float32, np.int8, np.uint8]
 
@@ -778,3 +780,42 @@ def reviewed(C, G, bars, fast):
             others.remove(x)
     refused = not fast and separated_by_definition(C, G, new, others, [], bars)
     return others if refused else [*others, new]
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.sampled_from(["0|1", "1/1", "0", "./.", "2|0", "", "x", "1|", "0/10/0", "|0|1"])
+        ),
+        max_size=5,
+    ),
+    st.sampled_from(["GT", "GT:DP", "DP:GT", "DP", "G", ""]),
+    st.integers(0, 4),
+)
+def test_alternate_alleles_up_to_the_first_bad_line(lines, form, n):
+    """A line is bad if it has another number of cells, or a genotype that is none."""
+    texts = []
+    for cells in lines:
+        padded = [f"7:{cell}" if form == "DP:GT" else cell for cell in cells]
+        texts.append("\t".join([*["1", "2", "rs", "A", "G", ".", ".", "."], form, *padded]))
+    text = "\n".join([*texts, ""]).encode()
+    starts = np.cumsum([0, *(len(one) + 1 for one in texts)])
+    counts = np.full((len(lines), n), 9, np.int8)
+    found = count_alternate_alleles(np.frombuffer(text, np.uint8), starts, counts)
+    has_genotypes = "GT" in form
+    good = [
+        len(cells) == n and not (has_genotypes and {"", "x", "1|"} & {*cells}) for cells in lines
+    ]
+    assert found == next((i for i, one in enumerate(good) if not one), len(lines))
+    for row, one in zip(counts[:found], texts[:found], strict=True):
+        ((_, expected),) = vcf.columns(f"#\n{one}")[0].items()
+        np.testing.assert_array_equal(np.where(row < 0, np.nan, row), expected)
+
+
+@given(st.lists(st.binary(max_size=40), max_size=4), st.integers(0, 3))
+def test_any_bytes_for_lines_of_genotypes(lines, n):
+    """Nothing is read or written out of bounds."""
+    starts = np.cumsum([0, *map(len, lines)])
+    counts = np.empty((len(lines), n), np.int8)
+    text = np.frombuffer(b"".join(lines), np.uint8)
+    assert 0 <= count_alternate_alleles(text, starts, counts) <= len(lines)

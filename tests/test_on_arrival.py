@@ -141,7 +141,7 @@ def test_rows_cannot_follow_columns_given_covariates(cls, data):
     with pytest.raises(ValueError, match=r"windows of rows do not support[^$]*Hint"):
         model.learn_one({0: 1.0}, 2.0)
     assert pickle.dumps(model) == before
-    with pytest.raises(ValueError, match="covariates=None"):
+    with pytest.raises(TypeError, match="covariates"):
         cls(covariates=("age",))
 
 

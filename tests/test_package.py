@@ -88,6 +88,22 @@ def test_unknown_names_are_refused():
         _ = streamsel.nonesuch
 
 
+@pytest.mark.parametrize(
+    "package", ["", ".evaluate", ".extraction", ".reporting", ".selection", ".sklearn", ".stream"]
+)
+def test_names_are_loaded_once_and_listed_before_that(package):
+    program = (
+        f"import streamsel{package} as package\n"
+        "assert dir(package) == sorted(package.__all__)\n"
+        "lazy = [name for name in package.__all__ if name not in vars(package)]\n"
+        "assert lazy\n"
+        "for name in lazy:\n"
+        "    assert getattr(package, name) is vars(package)[name]\n"
+        "assert not hasattr(package, 'nonesuch')\n"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
 def test_type_checkers_are_told():
     assert files("streamsel").joinpath("py.typed").is_file()
 

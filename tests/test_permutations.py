@@ -48,7 +48,7 @@ def learnt(X, y, cls=SelectKBest, **params):
 
 
 def null_of(model):
-    return model._summary.null
+    return model._phase.summary.null
 
 
 CASES = {

@@ -239,7 +239,7 @@ def test_calm_and_without_turning(fading_factor, kind):
     model = RidgeComponents(3, warm_up=warm_up, fading_factor=fading_factor)
     names, learned, renewals, drawn = [f"v{j}" for j in range(p)], [], 0, np.zeros((p, 3))
     for i, (x, y) in enumerate(rows(400, p, kind=kind, seed=3, absent=0.0), 1):
-        due = model._refresh_at
+        due = model._refresh.due_at
         model.learn_one(x, y)
         learned.append([*x.values()])
         now = standing(model, names)

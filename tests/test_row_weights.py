@@ -53,7 +53,7 @@ def test_rows_that_weigh_are_columns_that_weigh(mode):
     seen = () if y is None else (y,)
     rows = fresh(mode, None) if not mode.cls._is_supervised else mode.cls(**mode.params)
     rows.learn_many(X, *seen, w=w)
-    assert rows._space_of_rows()[0] == pytest.approx(w.sum() ** 2 / (w @ w)) if seen else True
+    assert rows._significance.n == pytest.approx(w.sum() ** 2 / (w @ w)) if seen else True
     for name in ("relevance", "selected", "scores", "p_values"):
         if hasattr(rows, name):
             close(getattr(rows, name), getattr(columns, name), 1e-7)

@@ -28,7 +28,7 @@ def test_the_door_does_not_remember_a_refused_hand_over(rng):
         model = ProjSe(1, max_candidates=4)
         model.learn_target(y[:40])
         model.learn_columns(X[:, :7])
-        name = list(model._tracked_names())[-1]
+        name = list(model._columns.names)[-1]
         if refused:
             with pytest.raises(ValueError, match="inf"):
                 model.learn_one({name: np.inf}, 1.0)

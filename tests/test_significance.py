@@ -127,7 +127,7 @@ def test_kurtosis(weighted):
     model = SelectKBest(k=1)
     model.learn_target(y, weights=w)
     model.learn_columns(X)
-    sample = model._summary.sample
+    sample = model._phase.summary.sample
     rows = np.repeat(np.arange(N), 1 if w is None else w)
     varies = X[rows] / 1e150, X[rows]
     varies = np.where(np.arange(32) < 22, varies[1], varies[0])
@@ -268,7 +268,7 @@ def test_mean_squared_correlation():
         model = fitted(X, rng.normal(size=n))
         R = np.corrcoef(X.T) if p > 1 else np.eye(1)
         expected = (np.square(R).sum() - p) / max(1, p * (p - 1)) - 1.0 / (n - 1)
-        found = model._summary.sample.mean_squared_correlation()
+        found = model._phase.summary.sample.mean_squared_correlation()
         assert found == pytest.approx(max(0.0, expected), rel=1.5, abs=2e-3)
     assert ColumnSample().mean_squared_correlation() == 0.0
 
@@ -281,7 +281,7 @@ def test_merged_samples_and_their_files():
     one.learn_columns(X[:, :20], range(20))
     other.learn_columns(X[:, 20:], range(20, 32))
     one.merge(other)
-    mine, theirs = whole._summary.sample, one._summary.sample
+    mine, theirs = whole._phase.summary.sample, one._phase.summary.sample
     assert_allclose(mine.sums, theirs.sums, atol=1e-12)
     assert_allclose(mine.counts, theirs.counts)
     state = whole._get_state()

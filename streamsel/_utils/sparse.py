@@ -1,4 +1,4 @@
-"""Validation of sparse matrices: SciPy does not check their index arrays."""
+"""Sparse matrices: conversion, and validation, as SciPy does not check their index arrays."""
 
 from __future__ import annotations
 
@@ -59,3 +59,8 @@ def _invalid_matrix(matrix: Any) -> ValueError:
 def is_sparse(values: Any) -> bool:
     """Return whether values are a scipy.sparse array or matrix, without importing scipy."""
     return not isinstance(values, np.ndarray) and hasattr(values, "tocsc")
+
+
+def as_dense(values: Any) -> Any:
+    """Return a scipy.sparse array or matrix as a dense array, other values as they are."""
+    return values.toarray() if is_sparse(values) else values

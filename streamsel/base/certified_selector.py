@@ -10,6 +10,7 @@ import numpy as np
 from streamsel import params
 from streamsel._utils.system import effective_jobs
 from streamsel.base.selector import Selector, State
+from streamsel.base.undo import learn_atomically
 from streamsel.data.columns import Chunk, Stats, iter_chunks
 from streamsel.params import param
 from streamsel.state.base import ColumnState, Floats
@@ -61,7 +62,7 @@ class MultiPassSelector(Selector[State]):
         pool = self._columns
         if not self._needs_single_source or not isinstance(pool, CyclicPool) or pool.complete:
             return
-        self._learn_atomically(self._start_passes, pool)
+        learn_atomically(self, self._start_passes, pool)
         while not pool.is_certified:
             self._run_pass(stream, pool)
 
@@ -73,7 +74,7 @@ class MultiPassSelector(Selector[State]):
         pool = self._columns
         if not self._needs_single_source or not isinstance(pool, PartitionedPool) or pool.complete:
             return None
-        self._learn_atomically(self._start_partitioned_passes, pool)
+        learn_atomically(self, self._start_partitioned_passes, pool)
         return None if pool.is_certified else CertificationPass.of(self, pool)
 
     def _start_partitioned_passes(self, pool: PartitionedPool) -> None:
@@ -88,11 +89,11 @@ class MultiPassSelector(Selector[State]):
                 "Expected the result of the current pass. Got: the result of another pass.\n"
                 "Hint: pass the result of each pass to the model once, before the next pass."
             )
-        self._learn_atomically(self._apply_result, pool, found)
+        learn_atomically(self, self._apply_result, pool, found)
 
     def _apply_result(self, pool: PartitionedPool, found: StageResult) -> None:
         pool.combine(found)
-        self.n_passes += 1
+        self._phase.n_passes += 1
         self._invalidate()
 
     def _run_pass(self, stream: ColumnStream, pool: CyclicPool) -> None:
@@ -103,7 +104,7 @@ class MultiPassSelector(Selector[State]):
             for chunk in iter_chunks(
                 block, self._target.n, self._target.weights, self._target.kept
             ):
-                self._learn_atomically(self._read_chunk, chunk, pool, arrival)
+                learn_atomically(self, self._read_chunk, chunk, pool, arrival)
                 arrival += len(chunk.names)
                 if pool.is_certified:
                     return
@@ -114,7 +115,7 @@ class MultiPassSelector(Selector[State]):
         assert self._target is not None  # noqa: S101
         stats = chunk.scan(self._target, effective_jobs(self.n_jobs))
         pool.admit(chunk, stats, arrival, noted=self._extra_values(chunk, stats))
-        self.n_passes = pool.seen / self.n_columns
+        self._phase.n_passes = pool.seen / self.n_columns
         self._invalidate()
 
 
@@ -140,8 +141,8 @@ class CertificationPass:
     def of(cls, model: MultiPassSelector[Any], pool: PartitionedPool) -> CertificationPass:
         """Return the next pass of a model."""
         twin = model._empty_clone()
-        twin._columns = twin._new_columns(pool.n)
-        twin._columns.set_state(pool.reduced_state())
+        columns = twin._column_phase.columns = twin._new_columns(pool.n)
+        columns.set_state(pool.reduced_state())
         known = PoolFingerprint.of(pool.table)
         known = known._replace(names=list(known.names), m2=known.m2.copy())
         return cls(twin, pool.request(), known, pool.seen)
@@ -229,6 +230,6 @@ class CertifiedSelector(MultiPassSelector[Any], Generic[AnyPlan]):
             pool.room = max(pool.room, self.max_pool_bytes // (8 * n))
         return pool
 
-    def _add_columns(self, chunk: Chunk, stats: Stats) -> None:
-        assert isinstance(self._columns, CertifiedPool)  # noqa: S101
-        self._columns.admit(chunk, stats, self.n_columns, noted=self._extra_values(chunk, stats))
+    def _add_columns(self, state: ColumnState, chunk: Chunk, stats: Stats) -> None:
+        assert isinstance(state, CertifiedPool)  # noqa: S101
+        state.admit(chunk, stats, self.n_columns, noted=self._extra_values(chunk, stats))

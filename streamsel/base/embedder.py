@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Collection, Hashable, Sequence
-from typing import Any, cast
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
-from streamsel.base.axis import cached_until_update
+from streamsel.base.caching import cached_until_update
 from streamsel.base.cross_products import cross_products
 from streamsel.base.extractor import Extractor
 from streamsel.base.linear_map import align_components
@@ -26,9 +26,12 @@ from streamsel.state.base import Floats, Indices
 from streamsel.state.gram.gram import check_rows
 from streamsel.state.gram.landmarks import Landmarks, Similarity
 from streamsel.state.gram.pooled import SharedGram
+from streamsel.state.moments.moments import Moments
+from streamsel.state.moments.row_extension import RowExtension
 from streamsel.state.pool.pool import SamplePool, TopRanked, variances
 from streamsel.state.source_check import PASS_RTOL, PassVerifier, source_changed_error
 from streamsel.stream import as_stream
+from streamsel.targets.target import Target
 
 # Maximum size of an array of values compared with landmarks in one batch.
 _BATCH_SIZE = 1 << 22
@@ -45,6 +48,8 @@ class Embedder(Extractor, Unsupervised):
 
     _column_state_type = SharedGram
     _row_state_type = Window
+    # A window forgets all rows before it, with their variables.
+    _fixed_parameters: ClassVar[Mapping[str, Any]] = {"fading_factor": 0.0, "grace_period": 100}
 
     n_landmarks: int = param(
         params.IntRule(1),
@@ -110,8 +115,8 @@ class Embedder(Extractor, Unsupervised):
 
     # State
 
-    def _begin_rows(self) -> None:
-        super()._begin_rows()
+    def __post_init__(self) -> None:
+        super().__post_init__()
         # The components in use, on the rows of the last window: (window_size, q).
         self._components_in_use: Floats | None = None
 
@@ -152,7 +157,11 @@ class Embedder(Extractor, Unsupervised):
         """
         share_columns(self, other, expect_matrix)
 
-    def _protected(self) -> Collection[Hashable]:
+    def _protected(
+        self,
+        moments: Moments,  # noqa: ARG002
+        extension: RowExtension | None,  # noqa: ARG002
+    ) -> Collection[Hashable]:
         return ()
 
     # Results
@@ -305,7 +314,7 @@ class Embedder(Extractor, Unsupervised):
         Costs one multiplication per column for each pair of a new row and a row learnt, and memory
         for one number per pair.
         """
-        self._refuse_after_rows()
+        self._column_phase  # noqa: B018 (raises after rows)
         observed, Z = self._observation_similarity(), self._observation_embedding()
         state = self._gram_state
         if state is None or observed is None or Z is None:
@@ -325,17 +334,16 @@ class Embedder(Extractor, Unsupervised):
 
     # Rows, and the snapshot in use
 
-    def _current_or_new_window(self) -> Window:
-        if self._window is None:
-            hint = "use a smaller window_size, or a larger max_gram_rows."
-            check_rows(self.window_size, self.max_gram_rows, hint)
-        return super()._current_or_new_window()
+    @property
+    def _window_size(self) -> int:
+        hint = "use a smaller window_size, or a larger max_gram_rows."
+        check_rows(self.window_size, self.max_gram_rows, hint)
+        return self.window_size
 
-    def _learn_window(self, window: Window) -> None:
-        names, X, _ = window.columns()
-        super()._learn_window(window)
+    def _learn_window(self, names: list[Hashable], X: Floats, target: Target | None) -> None:
+        super()._learn_window(names, X, target)
         self._components_in_use = (
-            None if self._snapshot is None else self._at(self._snapshot, names, X)
+            None if self._refresh.stored is None else self._at(self._refresh.stored, names, X)
         )
 
     def _at(self, landmarks: Landmarks, names: list[Hashable], X: Floats) -> Floats:
@@ -370,20 +378,22 @@ class Embedder(Extractor, Unsupervised):
 
     def _get_state(self) -> dict[str, Any]:
         state = super()._get_state()
-        return state | {"components_in_use": self._components_in_use} if self._on_rows else state
+        return (
+            state | {"components_in_use": self._components_in_use} if self._phase.on_rows else state
+        )
 
     def _set_state(self, state: dict[str, Any]) -> None:
         super()._set_state(state)
-        if self._on_rows and state["components_in_use"] is not None:
+        if self._phase.on_rows and state["components_in_use"] is not None:
             expect_shapes(state, components_in_use=(state["n_rows"], self.n_components))
             self._components_in_use = np.array(state["components_in_use"], dtype=float)
             expect_bounded("components", self._components_in_use)
 
     def _snapshot_to_state(self) -> dict[str, Any] | None:
-        return None if self._snapshot is None else self._snapshot.to_state()
+        return None if self._refresh.stored is None else self._refresh.stored.to_state()
 
     def _restore_snapshot(self, state: dict[str, Any] | None) -> None:
         if state is not None:
             self._check_tracked(state["names"])
         q = self.n_components
-        self._snapshot = None if state is None else Landmarks.from_state(state, q)
+        self._refresh.stored = None if state is None else Landmarks.from_state(state, q)

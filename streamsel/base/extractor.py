@@ -12,7 +12,7 @@ import numpy as np
 
 from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
-from streamsel.base.axis import cached_until_update
+from streamsel.base.caching import cached_until_update
 from streamsel.base.learner import Learner
 from streamsel.base.linear_map import LinearMap
 from streamsel.base.report import Report, is_above, number
@@ -28,6 +28,8 @@ from streamsel.serialization.invariants import expect_bounded
 from streamsel.serialization.schema import CountKind, expect, expect_shapes
 from streamsel.state.base import Floats, StoredLoadings
 from streamsel.state.gram.landmarks import Landmarks
+from streamsel.state.moments.moments import Moments
+from streamsel.state.moments.row_extension import RowExtension
 
 
 class Extractor(Learner):
@@ -104,7 +106,7 @@ class Extractor(Learner):
         documented as uncorrelated are uncorrelated in the weighted sense. The values are NaN for
         observations of weight 0 and for those excluded because their target is missing.
         """
-        if self._on_rows:
+        if self._phase.on_rows:
             raise ValueError(
                 "Expected a model that has learnt columns only. Got: a model that has learnt "
                 "rows, which are not stored.\nHint: transform_many(X) returns the embedding of X."
@@ -133,24 +135,23 @@ class Extractor(Learner):
         """Return the current map."""
         return self._component_map()
 
-    def _protected(self) -> Collection[Hashable]:
+    def _protected(self, moments: Moments, extension: RowExtension | None) -> Collection[Hashable]:
         if self._loads_all_variables:
-            return self._most_relevant_half()
+            return self._most_relevant_half(moments)
         # An extension of the moments reports which variables its components need.
-        if self._row_extension is not None:
-            return self._row_extension.protected()
-        return () if self._snapshot is None else self._snapshot.names
+        if extension is not None:
+            return extension.protected()
+        return () if self._refresh.stored is None else self._refresh.stored.names
 
-    def _most_relevant_half(self) -> Collection[Hashable]:
+    def _most_relevant_half(self, moments: Moments) -> Collection[Hashable]:
         """Return the most relevant variables past their grace period, up to half of `max_features`.
 
         Otherwise a row with many new variables would evict all others, and the next such row these.
         """
-        moments = self._moments
-        if moments is None or self.max_features is None:
+        if self.max_features is None:
             return ()
         indices = np.flatnonzero(moments.arrival_rows + self.grace_period <= moments.rows)
-        ranking = argsort_by_relevance(self._relevances_of_stats(moments.stats(indices)))
+        ranking = argsort_by_relevance(self._relevances_of_stats(moments, moments.stats(indices)))
         names = moments.names
         return [names[index] for index in indices[ranking[: self.max_features // 2]].tolist()]
 
@@ -210,7 +211,7 @@ class Extractor(Learner):
 
     def _refreshed(self, *, keep_stable: bool) -> Any:
         del keep_stable  # components are always aligned with those in use
-        new, in_use = self._map(), self._snapshot
+        new, in_use = self._map(), self._refresh.stored
         if in_use is not None:
             # Where the data determine the number, components in use are kept and new ones appended.
             width = max(new.weights.shape[1], in_use.weights.shape[1])
@@ -224,18 +225,18 @@ class Extractor(Learner):
         return self._weights_of(self._in_use())
 
     def _snapshot_to_state(self) -> dict[str, Any] | None:
-        if self._snapshot is None:
+        if self._refresh.stored is None:
             return None
-        state: dict[str, Any] = self._snapshot._asdict()
+        state: dict[str, Any] = self._refresh.stored._asdict()
         return (
             state
             if self._fixed_n_components is not None
-            else state | {"n_components": self._snapshot.weights.shape[1]}
+            else state | {"n_components": self._refresh.stored.weights.shape[1]}
         )
 
     def _restore_snapshot(self, state: dict[str, Any] | None) -> None:
         if state is None:
-            self._snapshot = None
+            self._refresh.stored = None
             return
         self._check_tracked(state["names"])
         size = len(state["names"])
@@ -245,7 +246,7 @@ class Extractor(Learner):
             width = state["n_components"]
         expect_shapes(state, means=(size,), weights=(size, width))
         expect_bounded("loadings", state["means"], state["weights"])
-        self._snapshot = LinearMap(state["names"], state["means"], state["weights"])
+        self._refresh.stored = LinearMap(state["names"], state["means"], state["weights"])
 
     @property
     def _empty_map(self) -> LinearMap | Landmarks:

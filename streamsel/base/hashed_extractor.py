@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import copy
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -14,9 +14,12 @@ from streamsel._kernels.random_entries import add_row, add_row_in_any_order
 from streamsel._kernels.row_moments import MAX_ABS_VALUE
 from streamsel.base.extractor import Extractor
 from streamsel.base.linear_map import LinearMap
+from streamsel.base.merging import different_rows_error
+from streamsel.base.phase import Phase, columns_to_state
 from streamsel.base.report import Report
 from streamsel.base.river import Unsupervised
 from streamsel.base.row_input import (
+    RowReader,
     as_frame,
     bad_value_error,
     first_bad_value,
@@ -25,10 +28,11 @@ from streamsel.base.row_input import (
     read_values,
     refuse_infinite,
 )
+from streamsel.base.undo import with_rollback
 from streamsel.data.columns import DenseChunk, iter_chunks
 from streamsel.data.names import bad_name_error, first_invalid_name
 from streamsel.params import param
-from streamsel.state.base import Floats, Indices
+from streamsel.state.base import Floats, Indices, VariableState
 from streamsel.state.sketch import RandomEntries, RandomSketch, Stateless
 from streamsel.stream import ColumnStream, as_stream
 from streamsel.targets.target import NoTarget
@@ -50,13 +54,13 @@ class HashedExtractor(Extractor, Unsupervised):
     _row_state_type = Stateless
 
     # Parameters about tracking variables do not apply.
-    fading_factor: ClassVar[float] = 0.0  # type: ignore[misc]
-    max_features: ClassVar[None] = None  # type: ignore[misc]
-    grace_period: ClassVar[int] = 1  # type: ignore[misc]
-    covariates: ClassVar[None] = None  # type: ignore[misc]
-    target_type: ClassVar[str] = "auto"  # type: ignore[misc]
-    refresh_factor: ClassVar[float] = 1.0  # type: ignore[misc]
-    warm_up: ClassVar[int] = 0  # type: ignore[misc]
+    _fixed_parameters: ClassVar[Mapping[str, Any]] = {
+        "fading_factor": 0.0,
+        "max_features": None,
+        "grace_period": 1,
+        "refresh_factor": 1.0,
+        "warm_up": 0,
+    }
 
     seed: int = param(
         params.IntRule(0),
@@ -86,27 +90,19 @@ class HashedExtractor(Extractor, Unsupervised):
 
     # Shared behaviour
 
-    def _begin_rows(self) -> None:
-        super()._begin_rows()
-        self._row_count: Stateless | None = None
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._row_reader = RowReader()
         self._weights: WeightCache | None = None
-
-    @property
-    def _on_rows(self) -> bool:
-        return self._row_count is not None
 
     @property
     def _takes_weights(self) -> bool:
         return False
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows seen: observations in every column, plus rows learnt since."""
-        return super().n_rows if self._row_count is None else self._row_count.rows
-
-    @property
     def _k(self) -> int:
-        n = self.n_rows if self._row_count is None else self._row_count.n
+        phase = self._phase
+        n = phase.count.n if isinstance(phase, CountPhase) else self.n_rows
         return self._n_components_for(n or None) or 0
 
     @property
@@ -135,7 +131,7 @@ class HashedExtractor(Extractor, Unsupervised):
     @property
     def relevance(self) -> dict[Hashable, float]:
         """Relevance of each component: 1, as there is no target."""
-        learnt = self._columns is not None or self._row_count is not None
+        learnt = self._columns is not None or self._phase.on_rows
         return dict.fromkeys(self.components, 1.0) if learnt else {}
 
     def _embedding(self) -> Floats:
@@ -187,22 +183,23 @@ class HashedExtractor(Extractor, Unsupervised):
             self._count_rows(len(values))
 
     def _count_rows(self, size: int) -> None:
-        if self._row_count is None:
-            self._with_rollback(self._start_row_count, size)
+        phase = self._phase
+        if isinstance(phase, CountPhase):
+            phase.count.rows += size
         else:
-            self._row_count.rows += size
+            with_rollback(self, self._start_count, size)
 
-    def _start_row_count(self, size: int) -> None:
-        counter = self._row_count_or_new()
+    def _start_count(self, size: int) -> None:
+        counter = self._row_count()
         counter.rows += size
-        self._row_count = counter
-        self._target = self._columns = None
+        self._phase = CountPhase(self._phase, counter)
         self._invalidate()
 
-    def _row_count_or_new(self) -> Stateless:
-        """Return the count of rows; it starts with the observations of the columns."""
-        if self._row_count is not None:
-            return self._row_count
+    def _row_count(self) -> Stateless:
+        """Return the count of rows, or a new one that begins with the columns' observations."""
+        phase = self._phase
+        if isinstance(phase, CountPhase):
+            return phase.count
         counter = Stateless(self.n_rows)
         if self._n_components_for(counter.n or None) is None:
             raise ValueError(
@@ -307,13 +304,12 @@ class HashedExtractor(Extractor, Unsupervised):
     # Merging
 
     def _merge_along_columns_of_rows(self, other: Self) -> None:
-        if self.n_rows != other.n_rows or not (self._on_rows and other._on_rows):
-            raise ValueError(
-                "Expected two models of the same rows. Got: models of different rows.\n"
-                "Hint: merge(other, along='rows') joins different rows."
-            )
-        self.n_columns += other.n_columns
-        self._n_constant += other._n_constant
+        mine, theirs = self._phase, other._phase
+        is_counted = isinstance(mine, CountPhase) and isinstance(theirs, CountPhase)
+        if self.n_rows != other.n_rows or not is_counted:
+            raise different_rows_error()
+        mine.n_columns += theirs.n_columns
+        mine.constant += theirs.constant
 
     def _merge_along_rows(self, other: Self) -> None:
         if not other.n_rows:
@@ -321,32 +317,72 @@ class HashedExtractor(Extractor, Unsupervised):
         if not self.n_rows:
             self._set_state(copy.deepcopy(other)._get_state())
             return
-        mine, theirs = self._row_count_or_new(), other._row_count_or_new()
-        if self._n_components_for(mine.n) != other._n_components_for(theirs.n):
+        counts = [model._row_count() for model in (self, other)]
+        widths = [self._n_components_for(count.n) for count in counts]
+        if widths[0] != widths[1]:
             raise ValueError(
                 "Expected two models with the same number of components. Got: "
-                f"{self._n_components_for(mine.n)} and {other._n_components_for(theirs.n)}.\n"
+                f"{widths[0]} and {widths[1]}.\n"
                 "Hint: set n_components."
             )
-        self._count_rows(theirs.rows)
+        self._count_rows(counts[1].rows)
         # Names are not stored; most variables are assumed to be in both models.
-        self.n_columns = max(self.n_columns, other.n_columns)
-        self._n_constant = min(self._n_constant, other._n_constant)
+        mine, theirs = self._phase, other._phase
+        mine.n_columns = max(mine.n_columns, theirs.n_columns)
+        mine.constant = min(mine.constant, theirs.constant)
 
     # Files
 
-    def _get_state(self) -> dict[str, Any]:
-        state = super()._get_state()
-        return (
-            state if self._row_count is None else state | {"row_count": self._row_count.to_state()}
-        )
-
     def _set_state(self, state: dict[str, Any]) -> None:
+        super()._set_state(state)
         if "row_count" in state:
             counter = Stateless()
             counter.set_state(state["row_count"])
-            self._row_count = counter
-        super()._set_state(state)
+            self._phase = CountPhase(self._phase, counter)
+            self._restore_in_use(state["refresh_at"], state["snapshot"])
+
+
+class CountPhase(Phase):
+    """A learner on rows that are only counted.
+
+    Parameters
+    ----------
+    before
+        The phase before it.
+    count
+        Number of rows.
+    """
+
+    on_rows = True
+    changing = ("n_columns", "constant", "count")
+
+    def __init__(self, before: Phase, count: Stateless) -> None:
+        self.n_columns, self.n_passes = before.n_columns, before.n_passes
+        self.constant = before.constant
+        self.without_target = before.without_target
+        self.count = count
+
+    @property
+    def state(self) -> None:
+        """None: nothing is stored."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows seen."""
+        return self.count.rows
+
+    @property
+    def target_description(self) -> None:
+        """None: there is no target."""
+
+    def observations(self, state: VariableState | None) -> tuple[float, None]:
+        """Return the number of rows; there is no target space."""
+        del state
+        return float(self.count.rows), None
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what is learnt for a model file, as arrays and JSON-compatible values."""
+        return columns_to_state(self) | {"row_count": self.count.to_state()}
 
 
 class WeightCache:

@@ -3,85 +3,58 @@
 from __future__ import annotations
 
 import abc
-import dis
 import functools
-import inspect
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from river import base as river
 
 from streamsel import params
-from streamsel.base.guard import SingleThreadGuard, reads_consistently
-from streamsel.base.merging import PartitionedLearning
+from streamsel._utils.sparse import is_sparse
+from streamsel.base.block_callback import OnBlock, block_callback
+from streamsel.base.caching import cached_until_update
+from streamsel.base.columns import ColumnPhase
+from streamsel.base.guard import SingleThreadGuard, learn_exclusively, reads_consistently
+from streamsel.base.learn_target import learn_target, refuse_weights
+from streamsel.base.merging import (
+    Pass,
+    check_mergeable,
+    merge_columns,
+    merge_columns_of_rows,
+    merge_rows,
+)
+from streamsel.base.phase import Phase
 from streamsel.base.precompile import compile_by_rehearsal
 from streamsel.base.refresh import RefreshSchedule
-from streamsel.base.report import Report
-from streamsel.base.significance import Significance
-from streamsel.base.windows import Window
+from streamsel.base.report import NOISE_LEVEL, Density, Report, number
+from streamsel.base.restore import expect_possible, expect_reachable, restore_phase
+from streamsel.base.significance import Significance, check_noise_floor
+from streamsel.base.undo import learn_atomically, learn_in_session
+from streamsel.base.windows import Window, WindowPhase
+from streamsel.data.columns import Block, Chunk, Stats
 from streamsel.params import param
-from streamsel.serialization.invariants import expect_explained, expect_relevances
 from streamsel.serialization.json_values import deep_copied
 from streamsel.serialization.schema import (
-    BoolKind,
-    CountKind,
-    FloatKind,
     NamesKind,
-    OptionalKind,
     expect,
     expect_finite,
 )
-from streamsel.state.base import ColumnState, VariableState
+from streamsel.state.base import ColumnState, Floats, VariableState
+from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension
-from streamsel.state.sketch import RandomSketch, Stateless
-from streamsel.targets.observation import NO_TARGET
+from streamsel.state.sketch import Stateless
+from streamsel.stream import ColumnStream, as_stream
+from streamsel.targets.kernels import VariableKernel
+from streamsel.targets.normal_scores import NormalScores
+from streamsel.targets.observation import Observation
+from streamsel.targets.rows import RowTarget
+from streamsel.targets.space import TargetSpace
 from streamsel.targets.target import KINDS, NoTarget, Target
 
 
-def check_hooks(cls: Any) -> None:
-    """Raise TypeError if a hook uses a member that the states of its class do not provide."""
-    if not hasattr(cls, "_is_supervised"):
-        raise TypeError(
-            f"{cls.__name__} does not declare whether it has a target.\n"
-            "Hint: make Supervised or Unsupervised its last base class."
-        )
-    if issubclass(cls._row_state_type, Window) and "window_size" not in params.rules_of(cls):
-        raise TypeError(
-            f"{cls.__name__} learns rows by windows, but has no parameter window_size.\n"
-            "Hint: window_size: int = param(params.IntRule(2), default=200)."
-        )
-    states = [cls._column_state_type] + (
-        [cls._row_state_type]
-        if issubclass(cls._row_state_type, (VariableState, RowExtension))
-        else []
-    )
-    # Name the most general state that provides a member: base classes come first.
-    known = {offer: kind for kind in reversed(_states(VariableState)) for offer in kind.provides}
-    for name in cls._hooks:
-        hook = getattr(cls, name)
-        used = {
-            step.argval
-            for step in dis.get_instructions(hook)
-            if step.opname in ("LOAD_ATTR", "LOAD_METHOD")
-        }
-        for offer in sorted(used & known.keys()):
-            for state in states:
-                if offer not in state.provides:
-                    raise TypeError(
-                        f"{cls.__name__}.{name} uses {offer!r}, which {state.__name__} does "
-                        f"not provide.\nHint: {known[offer].__name__} does; use that state, or "
-                        "windows of rows (_row_state_type = Window)."
-                    )
-
-
-def _states(kind: type) -> list[Any]:
-    subclasses: list[type] = kind.__subclasses__()
-    return [kind, *(state for sub in subclasses for state in _states(sub))]
-
-
-class Learner(PartitionedLearning, Significance, RefreshSchedule, river.MiniBatchTransformer):
+class Learner(river.MiniBatchTransformer, params.Declared):
     """Base class of selectors and extractors: one state, filled by columns and by rows.
 
     A subclass declares its states by the three class attributes below and implements one hook.
@@ -93,10 +66,6 @@ class Learner(PartitionedLearning, Significance, RefreshSchedule, river.MiniBatc
 
     Attributes
     ----------
-    n_columns
-        Number of variables seen as columns.
-    n_passes
-        Number of passes over the columns; a fraction if the last one ended early.
     _column_state_type
         The state that columns fill.
     _row_state_type
@@ -108,8 +77,11 @@ class Learner(PartitionedLearning, Significance, RefreshSchedule, river.MiniBatc
 
     _column_state_type: ClassVar[type[ColumnState]]
     _row_state_type: ClassVar[type[VariableState | RowExtension | Window | Stateless]] = Moments
-    # Methods that are passed the state; they may use only members that all of its states provide.
-    _hooks: ClassVar[tuple[str, ...]] = ()
+    _is_supervised: ClassVar[bool]
+    # Whether `learn_target(None)` is allowed, for unsupervised selection.
+    _takes_no_target: ClassVar[bool] = False
+    # Whether columns may have missing values, NaN; only without a target.
+    _takes_missing: ClassVar[bool] = False
 
     fading_factor: float = param(
         params.FloatRule(0.0, below=1.0),
@@ -152,6 +124,22 @@ class Learner(PartitionedLearning, Significance, RefreshSchedule, river.MiniBatc
         explains the martingale residuals of the null model.
         """,
     )
+    permutations: int = param(
+        params.IntRule(0, below=params.MAX_COUNT),
+        default=0,
+        doc="""
+        Number $B$ of permuted copies of the target that every column is compared with, in the same
+        pass: they give a noise floor and adjusted p-values without assumptions on the distributions
+        of columns and target. 1,000 is usual; 0 assumes normal distributions. The cost is $2 n B$
+        operations per column for each dimension of the target, and $O(B)$ memory. Permutation
+        results are dropped when rows are learnt after columns.
+        """,
+    )
+    permutation_seed: int = param(
+        params.IntRule(0),
+        default=0,
+        doc="Seed of the permutations; it must be equal in models that are to be merged.",
+    )
     n_jobs: int = param(
         params.JobsRule(),
         default=1,
@@ -161,30 +149,50 @@ class Learner(PartitionedLearning, Significance, RefreshSchedule, river.MiniBatc
         blocks of at least ten million values.
         """,
     )
+    refresh_factor: float = param(
+        params.FloatRule(1.0),
+        default=2.0,
+        doc="""
+        On rows a transform uses the snapshot that `in_use` shows. The snapshot is refreshed once
+        the number of new rows is `refresh_factor` - 1 times the number of rows it is based on (in
+        rows of equal weight, if rows fade): at 2 whenever the number of rows has doubled, at 1 at
+        every row. Other results always reflect the current state.
+        """,
+    )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "report" in vars(cls):
             setattr(cls, "report", reads_consistently(vars(cls)["report"]))  # noqa: B010 (a method)
-        if not inspect.isabstract(cls) and hasattr(cls, "_column_state_type"):
-            check_hooks(cls)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        cls = type(self)
+        # Not when the class is defined: `abc` takes one that is refused there for its base class.
+        if not hasattr(cls, "_is_supervised"):
+            raise TypeError(
+                f"{cls.__name__} does not declare whether it has a target.\n"
+                "Hint: make Supervised or Unsupervised its last base class."
+            )
+        if issubclass(cls._row_state_type, Window) and not hasattr(self, "window_size"):
+            raise TypeError(
+                f"{cls.__name__} learns rows by windows, but has no parameter window_size.\n"
+                "Hint: window_size: int = param(params.IntRule(2), default=200)."
+            )
         if self._by_window:
             self._refuse_with_windows(self.fading_factor != 0.0, "fading_factor=0.0")
             self._refuse_with_windows(self.covariates is not None, "covariates=None")
-        if not self._is_supervised and self.covariates is not None:
-            raise ValueError(
-                f"Expected covariates=None: {type(self).__name__} has no target to adjust for "
-                f"covariates. Got: {self.covariates!r}."
-            )
         self._check_parameters()
         # Guards against concurrent use: a state changes in several steps.
         self._guard = SingleThreadGuard()
-        self._begin_columns()
-        self._begin_rows()
-        self._begin_refresh()
+        # All that is learnt.
+        self._phase: Phase = ColumnPhase(without_target=not self._is_supervised)
+        self._refresh = RefreshSchedule(
+            self.refresh_factor,
+            self._warm_up,
+            self.fading_factor,
+            is_always=self._refreshes_always,
+        )
         # Results computed from the state, kept until the next update.
         self._cache: dict[str, Any] = {}
 
@@ -198,11 +206,6 @@ class Learner(PartitionedLearning, Significance, RefreshSchedule, river.MiniBatc
                 "not only moments, and learns rows by windows.\n"
                 "Hint: a window drops all rows before it; only moments support covariates."
             )
-
-    def _take_target(self, target: Target) -> None:
-        given = bool(target.covariate_kinds)
-        self._refuse_with_windows(given and not self._takes_covariates, "no covariates")
-        super()._take_target(target)
 
     def _check_exceeds(self, size: str, least: int | None, *names: str) -> None:
         """Raise ValueError for bounds not above `least`, the value of the parameter `size`."""
@@ -231,31 +234,638 @@ class Learner(PartitionedLearning, Significance, RefreshSchedule, river.MiniBatc
         size: int = getattr(self, "window_size")  # noqa: B009 (declared where it is needed)
         return size
 
-    # Learnt state
+    # Hooks: methods may override these
+
+    def _check_target(self, c: int, *, is_class: bool) -> None:
+        """Raise ValueError if the parameters do not support a target of c columns."""
+
+    def _refuses_target(self, c: int, *, is_class: bool) -> bool:
+        """Whether the parameters do not support a target of c columns."""
+        try:
+            self._check_target(c, is_class=is_class)
+        except ValueError:
+            return True
+        return False
 
     @property
-    def _state(self) -> VariableState | None:
-        """The state of the variables, from columns or from rows; None before the first."""
-        return self._columns if self._moments is None else self._moments
+    def _needs_classes(self) -> bool:
+        """Whether the method requires classes of several rows each."""
+        return self._refuses_target(1, is_class=False)
+
+    @property
+    def _row_target_type(self) -> str:
+        """Target type on rows; by default the parameter `target`."""
+        return self.target_type
+
+    def _variable_kernel(self) -> VariableKernel:
+        """Return the kernel between variables."""
+        return VariableKernel()
+
+    @property
+    def _is_signed(self) -> bool:
+        """Whether correlations are compared with their sign, so that negative ones are small."""
+        return False
+
+    @property
+    def _takes_covariates(self) -> bool:
+        """Whether columns may have covariates; windows of rows do not support them."""
+        return not self._by_window
+
+    @property
+    def _takes_weights(self) -> bool:
+        """Whether observations may have weights: true if means and inner products suffice."""
+        return self._takes_covariates and not self._takes_missing
+
+    @property
+    def _needs_single_source(self) -> bool:
+        """Whether a single source is learnt, in several passes until the answer is certified."""
+        return False
+
+    @property
+    def _refreshes_always(self) -> bool:
+        """Whether transforms use the current results, so that no snapshot is stored."""
+        return False
+
+    @abc.abstractmethod
+    def _new_columns(self, n: int) -> ColumnState:
+        """Return an empty state for columns of n observations."""
+
+    def _add_columns(self, state: ColumnState, chunk: Chunk, stats: Stats) -> None:
+        """Learn the leading columns of a chunk, in order, as many as `stats` has; all are valid."""
+        state.admit(chunk, stats, self.n_columns)
+
+    def _new_row_extension(self) -> RowExtension | None:
+        """Return the extension of the moments on rows, if any, which continues from the columns."""
+        kind = self._row_state_type
+        return kind(self.fading_factor) if issubclass(kind, CrossMoments) else None
+
+    @abc.abstractmethod
+    def _protected(self, moments: Moments, extension: RowExtension | None) -> Collection[Hashable]:
+        """Return the names of variables that must not be evicted."""
+
+    def _relevances_of_stats(self, moments: Moments, stats: Stats) -> Floats:
+        """Return the relevances by which variables are evicted."""
+        space = moments.space
+        if space is None:
+            return stats.m2
+        return space.relevance(stats.m2, stats.cxy, signed=self._is_signed)
+
+    def _check_columns(self, target: RowTarget, seen: Observation, rows: int) -> None:
+        """Raise ValueError for a target that does not fit the parameters, after so many rows."""
+        target.check_classes(seen, rows)
+        columns = target.index_of.keys() | seen.first.keys()
+        c = len(columns) if not target.covariates else target.count_targets(columns)
+        # A label among several targets takes several columns, even if only one class was seen.
+        is_several = seen.form == "several" and any(seen.kinds.values())
+        self._check_target(max(c, 2) if is_several else c, is_class=seen.form == "class")
+
+    def _normal_scores(self) -> NormalScores | None:
+        """Return normal scores to compare with noise; None to use the target itself."""
+        return None
+
+    @abc.abstractmethod
+    def _current(self) -> Any:
+        """Return the current results as a snapshot; None if nothing is learnt."""
+
+    @abc.abstractmethod
+    def _refreshed(self, *, keep_stable: bool) -> Any:
+        """Return the new snapshot; as similar to the old one as possible if `keep_stable`."""
+
+    def _next_due(self, rows: int, weight: float) -> int:
+        """Return the row of the next refresh."""
+        return self._refresh.next_due(rows, weight)
+
+    def _snapshot_to_state(self) -> Any:
+        """Return the snapshot in use, for a file."""
+        return self._refresh.stored
+
+    def _restore_snapshot(self, state: Any) -> None:
+        """Restore the snapshot returned by `_snapshot_to_state`."""
+        self._refresh.stored = state
+
+    @property
+    def _warm_up(self) -> int:
+        n_rows: int = getattr(self, "warm_up")  # noqa: B009 (its default depends on the method)
+        return n_rows
+
+    # What is learnt
+
+    @property
+    def n_columns(self) -> int:
+        """Number of variables seen as columns."""
+        return self._phase.n_columns
+
+    @property
+    def n_passes(self) -> float:
+        """Number of passes over the columns; a fraction if the last one ended early."""
+        return self._phase.n_passes
 
     @property
     def n_rows(self) -> int:
         """Number of rows seen: observations in every column, plus rows learnt since."""
-        if self._moments is not None:
-            return int(self._moments.rows)
-        if self._window is not None:
-            return int(self._window.rows)
-        return 0 if self._target is None else self._target.n
+        return self._phase.n_rows
+
+    @property
+    def n_aligned_rows(self) -> int:
+        """Number of rows from which the covariances of the variables in use are estimated.
+
+        All rows, as long as no variable was evicted; afterwards those of an aligned window in which
+        all variables in use were tracked, with at least about half of the total weight.
+        """
+        moments, extension = self._moments, self._row_extension
+        if moments is None or extension is None:
+            return self.n_rows
+        return extension.n_aligned_rows(moments)
 
     @property
     def n_constant(self) -> int:
         """Number of constant variables among those seen."""
-        if self._moments is None:
-            return self._n_constant
-        return self._n_constant + int((self._moments.stats().m2 == 0.0).sum())
+        return self._phase.n_constant
+
+    @property
+    def _column_phase(self) -> ColumnPhase:
+        """The phase on columns; ValueError once rows were learnt."""
+        phase = self._phase
+        if isinstance(phase, ColumnPhase):
+            return phase
+        raise ValueError(
+            "Expected rows, as the model has learnt rows and does not store their "
+            "observations. Got: a target or a column.\n"
+            "Hint: learn columns first, then rows; or merge two models that learnt other rows."
+        )
+
+    @property
+    def _target(self) -> Target | NoTarget | None:
+        """Target of the columns; None before it is known, and once rows were learnt."""
+        return self._phase.target
+
+    @property
+    def _space(self) -> TargetSpace | None:
+        """Space of the columns' target; None without one."""
+        return self._phase.space
+
+    @property
+    def _columns(self) -> ColumnState | None:
+        """State of the columns; None before the first, and once rows were learnt."""
+        return self._phase.columns
+
+    @property
+    def _moments(self) -> Moments | None:
+        """Moments of rows; None before the first row."""
+        return self._phase.moments
+
+    @property
+    def _row_extension(self) -> RowExtension | None:
+        """Extension of the moments of rows, if any."""
+        return self._phase.extension
+
+    @property
+    @cached_until_update
+    def _state(self) -> VariableState | None:
+        """The state that results are computed from; None before the first variable."""
+        return self._phase.state
 
     def _invalidate(self) -> None:
+        """Clear cached results: the state is about to change, or has changed."""
         self._cache = {}
+
+    def _clear_row_cache(self) -> None:
+        """Clear the cached names of the previous row: their indices may have changed."""
+        self._phase.clear_row_cache()
+
+    # Columns
+
+    def learn_target(
+        self,
+        y: Any,
+        covariates: Any = None,
+        weights: Any = None,
+        *,
+        strata: Any = None,
+        missing: str = "error",
+    ) -> None:
+        """Learn the target; once, before the columns.
+
+        Parameters
+        ----------
+        y
+            Numbers of shape (n,) or (n, c), labels of shape (n,), or a Series or DataFrame of
+            either; with `target_type="survival"`, times and events (n, 2). None, where the learner
+            allows it, for unsupervised selection, in which the variables explain each other. A
+            single column of whole numbers with 2 to 20 distinct values, at most n / 2 of them, is
+            treated as classes, for integers and floats, unless `target_type="numeric"`;
+            `report().target` shows how the target was interpreted. Two values are treated as a
+            quantity if the learner, with its parameters, does not support classes.
+        covariates
+            Variables to adjust for, such as age or batch: numbers of shape (n,) or (n, d), labels,
+            a Series or DataFrame of either, or a dict: name -> either. They are projected out of
+            the target and the variables: relevance is that of the residuals.
+        weights
+            Weight of each observation relative to the others, (n,) numbers, 0 or above; 2 for an
+            observation that represents two. All statistics are then weighted, and the noise floor
+            and p-values are based on (Σw)² / Σw² observations. With fewer than about 100 of these,
+            and with inverse-variance weights, p-values are too large. None for equal weights.
+        strata
+            Groups of observations, such as batches or families, within which the target is permuted
+            if `permutations` is above 0: (n,) labels or whole numbers. None for a single group.
+        missing
+            `"drop"` excludes rows whose target is missing (NaN, None, NA), as if they did not
+            exist: columns, covariates, weights and strata still have a value for every row, which
+            may be missing in excluded rows. `"error"` rejects a missing target, except in a row of
+            weight 0.
+
+        Raises
+        ------
+        ValueError
+            For a target that is constant, not finite, or of fewer than two rows; for a target
+            passed after columns were learnt; for covariates that explain all of it; and for weights
+            where the method is not a function of weighted moments.
+        TypeError
+            For values that are neither numbers nor labels, and weights that are not numbers.
+
+        Notes
+        -----
+        Costs O(n (c + d)²) once, and O(n (c + d)) memory. With weights each column is copied and
+        transformed, O(n), and sparse columns become dense. With excluded rows each column is copied
+        without them. The model file stores which rows are included; `embedding` is NaN in the
+        others.
+        """
+        self._column_phase  # noqa: B018 (raises after rows)
+        learn_target(self, y, covariates, weights, strata, missing)
+
+    def _take_target(self, target: Target) -> None:
+        """Adopt the target, or raise ValueError if the method does not support it."""
+        given = bool(target.covariate_kinds)
+        self._refuse_with_windows(given and not self._takes_covariates, "no covariates")
+        self._column_phase.take_target(self, target)
+
+    def _take_no_target(self, target: NoTarget | None) -> None:
+        """Select without a target; with weights if they are given."""
+        refuse_weights(self, target)
+        self._column_phase.learn_without_target(target)
+
+    def learn_column(self, name: Hashable, values: Any) -> None:
+        """Learn one variable.
+
+        Parameters
+        ----------
+        name
+            Any hashable name that is not tracked by the model.
+        values
+            The n observations: an array or sequence of shape (n,), or a sparse column. float64,
+            float32, int8 and uint8 are read without a copy.
+
+        Raises
+        ------
+        ValueError
+            For missing or infinite values, a wrong length, or a name that the model tracks already
+            (names of discarded columns may be used again).
+        TypeError
+            For values that are not real numbers, or a name that cannot be hashed.
+        """
+        learn_exclusively(self._guard, self._learn_column, name, values)
+
+    def _learn_column(self, name: Hashable, values: Any) -> None:
+        phase = self._column_phase
+        if self._needs_single_source:
+            self._check_source(None)
+        phase.learn_column(self, name, values)
+
+    def learn_columns(
+        self,
+        X: Any,
+        names: Sequence[Hashable] | None = None,
+        *,
+        on_block: OnBlock | None = None,
+    ) -> None:
+        """Learn many variables: a block, or a stream of blocks.
+
+        Parameters
+        ----------
+        X
+            An (n, p) array or sparse matrix, a frame of any library supported by narwhals, an
+            AnnData, a `ColumnStream`, any iterable of (name, values), or the path or URL of a file
+            of any format, as `stream.as_stream` accepts them.
+        names
+            Names of the columns of an array or matrix; numbered from `n_columns` on if None.
+        on_block
+            Called with the model after each block that was learnt completely, in every pass: to
+            report progress, or to save the model. An exception that it raises ends the learning,
+            without rolling back any block.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `learn_column`, and for a name that occurs twice in one block. If X can be read
+            again, the model is then rolled back to its state before the call; if it cannot (a
+            generator), the columns before the bad one stay learnt, as they would be lost otherwise.
+
+        Notes
+        -----
+        The result depends neither on how the columns are divided into blocks, nor on `n_jobs`.
+        After an interrupt (Ctrl-C) every complete block is learnt and the model is usable.
+        """
+        is_matrix = isinstance(X, np.ndarray) or is_sparse(X)
+        if names is None and is_matrix and X.ndim == 2:
+            names = range(self.n_columns, self.n_columns + X.shape[1])
+        stream = as_stream(X, names)
+        self._column_phase  # noqa: B018 (raises after rows)
+        self._check_source(stream)
+        block_callback(self._learn_or_undo, stream, self, on_block)
+
+    def _learn_or_undo(self, stream: ColumnStream) -> None:
+        """Learn a stream; roll back on an error if the stream is reiterable."""
+        before = self.n_columns
+        try:
+            learn_in_session(
+                self, Exception if stream.reiterable else (), self._learn_stream, stream
+            )
+        except (ValueError, TypeError) as error:
+            if stream.reiterable or type(error) not in (ValueError, TypeError):
+                raise
+            raise type(error)(
+                f"{error}\nThe {self.n_columns - before} columns before it stay learnt."
+            ) from error
+
+    def _check_source(self, stream: ColumnStream | None) -> None:
+        """Raise ValueError for a source (None: a single column) that rules out several passes."""
+        if not self._needs_single_source:
+            return
+        if stream is None:
+            got = "a single column"
+        elif not stream.reiterable:
+            got = "a source that can be read only once"
+        elif self.n_columns:
+            got = "another source"
+        else:
+            return
+        raise ValueError(
+            "Expected one source that can be read again, as exact=True requires. Got: "
+            f"{got}.\nHint: exact=False certifies as many picks as one pass can (n_certified); "
+            "a pool that keeps all columns is exact in one pass."
+        )
+
+    @property
+    def _n_passes_expected(self) -> float:
+        """Expected total number of passes over the columns, if the answer does not change."""
+        return self.n_passes
+
+    def _learn_stream(self, stream: ColumnStream) -> None:
+        """Learn a stream, in as many passes as the method needs."""
+        self._learn_once(stream)
+
+    def _learn_once(self, stream: ColumnStream) -> None:
+        for block in stream.blocks():
+            self._learn_block(block)
+
+    def _learn_block(self, block: Block) -> None:
+        error = learn_atomically(self, self._learn_chunks, block)
+        if error is not None:
+            raise error
+
+    def _learn_chunks(self, block: Block) -> Exception | None:
+        return self._column_phase.learn_block(self, block)
+
+    def _scanned(self, source: ColumnStream) -> Iterator[tuple[Chunk, Stats]]:
+        """Yield the columns of a further pass with their moments; raise at the first bad one."""
+        return self._column_phase.scanned(self, source)
+
+    # Parts of the columns, and further passes
+
+    def _reason_not_partitioned(self) -> str | None:
+        """Return why columns cannot be learnt in parts; None if they can."""
+        return self._column_state_type.why_not_mergeable or None
+
+    def _learn_part(self, stream: ColumnStream) -> None:
+        """Learn the columns of a part as `learn_columns` does, without further passes."""
+        self._column_phase  # noqa: B018 (raises after rows)
+        learn_in_session(self, Exception if stream.reiterable else (), self._learn_once, stream)
+
+    def _empty_clone(self, new_params: dict[str, Any] | None = None) -> Self:
+        """Return a clone with the same target, which has learnt no columns."""
+        twin, mine = self.clone(new_params), self._column_phase
+        if isinstance(mine.target, Target):
+            twin._take_target(mine.target)
+        elif mine.without_target:
+            twin._column_phase.learn_without_target(mine.target)
+        return twin
+
+    def _next_pass(self) -> Pass | None:
+        """Return the next pass over the columns; None if no further pass is required.
+
+        An exact selector requires passes until its answer is certified; an extractor for which
+        `learn_loadings` adds results requires one pass.
+        """
+        return None
+
+    def _apply_pass(self, request: Any, result: Any) -> None:
+        """Update the model with the result of the next pass over all columns."""
+        raise NotImplementedError
+
+    # Rows
+
+    def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None:
+        self._phase.learn_row(self, x, y, w)
+
+    def _learn_rows(self, X: Any, y: Any, w: Any) -> None:
+        self._phase.learn_rows(self, X, y, w)
+
+    def _learn_window(self, names: list[Hashable], X: Floats, target: Target | None) -> None:
+        """Learn the rows of a full window as columns."""
+        twin = self.clone()
+        if target is not None:
+            try:
+                twin._take_target(target)
+            except ValueError:
+                # The method does not support it: the result of the last window stays in use.
+                return
+        results = twin._column_phase
+        columns = results.columns = twin._new_columns(len(X))
+        if names:
+            twin.learn_columns(X, names)
+        phase = self._phase
+        if isinstance(phase, WindowPhase):
+            phase.adopt(results)
+            # Build a new state: that of the clone refers to the clone.
+            phase.columns = self._new_columns(len(X))
+            phase.columns.set_state(columns.to_state())
+        self._invalidate()
+
+    def refresh(self) -> None:
+        """Refresh the snapshot that transforms use at once, for example when a drift is detected.
+
+        On columns transforms always use the current results. Selectors keep only the best k,
+        regardless of `hysteresis`.
+        """
+        learn_atomically(self, self._refresh_now)
+
+    def _refresh_now(self) -> None:
+        self._take_snapshot(keep_stable=False)
+
+    def _take_snapshot(self, *, keep_stable: bool) -> None:
+        phase, schedule = self._phase, self._refresh
+        if not phase.on_rows or self._current() is None:
+            return
+        rows, weight = phase.n_rows, phase.weight
+        phase.recheck_due()
+        if schedule.is_always:
+            schedule.due_at = rows
+            return
+        schedule.stored = self._refreshed(keep_stable=keep_stable)
+        schedule.due_at = self._next_due(rows, weight)
+
+    def _refresh_if_due(self, rows: int) -> None:
+        """Refresh the snapshot in use if it is due after this number of rows."""
+        if self._refresh.is_due(rows):
+            self._take_snapshot(keep_stable=True)
+
+    def _in_use(self) -> Any:
+        """Return the snapshot that a transform uses; None if there is none."""
+        phase, schedule = self._phase, self._refresh
+        if not phase.on_rows:
+            return self._current()
+        if schedule.is_always:
+            return self._current() if phase.n_rows >= schedule.due_at else None
+        return schedule.stored
+
+    # Merging
+
+    def merge(self, other: Self, along: str = "columns") -> None:
+        """Merge the learnt state of another model into this one.
+
+        Parameters
+        ----------
+        other
+            A model of the same class and parameters; it is not changed.
+        along
+            `"columns"` if the other model has learnt other variables of the same rows; `"rows"` if
+            it has learnt other rows.
+
+        Raises
+        ------
+        ValueError
+            If class, parameters or targets differ, or, along columns, if both models track the same
+            variable.
+        """
+        check_mergeable(self, other, along)
+        learn_atomically(self, self._merge, other, along)
+
+    def _merge(self, other: Self, along: str) -> None:
+        self._phase.prepare_merge()
+        if along == "rows":
+            self._merge_along_rows(other)
+        elif other._phase.on_rows or self._phase.on_rows:
+            self._merge_along_columns_of_rows(other)
+        else:
+            self._merge_along_columns(other)
+
+    def _merge_along_columns(self, other: Self) -> None:
+        merge_columns(self, other)
+
+    def _merge_along_columns_of_rows(self, other: Self) -> None:
+        merge_columns_of_rows(self, other)
+
+    def _merge_along_rows(self, other: Self) -> None:
+        merge_rows(self, other)
+
+    # Comparison with noise
+
+    def noise_floor(self, level: float = 0.05, *, method: str = "auto") -> float:
+        """Return the relevance that the best of as many noise columns exceeds by chance.
+
+        Parameters
+        ----------
+        level
+            Probability, over all columns seen, that noise exceeds the noise floor.
+        method
+            `"gaussian"`: from the distribution for Gaussian observations. `"permutation"`: from
+            permuted targets, if the parameter `permutations` is above 0. `"auto"`: from
+            permutations if there are any.
+
+        Returns
+        -------
+        A relevance in [0, 1]; NaN if there is none: for instance without a target, or before a
+        window of rows is full.
+
+        Raises
+        ------
+        ValueError
+            For a level outside (0, 1), before the target is known, and for a noise floor by
+            permutation if no column was compared with permuted targets.
+
+        Notes
+        -----
+        **Gaussian.** For n Gaussian observations without association, relevance² ~ Beta(r/2,
+        (n - 1 - r)/2), r the rank of the target. Among p columns the largest is below the
+        1 - level/p quantile with probability at least 1 - level (Bonferroni). If n - 1 <= r, every
+        column is explained in full, and the noise floor is 1. Covariates of rank d leave n - d
+        observations. Fading rows and weighted rows count as (Σw)² / Σw² rows of equal weight.
+
+        The distribution is valid if either the columns or the target have no heavy tails. It is not
+        valid for counts and rare variants in combination with a small class, few cases or a
+        heavy-tailed target: there noise exceeds the noise floor far more often than `level`
+        states. Reports contain a warning if a sample of the columns indicates this; with
+        `permutations=1000` the level is valid in these cases, too.
+
+        **Permutation.** A permuted target has no association with any column. The noise floor
+        is the 1 - level quantile, over the permutations, of the largest relevance of all columns
+        (Westfall and Young 1993): its level is exact, whatever the distributions and the
+        correlations of the columns. The noise floor is 1 if there are too few permutations for the
+        level, fewer than 1 / level - 1.
+
+        The noise floor is valid for single columns: a component of SOSPCA, selected and rotated
+        among them, exceeds it more often. With a kernel that is not linear the noise floor is the
+        largest relevance in feature space of 4,096 directions, drawn once, along which a variable
+        is as relevant as the linear noise floor; NaN if that kernel depends on the scale of a
+        variable (scale=False).
+        """
+        check_noise_floor(level, method)
+        if method == "permutation" and self._significance.null is None:
+            raise ValueError(
+                "Expected columns that were compared with permuted targets. Got: none.\n"
+                f"Hint: {type(self).__name__}(permutations=1000) before learning columns; "
+                "permutation results are dropped when rows are learnt."
+            )
+        phase = self._phase
+        in_first_window = isinstance(phase, WindowPhase) and phase.space is None
+        if phase.without_target or in_first_window:
+            return float("nan")
+        return self._significance.noise_floor(float(level), method)
+
+    @property
+    @cached_until_update
+    def _significance(self) -> Significance:
+        """Comparison of relevances with noise."""
+        phase = self._phase
+        null = None if phase.summary is None else phase.summary.null
+        null = null if null is not None and null.n_tests else None
+        n, space = phase.observations(self._state)
+        return Significance(n, space, self.n_columns - self.n_constant, null)
+
+    @cached_until_update
+    def _density(self) -> Density | None:
+        """Return the histogram of columns, or of the variables of rows if none was evicted."""
+        return self._significance.density(self._phase)
+
+    # Results
+
+    @property
+    @abc.abstractmethod
+    def relevance(self) -> dict[Hashable, float]:
+        """Relevance of each output of the model, in [0, 1]: name -> ‖Uᵀx̃‖ / ‖x̃‖."""
+
+    @property
+    @abc.abstractmethod
+    def in_use(self) -> Any:
+        """Snapshot that a transform uses."""
+
+    @abc.abstractmethod
+    def report(self) -> Report:
+        """Return the results as a `Report`, which the command and the HTML report show."""
+
+    def _report_noise_floor(self) -> float | None:
+        """Return the noise floor for a report."""
+        return number(self.noise_floor(NOISE_LEVEL)) if self.n_rows else None
 
     def _report(
         self,
@@ -268,31 +878,21 @@ class Learner(PartitionedLearning, Significance, RefreshSchedule, river.MiniBatc
         counts = self.n_rows, self.n_columns, self.n_constant
         name, params = type(self).__name__, dict(self._get_params())
         counted = {"target": self._target_description(), "rows_excluded": self._rows_excluded()}
-        fields = counted | self._significance()
+        fields = counted | self._significance.report_fields(
+            self._phase, self._density(), self._normal_scores()
+        )
         return Report(name, params, *counts, floor, kind, found, asked, facts or {}, **fields)
 
     def _target_description(self) -> str | None:
         """Return how the target was interpreted; on rows without class sizes."""
         if not self._is_supervised:
             return None
-        part = self._window if self._moments is None else self._moments
-        if part is not None and part.target is not None:
-            return part.target.description
-        return None if self._target is None else self._target.description
+        return self._phase.target_description
 
     def _rows_excluded(self) -> dict[str, int]:
         """Return how many rows of the columns were excluded: reason -> count."""
         kept = None if self._target is None else self._target.kept
         return {} if kept is None else dict(kept.excluded)
-
-    @property
-    @abc.abstractmethod
-    def relevance(self) -> dict[Hashable, float]:
-        """Relevance of each output of the model, in [0, 1]: name -> ‖Uᵀx̃‖ / ‖x̃‖."""
-
-    @abc.abstractmethod
-    def report(self) -> Report:
-        """Return the results as a `Report`, which the command and the HTML report show."""
 
     def __repr__(self) -> str:
         return params.changed_parameters(self)
@@ -301,56 +901,6 @@ class Learner(PartitionedLearning, Significance, RefreshSchedule, river.MiniBatc
         from streamsel.reporting.notebook import render_notebook
 
         return render_notebook(self)
-
-    # From columns to rows
-
-    def _add_columns_to_moments(self, moments: Moments) -> None:
-        state = self._columns
-        if state is not None:
-            moments.add_column_moments(state.names, state.stats())
-            if not state.complete and self.n_columns > len(moments.table):
-                moments.note_discard()
-
-    def _n_constant_carried(self) -> int:
-        return 0 if self._columns is None else int((self._columns.stats().m2 == 0.0).sum())
-
-    def _check_tracked(self, names: Any) -> None:
-        """Raise ValueError unless names from a file are distinct and tracked by the moments."""
-        moments = self._moments
-        expect({"snapshot": names}, snapshot=NamesKind(moments.index_of if moments else None))
-
-    def _row_counts(self) -> tuple[int, float]:
-        if self._moments is not None:
-            return self._moments.rows, self._moments.effective_rows
-        assert self._window is not None  # noqa: S101
-        return self._window.rows, float(self._window.size)
-
-    def _switch_to_rows(self, moments: Moments) -> None:
-        self._start_rows(moments.rows)
-        self._n_constant -= self._n_constant_carried()
-        self._row_extension = self._new_row_extension()
-        self._moments = moments
-        self._target = self._space = self._columns = self._summary = None
-
-    def _learn_window(self, window: Window) -> None:
-        twin = self.clone()
-        try:
-            names, X, target = window.columns()
-            if target is not None:
-                twin._take_target(target)
-        except ValueError:
-            # The target is constant in this window: the result of the last window stays in use.
-            return
-        twin._columns = twin._new_columns(window.size)
-        if names:
-            twin.learn_columns(X, names)
-        for name in ("_target", "_space", "n_columns", "n_passes", "_n_constant", "_summary"):
-            setattr(self, name, getattr(twin, name))
-        self._without_target = twin._without_target
-        # Build a new state: that of the clone refers to the clone.
-        self._columns = self._new_columns(window.size)
-        self._columns.set_state(twin._columns.to_state())
-        self._invalidate()
 
     def precompile(self) -> None:
         """Compile the code that this model needs for float64 columns and for rows, ahead of time.
@@ -395,118 +945,33 @@ class Learner(PartitionedLearning, Significance, RefreshSchedule, river.MiniBatc
 
     def _get_state(self) -> dict[str, Any]:
         """Return the learnt state as arrays and JSON-compatible values (names as lists)."""
-        target = self._target
-        state: dict[str, Any] = {
-            "n_columns": self.n_columns,
-            "n_constant": self._n_constant,
-            "n_passes": self.n_passes,
-            "without_target": self._without_target,
-            "n_rows": None if target is None else target.n,
-        }
-        if target is not None:
-            state |= target.to_state()
-        parts = {
-            "columns": self._columns,
-            "moments": self._moments,
-            "extension": self._row_extension,
-            "window": self._window,
-        }
-        state |= {name: part.to_state() for name, part in parts.items() if part is not None}
-        if self._moments is not None:
-            state["no_room_until"] = self._vocabulary.no_room_until
-        if self._space is not None and self.n_columns and self._summary is not None:
-            state["summary"] = self._summary.to_state()
-        if self._on_rows:
-            state |= {"refresh_at": self._refresh_at, "snapshot": self._snapshot_to_state()}
+        state = self._phase.to_state()
+        if self._phase.on_rows:
+            refresh_at, snapshot = self._refresh.due_at, self._snapshot_to_state()
+            state |= {"refresh_at": refresh_at, "snapshot": snapshot}
         return state
 
     def _set_state(self, state: dict[str, Any]) -> None:
         """Restore the state returned by `_get_state`."""
         expect_finite(state)
-        expect(state, n_columns=CountKind(), n_constant=CountKind(), n_passes=FloatKind(0.0))
-        expect(state, without_target=BoolKind(), n_rows=OptionalKind(CountKind(1)))
-        self.n_columns = state["n_columns"]
-        self._n_constant = state["n_constant"]
-        self.n_passes = state["n_passes"]
-        self._without_target = state["without_target"]
-        self._expect_target(state)
-        if "target_Y" in state:
-            self._take_target(Target.restored(state))
-        elif state["n_rows"] is not None:
-            self._target = NoTarget.restored(state)
-            self._refuse_weights(self._target)
-        if "columns" in state:
-            self._columns = self._new_columns(state["n_rows"])
-            self._columns.set_state(state["columns"])
-        if "summary" in state and self._summary is not None:
-            self._summary.set_state(state["summary"], self.n_columns)
-        elif "moments" in state or (self._space is not None and self.n_columns):
-            self._summary = None
-        if "window" in state:
-            self._window = self._current_or_new_window()
-            self._window.set_state(state["window"])
-        if "moments" in state:
-            moments = self._current_or_new_moments()
-            moments.set_state(state["moments"])
-            self._row_extension = self._new_row_extension()
-            if self._row_extension is not None:
-                self._row_extension.set_state(state["extension"])
-                self._row_extension.check_matches(moments)
-            self._moments = moments
-            expect(state, no_room_until=CountKind())
-            self._vocabulary.no_room_until = state["no_room_until"]
+        restore_phase(self, state)
         self._invalidate()
-        self._expect_possible()
-        if self._on_rows:
+        expect_possible(self)
+        if self._phase.on_rows:
             self._restore_in_use(state["refresh_at"], state["snapshot"])
 
-    def _expect_target(self, state: dict[str, Any]) -> None:
-        """Raise ValueError if the target in a file is missing, or does not fit the learner."""
-        has_target, without_target = "target_Y" in state, state["without_target"]
-        may_lack_target = not self._is_supervised or self._takes_no_target
-        is_missing = "columns" in state and (
-            state["n_rows"] is None or has_target is without_target
-        )
-        if (
-            (without_target and (has_target or not may_lack_target))
-            or is_missing
-            or (not without_target and not self._is_supervised)
-        ):
-            raise ValueError(
-                "Corrupt model file: a target is missing, or present in an unsupervised model."
-            )
+    def _restore_in_use(self, due: Any, snapshot: Any) -> None:
+        """Restore the snapshot from a file."""
+        if type(due) is not int or due < 0:
+            raise ValueError(f"Expected the row number of the next refresh. Got: {due!r}.")
+        self._refresh.due_at = due
+        self._restore_snapshot(snapshot)
 
-    def _expect_possible(self) -> None:
-        """Raise ValueError for moments that no data have: computations on them would return NaN."""
-        if self._moments is not None:
-            has_target = self._moments.target.form not in (None, NO_TARGET)
-            if has_target is not self._is_supervised:
-                raise ValueError(
-                    "Corrupt model file: rows must have a target in supervised models only."
-                )
-        state = self._state
-        if state is None or isinstance(state, RandomSketch):
-            return
-        with np.errstate(all="ignore"):
-            stats, relevance = state.stats(), state.relevance()
-        sums = np.isfinite(stats.m2).all() and (stats.m2 >= 0.0).all()
-        # The relevance is -inf for constant variables and for those that covariates explain in
-        # full.
-        if not (sums and np.isfinite(stats.cxy).all() and (relevance < np.inf).all()):
-            raise ValueError("Corrupt model file: moments must be finite and non-negative.")
+    def _check_tracked(self, names: Any) -> None:
+        """Raise ValueError unless names from a file are distinct and tracked by the moments."""
+        moments = self._moments
+        expect({"snapshot": names}, snapshot=NamesKind(moments.index_of if moments else None))
 
     def _check_reachable_state(self) -> None:
-        """Raise ValueError for values in a file that no learning leads to, after `_set_state`.
-
-        Copies in memory are not checked: the products computed here take longer than the copy.
-        """
-        for part in (self._target, self._columns, self._moments, self._row_extension, self._window):
-            if part is not None:
-                part.expect_valid()
-        state = self._state
-        if state is None or isinstance(state, RandomSketch):
-            return
-        stats, relevance = state.stats(), state.relevance()
-        expect_relevances(relevance[relevance > -np.inf])
-        if state.space is not None:
-            expect_explained(stats.m2, stats.mean, stats.cxy, state.space.squares)
+        """Raise ValueError for values in a file that no learning leads to, after `_set_state`."""
+        expect_reachable(self)

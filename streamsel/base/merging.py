@@ -4,177 +4,158 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from streamsel.base.columns import ColumnAxis
-from streamsel.base.rows import RowAxis
+from streamsel.base.rows import RowPhase
+from streamsel.base.to_rows import new_row_phase
+from streamsel.base.windows import WindowPhase
 from streamsel.params import parameter_repr
-from streamsel.state.base import ColumnState
 from streamsel.state.moments.merging import (
     have_same_rows,
     merge_moments_of_columns,
     merge_moments_of_rows,
 )
-from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import MergeAxis
 from streamsel.stream import ColumnStream
 
+if TYPE_CHECKING:
+    from streamsel.base.learner import Learner
 
-class Merging(ColumnAxis, RowAxis):
-    """Merge the learnt state of another model into this one."""
 
-    def merge(self, other: Self, along: str = "columns") -> None:
-        """Merge the learnt state of another model into this one.
-
-        Parameters
-        ----------
-        other
-            A model of the same class and parameters; it is not changed.
-        along
-            `"columns"` if the other model has learnt other variables of the same rows; `"rows"` if
-            it has learnt other rows.
-
-        Raises
-        ------
-        ValueError
-            If class, parameters or targets differ, or, along columns, if both models track the same
-            variable.
-        """
-        if type(other) is not type(self) or _comparable_parameters(other) != _comparable_parameters(
-            self
-        ):
-            raise ValueError(
-                f"Expected a {type(self).__name__} with the same parameters. Got: "
-                f"{parameter_repr(other)}.\n"
-                "Hint: create the models to be merged with clone()."
-            )
-        if not isinstance(along, str) or along not in ("columns", "rows"):
-            raise ValueError(f"Expected along='columns' or 'rows'. Got: {parameter_repr(along)}.")
-        if other is self:
-            raise ValueError("Expected another model to merge. Got: the model itself.")
-        if (
-            self._window is not None
-            or other._window is not None
-            or (self._by_window and along == "rows")
-        ):
-            raise ValueError(
-                "Expected models whose rows can be merged. Got: windows of rows.\n"
-                "Hint: models of this kind can be merged along columns, before they learn rows."
-            )
-        self._learn_atomically(self._merge, other, along)
-
-    def _merge(self, other: Self, along: str) -> None:
-        self._recheck_due()
-        for part in (self._moments, self._row_extension):
-            if part is not None:
-                part.detach()
-        if along == "rows":
-            self._merge_along_rows(other)
-        elif other._on_rows or self._on_rows:
-            self._merge_along_columns_of_rows(other)
-        elif other._target is not None:
-            self._merge_along_columns(other)
-
-    def _merge_along_columns(self, other: Self) -> None:
-        if self._target is None and not self._without_target:
-            raise ValueError(
-                "Expected a model with a target to merge into. Got: a model without a target.\n"
-                "Hint: call learn_target(y) on both, with the same y."
-            )
-        assert other._target is not None  # noqa: S101
-        target = self._expected_target(other._target.n)
-        if not target.same_as(other._target):
-            raise ValueError(
-                "Expected two models of the same target, weights and included rows. "
-                "Got: different targets, weights or rows.\n"
-                "Hint: merge(other) joins different columns of the same rows; "
-                "merge(other, along='rows') joins different rows."
-            )
-        _refuse_shared_names(self._tracked_names(), other._tracked_names())
-        if other._columns is not None:
-            if self._columns is None:
-                self._columns = self._new_columns(target.n)
-            self._columns.merge(other._columns, self.n_columns)
-        self._target = target
-        if self._summary is None or other._summary is None:
-            self._summary = None
-        else:
-            self._summary.merge(other._summary, self.n_columns, other.n_columns)
-        self.n_columns += other.n_columns
-        self._n_constant += other._n_constant
-        self.n_passes = max(self.n_passes, other.n_passes)
-        self._invalidate()
-
-    def _merge_along_columns_of_rows(self, other: Self) -> None:
-        moments, theirs = self._moments, other._moments
-        if moments is None or theirs is None or not have_same_rows(moments, theirs):
-            raise ValueError(
-                "Expected two models of the same rows. Got: models of different rows.\n"
-                "Hint: merge(other, along='rows') joins different rows."
-            )
-        _refuse_shared_names(moments.index_of, theirs.index_of)
-        if self._row_extension is not None and "columns" not in self._row_extension.merges_along:
-            raise ValueError(
-                "Expected models that have not learnt rows, to merge along columns. Got: models "
-                "that have, so covariances between their variables are not known.\n"
-                "Hint: merge them before they learn rows; merge(other, along='rows') joins "
-                "different rows."
-            )
-        merge_moments_of_columns(moments, theirs)
-        self.n_columns += other.n_columns
-        self._finish_merge(other, moments, theirs, "columns")
-
-    def _merge_along_rows(self, other: Self) -> None:
-        theirs = other._current_or_new_moments() if other._moments is None else other._moments
-        if theirs.rows == 0:
-            return
-        moments = self._current_or_new_moments() if self._moments is None else self._moments
-        if moments.rows == 0:
-            self._set_state(copy.deepcopy(other)._get_state())
-            return
-        if not moments.target.is_compatible(theirs.target):
-            raise ValueError(
-                "Expected two models with the same type of target. Got: "
-                f"{moments.target.form!r} and {theirs.target.form!r}, or different types of "
-                "several targets or of covariates."
-            )
-        columns = moments.target.index_of.keys() | theirs.target.index_of.keys()
-        self._check_target(
-            moments.target.count_targets(columns), is_class=moments.target.form == "class"
+def check_mergeable(model: Learner, other: Learner, along: Any) -> None:
+    """Raise ValueError for models that cannot be merged."""
+    if type(other) is not type(model) or _comparable_parameters(other) != _comparable_parameters(
+        model
+    ):
+        raise ValueError(
+            f"Expected a {type(model).__name__} with the same parameters. Got: "
+            f"{parameter_repr(other)}.\n"
+            "Hint: create the models to be merged with clone()."
         )
-        if self._moments is None:
-            self._switch_to_rows(moments)
-        n_shared = len(moments.index_of.keys() & theirs.index_of.keys())
-        merge_moments_of_rows(moments, theirs)
-        self.n_columns += other.n_columns - n_shared
-        self._finish_merge(other, moments, theirs, "rows")
-
-    def _finish_merge(
-        self, other: Self, moments: Moments, others: Moments, along: MergeAxis
-    ) -> None:
-        """Update the model after a merge of the moments."""
-        carried = other._n_constant_carried() if other._moments is None else 0
-        self._n_constant += other._n_constant - carried
-        self._invalidate()
-        theirs = (
-            other._new_row_extension() if other._row_extension is None else other._row_extension
+    if not isinstance(along, str) or along not in ("columns", "rows"):
+        raise ValueError(f"Expected along='columns' or 'rows'. Got: {parameter_repr(along)}.")
+    if other is model:
+        raise ValueError("Expected another model to merge. Got: the model itself.")
+    is_on_windows = any(isinstance(part._phase, WindowPhase) for part in (model, other))
+    if is_on_windows or (model._by_window and along == "rows"):
+        raise ValueError(
+            "Expected models whose rows can be merged. Got: windows of rows.\n"
+            "Hint: models of this kind can be merged along columns, before they learn rows."
         )
-        if self._row_extension is None or theirs is None:
-            self._evict_to_capacity(moments)
-        else:
-            self._row_extension.before_merge(theirs, along)
-            self._evict_to_capacity(moments)
-            self._row_extension.after_merge(theirs, along, moments, others)
-            self._invalidate()
-        self._refresh_if_due(moments.rows)
 
-    if TYPE_CHECKING:
-        # Provided by River's base class and by the learner.
-        def _get_params(self) -> dict[str, Any]: ...
 
-        def _get_state(self) -> dict[str, Any]: ...
+def merge_columns(model: Learner, other: Learner) -> None:
+    """Add other columns of the same rows."""
+    mine, theirs = model._column_phase, other._column_phase
+    if theirs.target is None:
+        return
+    if mine.target is None and not mine.without_target:
+        raise ValueError(
+            "Expected a model with a target to merge into. Got: a model without a target.\n"
+            "Hint: call learn_target(y) on both, with the same y."
+        )
+    target = mine.expected_target(model, theirs.target.n)
+    if not target.same_as(theirs.target):
+        raise ValueError(
+            "Expected two models of the same target, weights and included rows. "
+            "Got: different targets, weights or rows.\n"
+            "Hint: merge(other) joins different columns of the same rows; "
+            "merge(other, along='rows') joins different rows."
+        )
+    _refuse_shared_names(mine.tracked_names(), theirs.tracked_names())
+    if theirs.columns is not None:
+        if mine.columns is None:
+            mine.columns = model._new_columns(target.n)
+        mine.columns.merge(theirs.columns, mine.n_columns)
+    mine.target = target
+    if mine.summary is None or theirs.summary is None:
+        mine.summary = None
+    else:
+        mine.summary.merge(theirs.summary, mine.n_columns, theirs.n_columns)
+    mine.n_columns += theirs.n_columns
+    mine.constant += theirs.constant
+    mine.n_passes = max(mine.n_passes, theirs.n_passes)
+    model._invalidate()
 
-        def _set_state(self, state: dict[str, Any]) -> None: ...
+
+def merge_columns_of_rows(model: Learner, other: Learner) -> None:
+    """Add other variables of the same rows, which were learnt as rows."""
+    mine, theirs = model._phase, other._phase
+    if (
+        not isinstance(mine, RowPhase)
+        or not isinstance(theirs, RowPhase)
+        or not have_same_rows(mine.moments, theirs.moments)
+    ):
+        raise different_rows_error()
+    _refuse_shared_names(mine.moments.index_of, theirs.moments.index_of)
+    if mine.extension is not None and "columns" not in mine.extension.merges_along:
+        raise ValueError(
+            "Expected models that have not learnt rows, to merge along columns. Got: models "
+            "that have, so covariances between their variables are not known.\n"
+            "Hint: merge them before they learn rows; merge(other, along='rows') joins "
+            "different rows."
+        )
+    merge_moments_of_columns(mine.moments, theirs.moments)
+    mine.n_columns += theirs.n_columns
+    _finish_merge(model, mine, theirs, "columns")
+
+
+def merge_rows(model: Learner, other: Learner) -> None:
+    """Add other rows of the same variables."""
+    mine, theirs = _rows_of(model), _rows_of(other)
+    if theirs.moments.rows == 0:
+        return
+    if mine.moments.rows == 0:
+        model._set_state(copy.deepcopy(other)._get_state())
+        return
+    if theirs is not other._phase and theirs.needs_columns:
+        # The extension of the other model continues from its columns.
+        other = copy.deepcopy(other)
+        theirs = _rows_of(other)
+        theirs.start(other)
+    target, their_target = mine.moments.target, theirs.moments.target
+    if not target.is_compatible(their_target):
+        raise ValueError(
+            "Expected two models with the same type of target. Got: "
+            f"{target.form!r} and {their_target.form!r}, or different types of "
+            "several targets or of covariates."
+        )
+    columns = target.index_of.keys() | their_target.index_of.keys()
+    model._check_target(target.count_targets(columns), is_class=target.form == "class")
+    if model._phase is not mine:
+        mine.start(model)
+    n_shared = len(mine.moments.index_of.keys() & theirs.moments.index_of.keys())
+    merge_moments_of_rows(mine.moments, theirs.moments)
+    mine.n_columns += theirs.n_columns - n_shared
+    _finish_merge(model, mine, theirs, "rows")
+
+
+def _rows_of(model: Learner) -> RowPhase:
+    """Return the phase of a model on rows, or a new one that continues from its columns."""
+    phase = model._phase
+    return phase if isinstance(phase, RowPhase) else new_row_phase(model, phase)
+
+
+def _finish_merge(model: Learner, mine: RowPhase, theirs: RowPhase, along: MergeAxis) -> None:
+    """Update the model after a merge of the moments."""
+    mine.constant += theirs.constant
+    model._invalidate()
+    if mine.extension is None or theirs.extension is None:
+        mine.evict_to_capacity(model)
+    else:
+        mine.extension.before_merge(theirs.extension, along)
+        mine.evict_to_capacity(model)
+        mine.extension.after_merge(theirs.extension, along, mine.moments, theirs.moments)
+        model._invalidate()
+    model._refresh_if_due(mine.moments.rows)
+
+
+def different_rows_error() -> ValueError:
+    """Return the error for models of different rows that are merged along columns."""
+    return ValueError(
+        "Expected two models of the same rows. Got: models of different rows.\n"
+        "Hint: merge(other, along='rows') joins different rows."
+    )
 
 
 def _comparable_parameters(model: Any) -> dict[str, str]:
@@ -220,38 +201,3 @@ class Pass(Protocol):
         arrival
             Number of columns before them.
         """
-
-
-class PartitionedLearning(Merging):
-    """Base class of learners that can learn parts of the columns in clones, and merge these."""
-
-    _column_state_type: ClassVar[type[ColumnState]]
-
-    def _reason_not_partitioned(self) -> str | None:
-        """Return why columns cannot be learnt in parts; None if they can."""
-        return self._column_state_type.why_not_mergeable or None
-
-    def _learn_part(self, stream: ColumnStream) -> None:
-        """Learn the columns of a part as `learn_columns` does, without further passes."""
-        self._refuse_after_rows()
-        self._learn_in_session(Exception if stream.reiterable else (), self._learn_once, stream)
-
-    def _empty_clone(self) -> Self:
-        """Return a clone with the same target, which has learnt no columns."""
-        twin: Self = self.clone()  # type: ignore[attr-defined]
-        for name in ("_target", "_space", "_without_target"):
-            setattr(twin, name, getattr(self, name))
-        twin._summary = self._new_summary()
-        return twin
-
-    def _next_pass(self) -> Pass | None:
-        """Return the next pass over the columns; None if no further pass is required.
-
-        An exact selector requires passes until its answer is proven; an extractor for which
-        `learn_loadings` adds results requires one pass.
-        """
-        return None
-
-    def _apply_pass(self, reading: Any, found: Any) -> None:
-        """Update the model with the result of the next pass over all columns."""
-        raise NotImplementedError

@@ -55,7 +55,7 @@ def learn_rehearsal_columns(model: Any, columns: NDArray[Any], y: NDArray[Any] |
 
 def _target(model: Any, n: int) -> NDArray[Any] | None:
     """Return a synthetic target of n observations that a model accepts."""
-    if not model._is_supervised or model._without_target:
+    if not model._is_supervised or model._phase.without_target:
         return None
     numbers, kind = np.random.default_rng(2).normal(size=n), getattr(model, "target_type", None)
     if kind == "survival":

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import abc
 import numbers
-from collections.abc import Hashable
-from typing import Any, ClassVar
+from collections.abc import Hashable, Mapping
+from typing import Any, ClassVar, Protocol
 
 from river import base
 
 from streamsel import params
 from streamsel.base.guard import SingleThreadGuard, learn_exclusively
-from streamsel.params import param, type_name
+from streamsel.params import type_name
 from streamsel.targets.observation import missing_target_error
 
 
-class _SingleThreaded:
-    """A learner that can be trained by one thread at a time."""
+class _RowLearner(Protocol):
+    """A learner of rows that one thread at a time can train."""
 
     _guard: SingleThreadGuard
 
+    def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None: ...
+
+    def _learn_rows(self, X: Any, y: Any, w: Any) -> None: ...
+
 
 class Supervised(
-    _SingleThreaded,
     base.MiniBatchSupervisedTransformer,
     base.MiniBatchTransformer,
     base.SupervisedTransformer,
@@ -37,30 +39,7 @@ class Supervised(
 
     _is_supervised: ClassVar[bool] = True
 
-    permutations: int = param(
-        params.IntRule(0, below=params.MAX_COUNT),
-        default=0,
-        doc="""
-        Number $B$ of permuted copies of the target that every column is compared with, in the same
-        pass: they give a noise floor and adjusted p-values without assumptions on the distributions
-        of columns and target. 1,000 is usual; 0 assumes normal distributions. The cost is $2 n B$
-        operations per column for each dimension of the target, and $O(B)$ memory. Permutation
-        results are dropped when rows are learnt after columns.
-        """,
-    )
-    permutation_seed: int = param(
-        params.IntRule(0),
-        default=0,
-        doc="Seed of the permutations; it must be equal in models that are to be merged.",
-    )
-
-    @abc.abstractmethod
-    def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None: ...
-
-    @abc.abstractmethod
-    def _learn_rows(self, X: Any, y: Any, w: Any) -> None: ...
-
-    def learn_one(self, x: dict[Hashable, Any], y: Any = None, w: float = 1.0) -> None:
+    def learn_one(self: _RowLearner, x: dict[Hashable, Any], y: Any = None, w: float = 1.0) -> None:
         """Learn a row.
 
         Parameters
@@ -93,7 +72,7 @@ class Supervised(
         """
         learn_exclusively(self._guard, self._learn_row, x, y, w)
 
-    def learn_many(self, X: Any, y: Any = None, w: Any = 1.0) -> None:
+    def learn_many(self: _RowLearner, X: Any, y: Any = None, w: Any = 1.0) -> None:
         """Learn many rows by matrix products, with the same result as one after another.
 
         Parameters
@@ -117,18 +96,19 @@ class Supervised(
         learn_exclusively(self._guard, self._learn_rows, X, y, w)
 
 
-class Unsupervised(_SingleThreaded, base.MiniBatchTransformer):
+class Unsupervised(base.MiniBatchTransformer):
     """Base class of learners without a target."""
 
     _is_supervised: ClassVar[bool] = False
 
-    @abc.abstractmethod
-    def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None: ...
+    _fixed_parameters: ClassVar[Mapping[str, Any]] = {
+        "covariates": None,
+        "target_type": "auto",
+        "permutations": 0,
+        "permutation_seed": 0,
+    }
 
-    @abc.abstractmethod
-    def _learn_rows(self, X: Any, y: Any, w: Any) -> None: ...
-
-    def learn_one(self, x: dict[Hashable, Any], *extra: Any, w: float = 1.0) -> None:
+    def learn_one(self: _RowLearner, x: dict[Hashable, Any], *extra: Any, w: float = 1.0) -> None:
         """Learn a row.
 
         Parameters
@@ -152,7 +132,7 @@ class Unsupervised(_SingleThreaded, base.MiniBatchTransformer):
             raise _unexpected_target_error(self, "learn_one(x)", extra[0])
         learn_exclusively(self._guard, self._learn_row, x, None, w)
 
-    def learn_many(self, X: Any, *extra: Any, w: Any = 1.0) -> None:
+    def learn_many(self: _RowLearner, X: Any, *extra: Any, w: Any = 1.0) -> None:
         """Learn many rows, with the same result as one after another.
 
         Parameters

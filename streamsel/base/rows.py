@@ -1,32 +1,41 @@
-"""Implement the row axis: learning single rows, frames of rows, and windows of rows."""
+"""Define the phase of a learner on rows, which it adds to the moments of its variables.
+
+A row is learnt in one step, or in a few steps that cannot fail (`RowExtension`). A snapshot is
+taken first only if the row brings something new, or is followed by further work.
+"""
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Hashable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsel._kernels.row_moments import HAS_MISSING, REFUSE_DUE, REFUSE_MISSING
 from streamsel._utils.sparse import is_sparse
+from streamsel.base.phase import Method, Phase
 from streamsel.base.row_input import (
+    RowReader,
     bad_value_error,
     first_bad_value,
+    in_canonical_order,
     read_frame_with_covariates,
     read_strictly,
     read_values,
     refuse_infinite,
 )
-from streamsel.base.row_state import RowState
-from streamsel.base.undo import PendingRows
-from streamsel.base.windows import TargetRows, Window
-from streamsel.state.base import Floats, Indices
-from streamsel.state.moments.moments import NEVER, Moments
+from streamsel.base.undo import PendingRow, PendingRows, register_restore, with_rollback
+from streamsel.data.names import bad_name_error, first_invalid_name
+from streamsel.serialization.schema import CountKind, expect
+from streamsel.state.base import Floats, Indices, VariableState
+from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension, Step, Steps
+from streamsel.state.moments.vocabulary import Vocabulary
 from streamsel.targets.encoding import Encoded
 from streamsel.targets.observation import NO_TARGET, Observation
 from streamsel.targets.rows import unequal_length_error
+from streamsel.targets.space import TargetSpace
 from streamsel.targets.weights import weight_of_row, weights_of_rows
 
 _NO_OBSERVATION = Observation(NO_TARGET, {})
@@ -58,61 +67,127 @@ class RowBatch(NamedTuple):
         return moments.target.matrix(self.encoded)
 
 
-class RowAxis(RowState):
-    """Validate rows and add them to the moments of their variables.
+class RowPhase(Phase):
+    """A learner on rows.
 
-    A row is learnt in one step, or in a few steps that cannot fail (`RowExtension`). A
-    snapshot is taken first only if the row brings something new, or is followed by further work.
+    A model that has learnt columns continues from their moments; the observations are dropped, so
+    that it cannot learn columns afterwards.
+
+    Parameters
+    ----------
+    before
+        The phase before it.
+    constant
+        Number of constant columns that are not tracked.
+    moments, extension
+        Moments that continue from those of the columns, and their extension.
+    vocabulary
+        The maximum number of variables.
     """
+
+    on_rows = True
+    changing = (
+        "n_columns",
+        "n_passes",
+        "constant",
+        "without_target",
+        "moments",
+        "extension",
+        "vocabulary",
+    )
+
+    def __init__(
+        self,
+        before: Phase,
+        constant: int,
+        moments: Moments,
+        extension: RowExtension | None,
+        vocabulary: Vocabulary,
+    ) -> None:
+        self.n_columns, self.n_passes = before.n_columns, before.n_passes
+        self.constant = constant
+        self.without_target = before.without_target
+        self.moments: Moments = moments
+        self.extension: RowExtension | None = extension
+        self.vocabulary = vocabulary
+        self.reader = RowReader()
+        self._pending_row = PendingRow()
+
+    # Results
+
+    @property
+    def state(self) -> VariableState:
+        """The moments, or what their extension offers instead."""
+        view = None if self.extension is None else self.extension.view(self.moments)
+        return self.moments if view is None else view
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows seen."""
+        return int(self.moments.rows)
+
+    @property
+    def n_constant(self) -> int:
+        """Number of constant variables among those seen."""
+        return self.constant + int((self.moments.stats().m2 == 0.0).sum())
+
+    @property
+    def target_description(self) -> str | None:
+        """How the target was interpreted, without class sizes."""
+        return self.moments.target.description
+
+    def observations(self, state: VariableState | None) -> tuple[float, TargetSpace | None]:
+        """Return the effective number of rows, and the target space over them."""
+        if state is None or state.space is None:
+            return self.moments.effective_rows, self.moments.space
+        return state.effective_rows, state.space
+
+    @property
+    def weight(self) -> float:
+        """Effective number of rows of equal weight (Kish 1965)."""
+        return self.moments.effective_rows
+
+    @property
+    def needs_columns(self) -> bool:
+        """Whether the extension continues from the columns' observations."""
+        return self.extension is not None and self.extension.starts_from_columns
 
     # One row
 
-    def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None:
+    def learn_row(self, method: Method, x: dict[Hashable, Any], y: Any, w: float) -> None:
+        """Learn a row."""
         if w == 1.0:
             w = 1.0  # always a float, to avoid compiling loops for another type
         else:
-            self._refuse_weights_of_rows()
             w = weight_of_row(w)
             if not w:
                 return
-        moments = self._moments
-        if moments is None:
-            self._learn_first(x, y, w)
-            return
+        moments = self.moments
         target = moments.target
         # Fast path: nearly all rows have the same names as the previous one.
-        columns, row = target.encode_known(y), self._row_reader.read_repeated(x)
+        columns, row = target.encode_known(y), self.reader.read_repeated(x)
         seen = _NO_OBSERVATION
         if columns is None or row is None:
-            x, seen, columns, row = self._read_row(moments, x, y, columns)
+            x, seen, columns, row = self._read_row(method, x, y, columns)
         if row is not None and columns is not None:
-            self._invalidate()
-            if self._row_extension is None:
+            method._invalidate()
+            if self.extension is None:
                 status = moments.learn_one(*row, columns, w, REFUSE_DUE)
             else:
-                status = self._learn_with_extension(moments, self._row_extension, *row, columns, w)
+                status = self._learn_with_extension(method, self.extension, *row, columns, w)
             if status:
                 bad = first_bad_value(row[0])
                 if bad is not None:
                     raise bad_value_error(list(x)[bad], row[0][bad])
-                self._with_rollback(self._learn_due, moments, *row, columns, w)
+                with_rollback(method, self._learn_due, method, *row, columns, w)
         else:
-            self._with_rollback(self._learn_new, moments, x, seen, w)
+            with_rollback(method, self._learn_new, method, x, seen, w)
         if target._codes is not None:
             target.check_codes(y, moments.rows)
 
-    def _learn_first(self, x: dict[Hashable, Any], y: Any, w: float) -> None:
-        if self._by_window:
-            self._learn_in_window(*self._current_or_new_window().read_one(x, y), y)
-            return
-        moments = self._current_or_new_moments()
-        x, seen, _, _ = self._read_row(moments, x, y, None)
-        self._with_rollback(self._learn_new, moments, x, seen, w)
-        moments.target.check_codes(y, moments.rows)
-
     def _learn_with_extension(
         self,
-        moments: Moments,
+        method: Method,
         extension: RowExtension,
         values: Floats,
         indices: Indices,
@@ -120,97 +195,90 @@ class RowAxis(RowState):
         w: float,
     ) -> int:
         """Learn a row without new names; return the code that `Moments.learn_one` returns."""
+        moments = self.moments
         # `shift` may change, so it is added for each row.
         y = columns + moments.target.shift if extension.needs_targets else columns
         of_row = (values, indices, y, moments, w)
         if extension.needs_preparation:
             extension.prepare_one(*of_row)
-        turn, rest = self._guard, self._row_completion
+        guard, rest = method._guard, self._pending_row
         rest.extension, rest.of_row = extension, of_row
-        turn.pending_change = rest
+        guard.pending_change = rest
         refused_codes = REFUSE_DUE if extension.accepts_missing else REFUSE_MISSING
         status = moments.learn_one(values, indices, columns, w, refused_codes)
         if status == HAS_MISSING and extension.is_ready_for(values[None], indices):
             status = moments.learn_one(values, indices, columns, w, REFUSE_DUE)
         if not status:
             extension.learn_one(*of_row)
-        turn.pending_change = None
+        guard.pending_change = None
         return status
 
     def _learn_new(
-        self, moments: Moments, x: dict[Hashable, Any], seen: Observation, w: float
+        self, method: Method, x: dict[Hashable, Any], seen: Observation, w: float
     ) -> None:
         """Learn a row with new variables or targets; every change can be rolled back."""
         values = read_strictly(x)
         bad = first_bad_value(values)
         if bad is not None:
             raise bad_value_error(list(x)[bad], values[bad])
-        values, indices = self._admit(moments, seen, list(x), values)
-        self._learn_due(moments, values, indices, moments.target.vector(seen.first), w)
+        values, indices = self._admit(method, seen, list(x), values)
+        self._learn_due(method, values, indices, self.moments.target.vector(seen.first), w)
 
     def _learn_due(
-        self, moments: Moments, values: Floats, indices: Indices, columns: Floats, w: float
+        self, method: Method, values: Floats, indices: Indices, columns: Floats, w: float
     ) -> None:
         """Learn a row and do the work that is due after it; every change can be rolled back."""
-        self._invalidate()
+        moments, extension = self.moments, self.extension
+        method._invalidate()
         moments.set_maintenance_due(0.0)
-        extension, of_row = (
-            self._row_extension,
-            (values, indices, columns + moments.target.shift, moments, w),
-        )
+        of_row = values, indices, columns + moments.target.shift, moments, w
         if extension is not None:
             extension.prepare_new(values[None], indices, moments)
-        due = self._is_due(moments)
+        due = self._is_due(method)
         if due:
-            self._register_restore(moments.undo_row(indices))
-            self._register_restore(None if extension is None else extension.undo_row(indices))
+            register_restore(method, moments.undo_row(indices))
+            register_restore(method, None if extension is None else extension.undo_row(indices))
         steps: list[Step] = [(moments.learn_one, (values, indices, columns, w))]
         if extension is not None:
             extension.prepare_one(*of_row)
             steps.append((extension.learn_one, of_row))
-        self._finish(moments, steps, undo=due)
+        self._finish(method, steps, undo=due)
         if due:
-            self._after_rows(moments)
-        self._note_due(moments)
+            moments.recentre()
+            if extension is not None:
+                extension.refresh_if_due(moments)
+            method._invalidate()
+            method._refresh_if_due(moments.rows)
+        self._note_due(method)
 
-    def _finish(self, moments: Moments, steps: Steps, *, undo: bool) -> None:
+    def _finish(self, method: Method, steps: Steps, *, undo: bool) -> None:
         """Learn rows by steps that cannot fail; the first step is that of the moments.
 
         After an interrupt the steps are completed rather than rolled back, unless work follows that
         can fail (`undo`).
         """
-        rest = PendingRows(moments, steps)
+        rest = PendingRows(self.moments, steps)
         if not undo:
-            self._guard.pending_change = rest
+            method._guard.pending_change = rest
         rest.settle()
 
-    def _is_due(self, moments: Moments) -> bool:
+    def _is_due(self, method: Method) -> bool:
         """Whether further work is due after the next row."""
-        if moments.rows_until_rescale < 1 or (
-            moments.rows + 1 >= self._refresh_at and not self._refreshes_always
-        ):
+        moments = self.moments
+        if moments.rows_until_rescale < 1 or method._refresh.is_due(moments.rows + 1):
             return True
-        return self._row_extension is not None and self._row_extension.needs_maintenance(moments)
+        return self.extension is not None and self.extension.needs_maintenance(moments)
 
-    def _note_due(self, moments: Moments) -> None:
+    def _note_due(self, method: Method) -> None:
         """Let the moments learn rows without checks until work may be due again."""
-        until, extension = moments.rows_until_rescale, self._row_extension
+        moments, extension = self.moments, self.extension
+        until = moments.rows_until_rescale
         if extension is not None:
             until = min(until, extension.rows_until_maintenance(moments))
-        moments.set_maintenance_due(
-            min(moments.rows + until, NEVER if self._refreshes_always else self._refresh_at)
-        )
-
-    def _after_rows(self, moments: Moments) -> None:
-        """Do the work that is due after rows."""
-        moments.recentre()
-        if self._row_extension is not None:
-            self._row_extension.refresh_if_due(moments)
-        self._invalidate()
-        self._refresh_if_due(moments.rows)
+        moments.set_maintenance_due(min(moments.rows + until, method._refresh.due_or_never))
 
     def _read_row(
-        self, moments: Moments, x: dict[Hashable, Any], y: Any, columns: Floats | None
+        self, method: Method, x: dict[Hashable, Any], y: Any, columns: Floats | None
     ) -> tuple[dict[Hashable, Any], Observation, Floats | None, tuple[Floats, Indices] | None]:
         """Return features without covariates, the observed target, target columns and the row.
 
@@ -218,54 +286,52 @@ class RowAxis(RowState):
         are None if the row brings a new variable or target. `columns` are the target columns, if
         they are known already.
         """
-        seen = _NO_OBSERVATION
-        if columns is not None and moments is self._moments:
+        moments, seen = self.moments, _NO_OBSERVATION
+        if columns is not None:
             values = read_values(x)
-            indices = self._row_reader.indices_of(list(x), moments.table.index_of)
+            indices = self.reader.indices_of(list(x), moments.table.index_of)
             if indices is not None:
                 return x, seen, columns, (values, indices)
         target, covariates = moments.target, moments.target.covariates
         if covariates and isinstance(x, Mapping):
             seen = target.observe_one(y, x)
             x = {name: value for name, value in x.items() if name not in covariates}
-        elif self._is_supervised:
+        elif method._is_supervised:
             seen = target.observe_one(y)
         values = read_values(x)
-        indices = self._indices_if_known(moments, seen, list(x))
+        indices = self._indices_if_known(method, seen, list(x))
         if indices is None:
             return x, seen, None, None
         return x, seen, target.vector(seen.first), (values, indices)
 
+    def learn_first(self, method: Method, x: dict[Hashable, Any], y: Any, w: float) -> None:
+        """Learn the first row, and become the phase of the learner."""
+        x, seen, _, _ = self._read_row(method, x, y, None)
+        with_rollback(method, self._learn_new, method, x, seen, w)
+        self.moments.target.check_codes(y, self.moments.rows)
+
     # Many rows
 
-    def _learn_rows(self, X: Any, y: Any, w: Any) -> None:
-        moments = self._moments
-        if moments is None:
-            if self._by_window:
-                if not isinstance(w, numbers.Real) or w != 1.0:
-                    self._refuse_weights_of_rows()
-                self._learn_in_window(*self._current_or_new_window().read_many(X, y), y)
-                return
-            moments = self._current_or_new_moments()
-        many = self._read_rows(moments, X, y, w)
-        if many is None:
+    def learn_rows(self, method: Method, X: Any, y: Any, w: Any) -> None:
+        """Learn many rows; the first rows make this the phase of the learner."""
+        batch = self._read_rows(method, X, y, w)
+        if batch is None:
             return
         # If the names are known, the sums are checked instead of each value.
-        indices = self._indices_if_known(moments, many.seen, many.names)
-        if indices is None or not self._learn_known_rows(moments, many, indices):
-            refuse_infinite(many.names, many.X)
-            self._with_rollback(self._learn_any_rows, moments, many)
-        moments.target.check_codes(y, moments.rows)
+        indices = self._indices_if_known(method, batch.seen, batch.names)
+        if indices is None or not self._learn_known_rows(method, batch, indices):
+            refuse_infinite(batch.names, batch.X)
+            with_rollback(method, self._learn_any_rows, method, batch)
+        self.moments.target.check_codes(y, self.moments.rows)
 
-    def _read_rows(self, moments: Moments, X: Any, y: Any, w: Any) -> RowBatch | None:
+    def _read_rows(self, method: Method, X: Any, y: Any, w: Any) -> RowBatch | None:
         """Return a batch of rows, not yet checked for infinite values; None if it is empty."""
-        names, X, covariates = read_frame_with_covariates(
-            X, moments.target.covariates, self._row_reader
-        )
+        target = self.moments.target
+        names, X, covariates = read_frame_with_covariates(X, target.covariates, self.reader)
         if len(X) == 0 and (y is None or (not is_sparse(y) and len(y) == 0)):
             return None
-        if self._is_supervised:
-            seen, encoded = moments.target.observe_many(y, covariates)
+        if method._is_supervised:
+            seen, encoded = target.observe_many(y, covariates)
             if len(encoded.columns) != len(X):
                 raise unequal_length_error(len(X), len(encoded.columns))
         else:
@@ -277,108 +343,195 @@ class RowAxis(RowState):
                 encoded = encoded._replace(columns=encoded.columns[counts])
         return RowBatch(names, X, seen, encoded, w) if len(X) else None
 
-    def _learn_known_rows(self, moments: Moments, many: RowBatch, indices: Indices) -> bool:
+    def _learn_known_rows(self, method: Method, batch: RowBatch, indices: Indices) -> bool:
         """Learn rows without new names; return False, without a change, if more work is due."""
-        extension, X, Y = self._row_extension, many.X, many.columns(moments)
+        moments, extension = self.moments, self.extension
+        X, Y = batch.X, batch.columns(moments)
         if moments.rows + len(X) >= moments.maintenance_due or len(moments.pieces(len(X))) > 1:
             return False
         if extension is not None:
             at_once = len(X) <= extension.rows_at_once(X.shape[1] + Y.shape[1])
             if not (at_once and extension.is_ready_for(X, indices)):
                 return False
-        self._invalidate()
+        method._invalidate()
         if extension is not None:
-            refuse_infinite(many.names, X)
-        sums = moments.batch_sums(X, indices, Y, many.w)
+            refuse_infinite(batch.names, X)
+        sums = moments.batch_sums(X, indices, Y, batch.w)
         if sums is None:
-            refuse_infinite(many.names, X)
+            refuse_infinite(batch.names, X)
             return False
         steps: list[Step] = [(moments.add_sums, (sums,))]
         if extension is not None:
-            steps += extension.prepare_many(X, indices, Y, moments, many.w)
-        self._finish(moments, steps, undo=False)
-        self._guard.pending_change = None
+            steps += extension.prepare_many(X, indices, Y, moments, batch.w)
+        self._finish(method, steps, undo=False)
+        method._guard.pending_change = None
         return True
 
-    def _learn_any_rows(self, moments: Moments, many: RowBatch) -> None:
+    def _learn_any_rows(self, method: Method, batch: RowBatch) -> None:
         """Learn rows with new names or due work; every change can be rolled back."""
-        values, indices = self._admit(moments, many.seen, many.names, many.X)
-        if self._row_extension is not None:
-            self._row_extension.prepare_new(values, indices, moments)
-        self._note_due(moments)
-        is_whole = len(indices) == len(many.names)
-        if not (is_whole and self._learn_known_rows(moments, many, indices)):
-            self._learn_in_segments(moments, many, values, indices)
+        values, indices = self._admit(method, batch.seen, batch.names, batch.X)
+        if self.extension is not None:
+            self.extension.prepare_new(values, indices, self.moments)
+        self._note_due(method)
+        is_whole = len(indices) == len(batch.names)
+        if not (is_whole and self._learn_known_rows(method, batch, indices)):
+            self._learn_in_segments(method, batch, values, indices)
 
     def _learn_in_segments(
-        self, moments: Moments, many: RowBatch, values: Floats, indices: Indices
+        self, method: Method, batch: RowBatch, values: Floats, indices: Indices
     ) -> None:
         """Learn admitted rows in segments that end where further work is due."""
-        X, w = many.X, many.w
+        moments, X, w = self.moments, batch.X, batch.w
         moments.detach()
         moments.set_maintenance_due(0.0)
-        if self._row_extension is not None:
-            self._row_extension.detach()
+        if self.extension is not None:
+            self.extension.detach()
         start = 0
         while start < len(X):
             if start:
                 # After each segment, new variables may find room that they did not find before.
-                values, indices = self._admit(moments, many.seen, many.names, X[start:])
-            extension, Y = self._row_extension, many.columns(moments)
-            limit = self._segment_size(moments, all_tracked=len(indices) == len(many.names))
+                values, indices = self._admit(method, batch.seen, batch.names, X[start:])
+            extension, Y = self.extension, batch.columns(moments)
+            limit = self._segment_size(method, all_tracked=len(indices) == len(batch.names))
             stop = len(X) if limit is None else min(len(X), start + limit)
             for piece in moments.pieces(stop - start):
                 rows, weights = values[piece], None if w is None else w[start:stop][piece]
-                self._invalidate()
+                method._invalidate()
                 moments.learn_many(rows, indices, Y[start:stop][piece], weights)
                 moments.recentre()
                 if extension is not None:
                     extension.prepare_new(rows, indices, moments)
                     extension.learn_many(rows, indices, Y[start:stop][piece], moments, weights)
                     extension.refresh_if_due(moments)
-            self._refresh_if_due(moments.rows)
+            method._refresh_if_due(moments.rows)
             start = stop
-        self._note_due(moments)
+        self._note_due(method)
 
-    def _segment_size(self, moments: Moments, *, all_tracked: bool) -> int | None:
+    def _segment_size(self, method: Method, *, all_tracked: bool) -> int | None:
         """Return the number of rows that may be learnt at once; None for any number."""
-        limits = [self._rows_until_refresh(moments.rows)]
+        moments = self.moments
+        limits = [method._refresh.rows_until_due(moments.rows)]
         if not all_tracked:
-            limits.append(max(1, self._vocabulary.no_room_until - moments.rows))
-        if self._row_extension is not None:
-            limits.append(self._row_extension.rows_until_refresh(moments))
+            limits.append(max(1, self.vocabulary.no_room_until - moments.rows))
+        if self.extension is not None:
+            limits.append(self.extension.rows_until_refresh(moments))
         return min((limit for limit in limits if limit is not None), default=None)
 
-    # Rows by windows
+    # New variables and evictions
 
-    def _learn_in_window(
-        self, names: list[Hashable], values: Floats, target_rows: TargetRows, y: Any
-    ) -> None:
-        """Add rows to the window, and learn it as columns when it is full."""
-        if not len(values):
-            return
-        window = self._current_or_new_window()
-        if window is self._window and window.fits_without_change(names, values, target_rows):
-            window.add(values, target_rows, slice(0, len(values)))
-        else:
-            self._with_rollback(self._learn_beyond_window, window, names, values, target_rows)
-        if window.target is not None:
-            window.target.check_codes(y, window.rows)
+    def _admit(
+        self, method: Method, seen: Observation, names: list[Hashable], values: Floats
+    ) -> tuple[Floats, Indices]:
+        """Admit new targets and variables; return the tracked values and their indices."""
+        indices = self._indices_if_known(method, seen, names)
+        if indices is not None:
+            return values, indices
+        bad = first_invalid_name(names, {})
+        if bad is not None:
+            raise bad_name_error(names[bad])
+        moments, n_rows = self.moments, 1 if values.ndim == 1 else len(values)
+        method._check_columns(moments.target, seen, moments.rows + n_rows)
+        if method._phase is not self:
+            self.start(method)
+            self.evict_to_capacity(method)
+        if moments.target.form is None or not seen.first.keys() <= moments.target.index_of.keys():
+            moments.admit_targets(seen)
+            method._invalidate()
+        index_of = moments.table.index_of
+        new = in_canonical_order(name for name in names if name not in index_of)
+        if new:
+            room = self._make_room(method, self.vocabulary, len(new))
+            if room < len(new):
+                # Rotate the canonical order, so that not always the same names are admitted.
+                shift = moments.rows % len(new)
+                new = in_canonical_order((new[shift:] + new[:shift])[:room])
+            moments.admit(new)
+            self.n_columns += room
+            if self.extension is not None:
+                self.extension.add_variables(new, moments)
+            index_of = moments.table.index_of
+        found = [index_of.get(name, -1) for name in names]
+        if -1 in found:
+            tracked = [j for j, index in enumerate(found) if index >= 0]
+            values, found = values[..., tracked], [found[j] for j in tracked]
+        return values, np.array(found, dtype=np.intp)
 
-    def _learn_beyond_window(
-        self, window: Window, names: list[Hashable], values: Floats, target_rows: TargetRows
-    ) -> None:
-        """Add any number of rows to the window, and learn it as columns whenever it is full."""
-        if window.target is not None:
-            self._check_columns(window.target, target_rows.seen, window.rows + len(values))
-        if self._window is None:
-            self._start_rows(window.rows)
-        self._window = window
-        start = 0
-        while start < len(values):
-            stop = window.take(names, values, target_rows, start)
-            if window.is_full:
-                self._learn_window(window)
-                window.empty()
-                self._refresh_if_due(window.rows)
-            start = stop
+    def _indices_if_known(
+        self, method: Method, seen: Observation, names: list[Hashable]
+    ) -> Indices | None:
+        """Return the indices of these variables; None if a variable or target is new."""
+        # Before its first row the phase may still be dropped.
+        known = self.moments.target.index_of.keys()
+        if method._phase is not self or not seen.first.keys() <= known:
+            return None
+        return self.reader.indices_of(names, self.moments.table.index_of)
+
+    def start(self, method: Method) -> None:
+        """Become the phase of the learner; the observations of its columns are dropped."""
+        before, moments, extension = method._phase, self.moments, self.extension
+        method._refresh.start(moments.rows, method._current())
+        if extension is not None and extension.starts_from_columns:
+            self.evict_to_capacity(method)
+            extension.start(before.columns, before.target, moments)
+        method._phase = self
+        method._invalidate()
+
+    def evict_to_capacity(self, method: Method) -> None:
+        """Evict variables down to `max_features`, regardless of the grace period.
+
+        Needed after columns and after merges.
+        """
+        self._make_room(method, Vocabulary(self.vocabulary.max_features, 0), 0)
+
+    def _make_room(self, method: Method, vocabulary: Vocabulary, n_new: int) -> int:
+        """Return how many of the new variables can be tracked, after evicting others."""
+        moments = self.moments
+        room = vocabulary.make_room(
+            moments,
+            n_new,
+            partial(method._protected, moments, self.extension),
+            partial(method._relevances_of_stats, moments),
+        )
+        self.reader.clear_cache()
+        method._invalidate()
+        return room
+
+    def clear_row_cache(self) -> None:
+        """Clear the cached names of the previous row: their indices may have changed."""
+        self.reader.clear_cache()
+
+    def recheck_due(self) -> None:
+        """Check before the next row whether further work is due."""
+        self.moments.set_maintenance_due(0.0)
+
+    def prepare_merge(self) -> None:
+        """Prepare for changes in place."""
+        self.recheck_due()
+        self.moments.detach()
+        if self.extension is not None:
+            self.extension.detach()
+
+    # Files
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what is learnt for a model file, as arrays and JSON-compatible values."""
+        state: dict[str, Any] = {
+            "n_columns": self.n_columns,
+            "n_constant": self.constant,
+            "n_passes": self.n_passes,
+            "without_target": self.without_target,
+            "n_rows": None,
+            "moments": self.moments.to_state(),
+        }
+        if self.extension is not None:
+            state["extension"] = self.extension.to_state()
+        return state | {"no_room_until": self.vocabulary.no_room_until}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restore what `to_state` returned, in a new phase that is not used yet."""
+        self.moments.set_state(state["moments"])
+        if self.extension is not None:
+            self.extension.set_state(state["extension"])
+            self.extension.check_matches(self.moments)
+        expect(state, no_room_until=CountKind())
+        self.vocabulary.no_room_until = state["no_room_until"]

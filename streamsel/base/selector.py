@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from streamsel import params
-from streamsel.base.axis import cached_until_update
+from streamsel.base.caching import cached_until_update
 from streamsel.base.learner import Learner
 from streamsel.base.report import Report, count_excluded, is_above, number
 from streamsel.base.row_input import (
@@ -26,6 +26,8 @@ from streamsel.base.row_input import (
 from streamsel.data.columns import Chunk, Stats
 from streamsel.params import param
 from streamsel.state.base import ColumnState, Floats, Indices, VariableState
+from streamsel.state.moments.moments import Moments
+from streamsel.state.moments.row_extension import RowExtension
 from streamsel.state.pool.pool import NO_PICKS, EvictionResult, Picks, Pool, SamplePool
 from streamsel.state.similar import count_near_duplicates, similar_to
 from streamsel.stream import ColumnStream
@@ -50,7 +52,6 @@ class Selector(Learner, Generic[State]):
     """
 
     _column_state_type: ClassVar[type[ColumnState]] = Pool
-    _hooks = ("_select",)
     # Whether a pick is proven as soon as its score is above the bounds of all discarded columns.
     # Otherwise the whole selection is proven, or none of it.
     _bound_certifies: ClassVar[bool] = True
@@ -199,8 +200,12 @@ class Selector(Learner, Generic[State]):
         state = self._state
         return [] if state is None else [state.names[j] for j in self._picks().indices]
 
-    def _protected(self) -> Collection[Hashable]:
-        selected, in_use = self._selected(), self._snapshot or ()
+    def _protected(
+        self,
+        moments: Moments,  # noqa: ARG002
+        extension: RowExtension | None,  # noqa: ARG002
+    ) -> Collection[Hashable]:
+        selected, in_use = self._selected(), self._refresh.stored or ()
         union = {*selected, *in_use}
         # If both would fill the table, protect only those in use, so that new variables find room.
         full = self.max_features is not None and len(union) >= self.max_features
@@ -248,7 +253,7 @@ class Selector(Learner, Generic[State]):
         associated with the target: step-down permutation p-values (Westfall and Young 1993), exact
         for the 64 most relevant columns and conservative for the others. NaN without permutations.
         """
-        found = self._adjusted_p_values(np.array([*self.relevance.values()]))
+        found = self._significance.adjusted_p_values(np.array([*self.relevance.values()]))
         return dict(zip(self._selected(), found.tolist(), strict=True))
 
     @property
@@ -275,7 +280,7 @@ class Selector(Learner, Generic[State]):
             dict(self._extra_report_columns()),
             self._arrivals(),
         )
-        if self._permutation_null is not None:
+        if self._significance.null is not None:
             extra_columns["p_adjusted"] = self.adjusted_p_values
         noise_relevance = self._noise_relevance()
         found = []
@@ -349,8 +354,7 @@ class Selector(Learner, Generic[State]):
     def _current(self) -> dict[Hashable, int] | None:
         """Return the selected variables, each with its rank."""
         # An empty window is data too: its selection is empty, not missing.
-        is_blank = self._state is None or (not self.n_columns and self._window is None)
-        return None if is_blank else _rank_of(self._selected())
+        return None if self._phase.is_blank else _rank_of(self._selected())
 
     @property
     def _refreshes_always(self) -> bool:
@@ -359,7 +363,7 @@ class Selector(Learner, Generic[State]):
     def _refreshed(self, *, keep_stable: bool) -> dict[Hashable, int]:
         state: Any = self._state
         k, best = self._n_requested, self._selected()
-        if keep_stable and self._snapshot and k is not None and self.hysteresis > 1.0:
+        if keep_stable and self._refresh.stored and k is not None and self.hysteresis > 1.0:
             names = state.names
             # With few variables the best `hysteresis` * k may be all of them, and none would ever
             # be replaced.
@@ -367,7 +371,7 @@ class Selector(Learner, Generic[State]):
             size = min(math.ceil(self.hysteresis * k), k + margin)
             best = [names[j] for j in self._select(state, size).indices]
         return _rank_of(
-            _keep_positions([*(self._snapshot or ())], best, len(best) if k is None else k)
+            _keep_positions([*(self._refresh.stored or ())], best, len(best) if k is None else k)
         )
 
     @property
@@ -376,17 +380,17 @@ class Selector(Learner, Generic[State]):
         return list(self._in_use() or ())
 
     def _snapshot_to_state(self) -> list[Hashable] | None:
-        return None if self._snapshot is None else list(self._snapshot)
+        return None if self._refresh.stored is None else list(self._refresh.stored)
 
     def _restore_snapshot(self, state: list[Hashable] | None) -> None:
         if state is None:
-            self._snapshot = None
+            self._refresh.stored = None
             return
         self._check_tracked(state)
         k = self._n_requested
         if k is not None and len(state) > k:
             raise ValueError(f"Expected at most {k} names in use. Got: {state!r}.")
-        self._snapshot = _rank_of(state)
+        self._refresh.stored = _rank_of(state)
 
     def transform_one(self, x: dict[Hashable, Any]) -> dict[Hashable, Any]:
         """Keep the selected features of a row; before the warm-up ends, all but covariates.

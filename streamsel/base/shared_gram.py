@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from streamsel.base.undo import learn_atomically
 from streamsel.state.gram.pooled import SharedGram
 from streamsel.targets.kept_rows import same_kept_rows
 from streamsel.targets.target import NoTarget, Target
@@ -26,8 +27,8 @@ def share_columns(model: Extractor, other: Extractor, check: Callable[[SharedGra
             "Expected a learner that keeps the Gram matrix of all columns, such as PCA. Got: "
             f"{type(other).__name__}."
         )
-    model._refuse_after_rows()
-    other._refuse_after_rows()
+    model._column_phase  # noqa: B018 (raises after rows)
+    other._column_phase  # noqa: B018 (raises after rows)
     state, target = cast("SharedGram | None", other._columns), other._target
     if model.n_columns or state is None or target is None:
         got = "no columns to learn from" if state is None else f"{model.n_columns} own columns"
@@ -35,7 +36,7 @@ def share_columns(model: Extractor, other: Extractor, check: Callable[[SharedGra
             f"Expected a model without columns, and another one with columns. Got: {got}.\n"
             "Hint: model.clone() is an unfitted model; call learn_target(y) before learn_from."
         )
-    mine = model._expected_target(target.n)
+    mine = model._column_phase.expected_target(model, target.n)
     if mine.n != target.n:
         raise ValueError(f"Expected columns of {mine.n} rows. Got: {target.n}.")
     if not same_weights(mine.weights, target.weights):
@@ -62,7 +63,7 @@ def share_columns(model: Extractor, other: Extractor, check: Callable[[SharedGra
             "have another scale than the columns learnt.\nHint: learn_columns(X)."
         )
     check(state)
-    model._learn_atomically(_share, model, other, mine, columns, state)
+    learn_atomically(model, _share, model, other, mine, columns, state)
 
 
 def _share(
@@ -74,13 +75,14 @@ def _share(
 ) -> None:
     target = other._target
     columns.share(state, mine.Y[: mine.c] if isinstance(mine, Target) else np.zeros((0, mine.n)))
-    model._target, model._columns = mine, columns
-    model.n_columns, model._n_constant = other.n_columns, other._n_constant
-    model.n_passes = other.n_passes
+    phase, theirs = model._column_phase, other._column_phase
+    phase.target, phase.columns = mine, columns
+    phase.n_columns, phase.constant = theirs.n_columns, theirs.constant
+    phase.n_passes = theirs.n_passes
     # The relevance of the columns to a different target is not known.
     same = target is not None and mine.same_as(target)
-    summary = other._summary if same else None
-    model._summary = None if summary is None else summary.copy()
+    summary = theirs.summary if same else None
+    phase.summary = None if summary is None else summary.copy()
     model._invalidate()
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsel import params
-from streamsel.base.axis import Axis, cached_until_update
 from streamsel.base.null import (
     build_density,
     count_row_variables,
@@ -17,10 +16,9 @@ from streamsel.base.null import (
     genomic_inflation,
     noise_floor,
 )
-from streamsel.base.report import NOISE_LEVEL, Density, ResultWarning, number
-from streamsel.base.windows import Window
+from streamsel.base.phase import Phase
+from streamsel.base.report import NOISE_LEVEL, Density, ResultWarning
 from streamsel.state.base import Floats
-from streamsel.state.moments.moments import Moments
 from streamsel.state.permutation_null import PermutationNull
 from streamsel.state.stream_summary import KURTOSES, MOST_POINTS, ColumnSample
 from streamsel.targets.normal_scores import NormalScores
@@ -119,156 +117,100 @@ def _tail_cause(target: Target, scores: NormalScores | None) -> str:
 METHODS = ("auto", "gaussian", "permutation")
 
 
-class Significance(Axis):
-    """Compare the learnt relevances with those of pure noise."""
+class Significance(NamedTuple):
+    """Comparison of learnt relevances with those of pure noise.
 
-    _moments: Moments | None
-    _window: Window | None
+    Parameters
+    ----------
+    n, space
+        Effective number of rows, and the target space over them; None before the target is known.
+    n_varying
+        Number of variables seen that are not constant.
+    null
+        Permutation null distribution of the columns; None without permutations.
+    """
 
-    def noise_floor(self, level: float = 0.05, *, method: str = "auto") -> float:
-        """Return the relevance that the best of as many noise columns exceeds by chance.
-
-        Parameters
-        ----------
-        level
-            Probability, over all columns seen, that noise exceeds the noise floor.
-        method
-            `"gaussian"`: from the distribution for Gaussian observations. `"permutation"`: from
-            permuted targets, if the parameter `permutations` is above 0. `"auto"`: from
-            permutations if there are any.
-
-        Returns
-        -------
-        A relevance in [0, 1]; NaN if there is none: for instance without a target, or before a
-        window of rows is full.
-
-        Raises
-        ------
-        ValueError
-            For a level outside (0, 1), before the target is known, and for a noise floor by
-            permutation if no column was compared with permuted targets.
-
-        Notes
-        -----
-        **Gaussian.** For n Gaussian observations without association, relevance² ~ Beta(r/2,
-        (n - 1 - r)/2), r the rank of the target. Among p columns the largest is below the
-        1 - level/p quantile with probability at least 1 - level (Bonferroni). If n - 1 <= r, every
-        column is explained in full, and the noise floor is 1. Covariates of rank d leave n - d
-        observations. Fading rows and weighted rows count as (Σw)² / Σw² rows of equal weight.
-
-        The distribution is valid if either the columns or the target have no heavy tails. It is not
-        valid for counts and rare variants in combination with a small class, few cases or a
-        heavy-tailed target: there noise exceeds the noise floor far more often than `level`
-        states. Reports contain a warning if a sample of the columns indicates this; with
-        `permutations=1000` the level is valid in these cases, too.
-
-        **Permutation.** A permuted target has no association with any column. The noise floor
-        is the 1 - level quantile, over the permutations, of the largest relevance of all columns
-        (Westfall and Young 1993): its level is exact, whatever the distributions and the
-        correlations of the columns. The noise floor is 1 if there are too few permutations for the
-        level, fewer than 1 / level - 1.
-
-        The noise floor is valid for single columns: a component of SOSPCA, selected and rotated
-        among them, exceeds it more often. With a kernel that is not linear the noise floor is the
-        largest relevance in feature space of 4,096 directions, drawn once, along which a variable
-        is as relevant as the linear noise floor; NaN if that kernel depends on the scale of a
-        variable (scale=False).
-        """
-        if not isinstance(level, numbers.Real) or not 0.0 < level < 1.0:
-            expected = "a number in the range (0, 1)"
-            raise params.parameter_error("noise_floor", "level", expected, level)
-        if not isinstance(method, str) or method not in METHODS:
-            expected = f"one of {', '.join(map(repr, METHODS))}"
-            raise params.parameter_error("noise_floor", "method", expected, method)
-        level, null = float(level), self._permutation_null
-        if method == "permutation" and null is None:
-            raise ValueError(
-                "Expected columns that were compared with permuted targets. Got: none.\n"
-                f"Hint: {type(self).__name__}(permutations=1000) before learning columns; "
-                "permutation results are dropped when rows are learnt."
-            )
-        in_first_window = self._window is not None and self._space is None
-        if self._without_target or in_first_window:
-            return float("nan")
-        if null is not None and method != "gaussian":
-            return null.quantile(level)
-        n, space = self._space_of_rows()
-        floor = noise_floor(n - len(space.covariate_map), space.linear_rank, self._n_varying, level)
-        return space.largest_relevance(floor)
-
-    def _normal_scores(self) -> NormalScores | None:
-        """Return normal scores to compare with noise; None to use the target itself."""
-        return None
+    n: float
+    space: TargetSpace | None
+    n_varying: int
+    null: PermutationNull | None
 
     @property
-    def _n_varying(self) -> int:
-        """Number of non-constant variables among those seen."""
-        return self.n_columns - self.n_constant
+    def freedom(self) -> tuple[float, int]:
+        """Number of rows minus covariates, and the rank of the target."""
+        space = self.known_space
+        return self.n - len(space.covariate_map), space.rank
 
     @property
-    def _permutation_null(self) -> PermutationNull | None:
-        """Permutation null distribution of the columns learnt; None if there is none."""
-        null = None if self._summary is None else self._summary.null
-        return null if null is not None and null.n_tests else None
-
-    def _report_noise_floor(self) -> float | None:
-        """Return the noise floor for a report."""
-        return number(self.noise_floor(NOISE_LEVEL)) if self.n_rows else None
-
-    def _adjusted_p_values(self, relevance: Floats) -> Floats:
-        """Return the p-values of columns, adjusted for all columns; NaN without permutations."""
-        null = self._permutation_null
-        return np.full(relevance.size, np.nan) if null is None else null.adjusted(relevance)
-
-    def _space_of_rows(self) -> tuple[float, TargetSpace]:
-        """Return the effective number of observations, and the target space."""
-        if self._moments is not None and self._moments.space is not None:
-            return self._moments.effective_rows, self._moments.space
-        if self._target is None or self._space is None:
+    def known_space(self) -> TargetSpace:
+        """The target space; ValueError before it is known."""
+        if self.space is None:
             raise ValueError(
                 "Expected a target before the noise floor is computed.\n"
                 "Hint: call learn_target(y) first, or learn rows."
             )
-        return self._target.effective_rows, self._space
+        return self.space
 
-    # For reports
+    def noise_floor(self, level: float, method: str) -> float:
+        """Return the relevance that the best of as many noise columns exceeds by chance."""
+        if self.null is not None and method != "gaussian":
+            return self.null.quantile(level)
+        space = self.known_space
+        n_free = self.n - len(space.covariate_map)
+        return space.largest_relevance(
+            noise_floor(n_free, space.linear_rank, self.n_varying, level)
+        )
 
-    @cached_until_update
-    def _density_now(self) -> Density | None:
+    def adjusted_p_values(self, relevance: Floats) -> Floats:
+        """Return the p-values of columns, adjusted for all columns; NaN without permutations."""
+        return (
+            np.full(relevance.size, np.nan) if self.null is None else self.null.adjusted(relevance)
+        )
+
+    def density(self, phase: Phase) -> Density | None:
         """Return the histogram of columns, or of the variables of rows if none was evicted."""
-        moments, summary, histogram_and_points = self._moments, self._summary, None
+        moments, summary, histogram_and_points = phase.moments, phase.summary, None
         if moments is not None:
             histogram_and_points = count_row_variables(moments)
         elif summary is not None:
             histogram_and_points = summary.histogram, summary.first
-        if histogram_and_points is None or self._without_target or not self.n_columns:
+        if histogram_and_points is None or phase.without_target or not phase.n_columns:
             return None
-        if moments is None and self._space is None:  # before a window of rows is full
+        if self.space is None:  # before a window of rows is full
             return None
-        n, space = self._space_of_rows()
         histogram, relevances = histogram_and_points
-        points = relevances if self.n_columns <= MOST_POINTS else None
-        return build_density(histogram, space, n, points, self._permutation_null)
+        points = relevances if phase.n_columns <= MOST_POINTS else None
+        return build_density(histogram, self.space, self.n, points, self.null)
 
-    def _significance(self) -> dict[str, Any]:
+    def report_fields(
+        self, phase: Phase, density: Density | None, scores: NormalScores | None
+    ) -> dict[str, Any]:
         """Return the fields of a report about noise and the validity of its statistics."""
-        density, null = self._density_now(), self._permutation_null
         fields: dict[str, Any] = {"density": density}
-        if null is not None:
-            fields["n_permutations"] = null.n_permutations
+        if self.null is not None:
+            fields["n_permutations"] = self.null.n_permutations
         if density is None:
             return fields
-        n, space = self._space_of_rows()
-        fields["inflation"] = genomic_inflation(density, n - len(space.covariate_map), space.rank)
+        fields["inflation"] = genomic_inflation(density, *self.freedom)
         cautions: list[ResultWarning | None] = []
-        if self._summary is not None and isinstance(self._target, Target):
-            sample = self._summary.sample
-            scores = self._normal_scores()
+        target, summary = phase.target, phase.summary
+        if summary is not None and isinstance(target, Target):
             fields["normal_scores"] = scores is not None
-            cautions.append(inflation_warning(fields["inflation"], sample))
-            if null is None:
+            cautions.append(inflation_warning(fields["inflation"], summary.sample))
+            if self.null is None:
+                p = self.n_varying
                 cautions.append(
-                    heavy_tail_warning(sample, self._target, space, self._n_varying, scores)
+                    heavy_tail_warning(summary.sample, target, self.known_space, p, scores)
                 )
         fields["warnings"] = tuple(caution for caution in cautions if caution is not None)
         return fields
+
+
+def check_noise_floor(level: Any, method: Any) -> None:
+    """Raise ValueError for arguments of `noise_floor` that it does not accept."""
+    if not isinstance(level, numbers.Real) or not 0.0 < float(level) < 1.0:
+        expected = "a number in the range (0, 1)"
+        raise params.parameter_error("noise_floor", "level", expected, level)
+    if not isinstance(method, str) or method not in METHODS:
+        expected = f"one of {', '.join(map(repr, METHODS))}"
+        raise params.parameter_error("noise_floor", "method", expected, method)

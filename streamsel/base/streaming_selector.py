@@ -32,6 +32,13 @@ class StreamingSelector(Selector[AcceptedSamples], Supervised):
 
     _column_state_type: ClassVar[type[AcceptedColumns]] = AcceptedSamples
     _row_state_type = Window
+    # A window forgets all rows before it, and decisions are not revised.
+    _fixed_parameters: ClassVar[Mapping[str, Any]] = {
+        "fading_factor": 0.0,
+        "grace_period": 100,
+        "covariates": None,
+        "hysteresis": 1.0,
+    }
     # Whether normal scores replace a heavy-tailed target in tests.
     _tests_normal_scores: ClassVar[bool] = False
 

@@ -9,10 +9,9 @@ update of a row by steps that cannot fail. Nearly all rows have no new names and
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from streamsel._utils.rollback import Read, Restore, attribute_reader, snapshot
-from streamsel.base.axis import Axis
 from streamsel.base.guard import (
     SingleThreadGuard,
     learn_exclusively,
@@ -26,6 +25,16 @@ from streamsel.state.moments.row_extension import RowExtension, Steps, run_steps
 
 Value = TypeVar("Value")
 Errors = type[BaseException] | tuple[type[BaseException], ...]
+
+
+class Transactional(Protocol):
+    """A model whose updates are applied completely or not at all."""
+
+    _guard: SingleThreadGuard
+
+    def _invalidate(self) -> None: ...
+
+    def _clear_row_cache(self) -> None: ...
 
 
 class UndoLog:
@@ -63,7 +72,7 @@ _attributes: dict[type, tuple[tuple[str, ...], Read]] = {}
 def _changing(model: Transactional) -> tuple[tuple[str, ...], Read]:
     kind = type(model)
     if kind not in _attributes:
-        constant = {*rules_of(kind), "_guard", "_row_reader", "_row_completion"}
+        constant = {*rules_of(kind), "_guard"}
         names = tuple(name for name in vars(model) if name not in constant)
         _attributes[kind] = names, attribute_reader(names)
     return _attributes[kind]
@@ -108,43 +117,43 @@ class PendingRows:
         run_steps(self._steps[first:])
 
 
-class Transactional(Axis):
-    """Base class of learners whose updates are applied completely or not at all."""
+def learn_atomically(model: Transactional, learn: Callable[..., Value], *args: Any) -> Value:
+    """Call a function that learns, and roll back its changes to the model if it raises."""
+    result: Value = learn_exclusively(model._guard, with_rollback, model, learn, *args)
+    return result
 
-    _guard: SingleThreadGuard
 
-    def _learn_atomically(self, learn: Callable[..., Value], *args: Any) -> Value:
-        """Call a function that learns, and roll back its changes if it raises."""
-        result: Value = learn_exclusively(self._guard, self._with_rollback, learn, *args)
-        return result
+def with_rollback(model: Transactional, learn: Callable[..., Value], *args: Any) -> Value:
+    """Do the same as `learn_atomically`, if this thread holds the lock already."""
+    guard = model._guard
+    if guard.pending_change is not None and not guard.pending_change.completes_forward:
+        return learn(*args)  # covered by the rollback of the outer call
+    guard.pending_change = UndoLog(model)
+    result = learn(*args)
+    guard.pending_change = None
+    return result
 
-    def _with_rollback(self, learn: Callable[..., Value], *args: Any) -> Value:
-        """Do the same as `_learn_atomically`, if this thread holds the lock already."""
-        guard = self._guard
-        if guard.pending_change is not None and not guard.pending_change.completes_forward:
-            return learn(*args)  # covered by the rollback of the outer call
-        guard.pending_change = UndoLog(self)
-        result = learn(*args)
-        guard.pending_change = None
-        return result
 
-    def _register_restore(self, restore: Restore | None) -> None:
-        """Register the rollback of a change that the snapshot does not cover, before making it."""
-        pending = self._guard.pending_change
-        if restore is not None and isinstance(pending, UndoLog):
-            pending.add_restore(restore)
+def register_restore(model: Transactional, restore: Restore | None) -> None:
+    """Register the rollback of a change that the snapshot does not cover, before making it."""
+    pending = model._guard.pending_change
+    if restore is not None and isinstance(pending, UndoLog):
+        pending.add_restore(restore)
 
-    def _learn_in_session(self, errors: Errors, learn: Callable[..., Value], *args: Any) -> Value:
-        """Learn a stream, block by block, and roll all of it back on any of these errors.
 
-        No other thread can learn before the end; copies are made between two blocks.
-        """
-        guard = self._guard
-        undo = learn_exclusively(guard, UndoLog, self)
-        try:
-            with overflow_errors():
-                return stream_session(guard, learn, *args)
-        except errors:
-            guard.pending_change = undo
-            guard.resolve()
-            raise
+def learn_in_session(
+    model: Transactional, errors: Errors, learn: Callable[..., Value], *args: Any
+) -> Value:
+    """Learn a stream, block by block, and roll all of it back on any of these errors.
+
+    No other thread can learn before the end; copies are made between two blocks.
+    """
+    guard = model._guard
+    undo = learn_exclusively(guard, UndoLog, model)
+    try:
+        with overflow_errors():
+            return stream_session(guard, learn, *args)
+    except errors:
+        guard.pending_change = undo
+        guard.resolve()
+        raise

@@ -1,15 +1,18 @@
-"""Implement tumbling windows: rows are buffered, and learnt as columns when the window is full.
+"""Define the phase of a learner on tumbling windows of rows, and the buffer of a window.
 
-Windows serve methods on rows whose criterion is not a function of moments.
+Rows are buffered, and learnt as columns when the window is full. Windows serve methods on rows
+whose criterion is not a function of moments.
 """
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsel.base.phase import Method, Phase, columns_to_state
 from streamsel.base.row_input import (
     bad_value_error,
     first_bad_value,
@@ -18,6 +21,7 @@ from streamsel.base.row_input import (
     read_strictly,
     read_values,
 )
+from streamsel.base.undo import with_rollback
 from streamsel.data.names import bad_name_error, first_invalid_name
 from streamsel.serialization.invariants import expect_bounded
 from streamsel.serialization.schema import (
@@ -28,10 +32,12 @@ from streamsel.serialization.schema import (
     expect_shapes,
     length_in,
 )
-from streamsel.state.base import Floats, Indices, State, zero_padded
+from streamsel.state.base import ColumnState, Floats, Indices, State, VariableState, zero_padded
+from streamsel.state.stream_summary import StreamSummary
 from streamsel.targets.observation import NO_TARGET, Observation
 from streamsel.targets.rows import RowTarget, unequal_length_error
-from streamsel.targets.target import Target
+from streamsel.targets.space import TargetSpace
+from streamsel.targets.target import NoTarget, Target
 
 
 class TargetRows(NamedTuple):
@@ -237,3 +243,161 @@ class Window(State):
         self.X = np.zeros((self.size, shape[1]))
         self.X[: self.count] = np.where(state["missing"], np.nan, state["X"])
         self.Y[: self.count] = state["Y"]
+
+
+class WindowPhase(Phase):
+    """A learner on windows of rows; its results are those of the last full window.
+
+    Until the first window is full, they are those of the columns learnt before.
+
+    Parameters
+    ----------
+    before
+        The phase before it.
+    window
+        An empty window.
+    """
+
+    on_rows = True
+    changing = (
+        "n_columns",
+        "n_passes",
+        "constant",
+        "without_target",
+        "target",
+        "space",
+        "columns",
+        "summary",
+        "window",
+    )
+
+    def __init__(self, before: Phase, window: Window) -> None:
+        self.adopt(before)
+        self.window = window
+
+    def adopt(self, results: Phase) -> None:
+        """Adopt the results of learnt columns."""
+        self.n_columns, self.n_passes = results.n_columns, results.n_passes
+        self.constant = results.n_constant
+        self.without_target = results.without_target
+        self.target: Target | NoTarget | None = results.target
+        self.space: TargetSpace | None = results.space
+        self.columns: ColumnState | None = results.columns
+        self.summary: StreamSummary | None = results.summary
+
+    # Results
+
+    @property
+    def state(self) -> VariableState | None:
+        """The state of the last full window; None before the first variable."""
+        return self.columns
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether no window was full; the selection of one without variables is empty."""
+        return self.columns is None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows seen, in this window and before it."""
+        return self.window.rows
+
+    @property
+    def target_description(self) -> str | None:
+        """How the target was interpreted, without class sizes."""
+        of_rows = self.window.target
+        if of_rows is not None:
+            return of_rows.description
+        return None if self.target is None else self.target.description
+
+    def observations(self, state: VariableState | None) -> tuple[float, TargetSpace | None]:
+        """Return the effective number of rows of the last window, and its target space."""
+        del state
+        return 0.0 if self.target is None else self.target.effective_rows, self.space
+
+    @property
+    def weight(self) -> float:
+        """Number of rows of a window."""
+        return float(self.window.size)
+
+    # Learning
+
+    def learn_row(self, method: Method, x: dict[Hashable, Any], y: Any, w: float) -> None:
+        """Learn a row."""
+        if w != 1.0:
+            refuse_weight(method)
+        self._learn(method, *self.window.read_one(x, y), y)
+
+    def learn_rows(self, method: Method, X: Any, y: Any, w: Any) -> None:
+        """Learn many rows."""
+        if not isinstance(w, numbers.Real) or w != 1.0:
+            refuse_weight(method)
+        self._learn(method, *self.window.read_many(X, y), y)
+
+    def _learn(
+        self,
+        method: Method,
+        names: list[Hashable],
+        values: Floats,
+        target_rows: TargetRows,
+        y: Any,
+    ) -> None:
+        """Add rows to the window, and learn it as columns when it is full."""
+        if not len(values):
+            return
+        window = self.window
+        if method._phase is self and window.fits_without_change(names, values, target_rows):
+            window.add(values, target_rows, slice(0, len(values)))
+        else:
+            with_rollback(method, self._learn_beyond, method, names, values, target_rows)
+        if window.target is not None:
+            window.target.check_codes(y, window.rows)
+
+    def _learn_beyond(
+        self, method: Method, names: list[Hashable], values: Floats, target_rows: TargetRows
+    ) -> None:
+        """Add any number of rows to the window, and learn it as columns whenever it is full."""
+        window = self.window
+        if window.target is not None:
+            method._check_columns(window.target, target_rows.seen, window.rows + len(values))
+        if method._phase is not self:
+            method._refresh.start(window.rows, method._current())
+            method._phase = self
+        start = 0
+        while start < len(values):
+            stop = window.take(names, values, target_rows, start)
+            if window.is_full:
+                self._learn_full(method)
+                method._refresh_if_due(window.rows)
+            start = stop
+
+    def _learn_full(self, method: Method) -> None:
+        """Learn the rows of the full window as columns, and empty it."""
+        try:
+            names, X, target = self.window.columns()
+        except ValueError:
+            # The target is constant in this window: the result of the last window stays in use.
+            pass
+        else:
+            method._learn_window(names, X, target)
+        self.window.empty()
+
+    # Files
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what is learnt for a model file, as arrays and JSON-compatible values."""
+        return columns_to_state(self) | {"window": self.window.to_state()}
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The states of the phase; each checks its own values."""
+        return (*super().parts, self.window)
+
+
+def refuse_weight(method: Method) -> None:
+    """Raise ValueError for rows with weights."""
+    raise ValueError(
+        f"Expected rows of weight 1: {type(method).__name__} with these parameters learns "
+        "rows by windows, which have no weights. Got: another weight.\n"
+        "Hint: omit w, or use a learner that is based on moments."
+    )

@@ -215,9 +215,8 @@ def app() -> None:
 def select(ctx: click.Context, /, **_: Any) -> None:
     """Select the variables of FILE that best explain the target.
 
-    FILE is Parquet, Arrow IPC (Feather), .npy or text (CSV, TSV, also .gz). Columns are read one
-    after the other and are never all in memory. The columns of several files, or of a quoted
-    pattern of file names, are concatenated.
+    FILE is {formats}. Columns are read one after the other and are never all in memory. The columns
+    of several files, or of a quoted pattern of file names, are concatenated.
 
     \b
       streamsel select expression.parquet --target survival -k 50
@@ -270,9 +269,8 @@ def select(ctx: click.Context, /, **_: Any) -> None:
 def reduce(ctx: click.Context, /, **_: Any) -> None:
     """Build components, combinations of the columns of FILE, that explain the target.
 
-    FILE is Parquet, Arrow IPC (Feather), .npy or text (CSV, TSV, also .gz). Columns are read one
-    after the other and are never all in memory. The columns of several files, or of a quoted
-    pattern of file names, are concatenated.
+    FILE is {formats}. Columns are read one after the other and are never all in memory. The columns
+    of several files, or of a quoted pattern of file names, are concatenated.
 
     \b
       streamsel reduce expression.parquet --target survival -q 10 -o components.csv

@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem
 from streamsel import registry
 from streamsel._utils.text import spelling_hint
 from streamsel.cli.config import config_key
+from streamsel.stream.formats import formats_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -121,8 +122,13 @@ class FilesArgument(click.Argument):
 class SectionCommand(click.Command):
     """A command that shows its options by section, those without a section last.
 
-    If some options are common, `-h` prints a short page with these, and `--help` prints all.
+    If some options are common, `-h` prints a short page with these, and `--help` prints all. In its
+    help, {formats} becomes the formats of files.
     """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.help = self.help and self.help.replace("{formats}", formats_text())
 
     def get_help_option_names(self, ctx: click.Context) -> list[str]:
         """Return the options that print the whole help page."""

@@ -37,6 +37,7 @@ from streamsel.stream.files import (
     split_name,
     text_errors,
 )
+from streamsel.stream.formats import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
@@ -133,7 +134,7 @@ class Source:
     line_files
         Text files with one variable per line, and their delimiters.
     is_numbered
-        Whether there are columns without names: of .npy files, and of Zarr arrays.
+        Whether there are columns without names, such as those of .npy files.
     options
         How the files are read.
     """
@@ -146,8 +147,13 @@ class Source:
     is_numbered: bool
     options: ReadOptions = DEFAULT_READ_OPTIONS
 
+    @property
+    def has_genotypes(self) -> bool:
+        """Whether the columns are genotypes."""
+        return self.format in FORMATS and FORMATS[self.format].genotypes
+
     def name(self, text: str) -> Hashable:
-        """Return the column name that a text means: columns of npy files are numbered."""
+        """Return the column name that a text means: some columns have only numbers."""
         if not (self.is_numbered and text.isdecimal()):
             return text
         names = self.stream.names
@@ -233,7 +239,9 @@ def expand_files(given: Sequence[str]) -> list[str]:
 
 def check_layer(files: Sequence[str], *, layer: str | None, raw: bool) -> None:
     """Raise if --layer or --raw is given and no file is AnnData."""
-    if (raw or layer is not None) and all(file_format(spool(path)) != "h5ad" for path in files):
+    if (raw or layer is not None) and not any(
+        "layer" in FORMATS[file_format(spool(path))].options for path in files
+    ):
         option = "--raw" if raw else f"--layer {layer}"
         raise CommandError(
             f"{option}: expected an AnnData file (.h5ad). Got: {files[0]}. Hint: remove {option}"
@@ -303,7 +311,7 @@ def open_source(
         line_files=[(path, delimiter_of(path, options.delimiter)) for path in texts]
         if is_lines
         else [],
-        is_numbered=not {"npy", "zarr"}.isdisjoint(formats),
+        is_numbered=any(FORMATS[format_].numbered for format_ in formats),
         options=options,
     )
 

@@ -22,6 +22,7 @@ from streamsel.cli.click_ext import (
 )
 from streamsel.cli.config import load_config
 from streamsel.cli.log import FORMATS, VARIABLES, set_log_format, set_quiet
+from streamsel.stream.formats import suffixes_text
 
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
@@ -216,7 +217,7 @@ input_options = all_of(
         default="drop",
         show_default=True,
         section=INPUT,
-        help="Rows without a target (an empty or NA cell, NaN, -9 with a .bed FILE, an --id that "
+        help="Rows without a target (an empty or NA cell, NaN, -9 with genotypes, an --id that "
         "is not in --target-file): drop them, or stop with an error.",
     ),
     names_option(
@@ -265,7 +266,7 @@ input_options = all_of(
         help="Columns with missing or infinite values: skip them, impute the mean, keep those "
         "with missing values, or stop with an error at the first (or at the first with "
         "text).  [default: keep if the method accepts missing values; otherwise mean for "
-        ".bed files, skip for others]",
+        f"genotypes ({suffixes_text(genotypes=True)}), skip for others]",
     ),
     option(
         "--min-count",

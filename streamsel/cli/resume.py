@@ -186,7 +186,7 @@ def read_options_of(
         layer=layer if isinstance(layer, str) else None,
         raw=raw is True,
         # During a run the screen imputes and counts them.
-        genotypes="mean" if known.get("missing") == "mean" else "keep",
+        missing="mean" if known.get("missing") == "mean" else "keep",
     )
 
 

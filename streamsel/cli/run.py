@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamsel._utils.system import peak_bytes
 from streamsel._version import __version__
+from streamsel.base.learn_target import learn_used_rows
 from streamsel.cli.diagnostics import (
     DataWarning,
     count_similar,
@@ -29,6 +30,7 @@ from streamsel.cli.skipped import Skipped
 from streamsel.cli.source_comparison import SourceComparison, fingerprint, iso_utc
 from streamsel.cli.spool import spool
 from streamsel.stream.files import Fingerprint, file_format
+from streamsel.stream.formats import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -141,7 +143,7 @@ class Run:
                 self.model.learn_target(given.y, **given.target_arguments())
             else:
                 known = {"weights": None} | given.target_arguments()
-                self.model._learn_target(given.y, **known, kept=given.used_rows.kept)
+                learn_used_rows(self.model, given.y, **known, kept=given.used_rows.kept)
         except (ValueError, TypeError) as error:
             raise self.with_row_ids(error) from error
 
@@ -341,8 +343,8 @@ def _default_missing(request: Request) -> Missing:
     if request.learner._takes_missing:
         return "keep"
     # Nearly every variant has missing values, and mean imputation is usual for genotypes.
-    is_bed = all(file_format(spool(path)) == "bed" for path in request.files)
-    return "mean" if is_bed else "skip"
+    formats = (FORMATS[file_format(spool(path))] for path in request.files)
+    return "mean" if all(one.genotypes for one in formats) else "skip"
 
 
 def _new_notes(request: Request) -> dict[str, Any]:

@@ -115,7 +115,7 @@ class SideInputs:
         covariates = read_covariates(request.covariates, source, file)
         of_rows = read_covariates(list(dict.fromkeys(request.row_columns)), source, file)
         y = read_target(request, source, file, request.learner.target_type)
-        y = decode_plink_missing(y) if source.format == "bed" else y
+        y = decode_plink_missing(y) if source.has_genotypes else y
         rows = None if file is None else file.rows
         drop = request.missing_target == "drop"
         self.used_rows = counted = rows_with_target(

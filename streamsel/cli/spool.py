@@ -17,6 +17,7 @@ from streamsel.cli.log import log
 from streamsel.cli.progress import spool_progress
 from streamsel.cli.signals import Interrupts, exit_code_of
 from streamsel.stream.files import FIRST_BYTES, LineBound
+from streamsel.stream.formats import FORMATS, format_of_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 STDIN = "-"
 
 _CHUNK_BYTES = 1 << 20
-_MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\x93NUMPY": ".npy"}
 _GZIP = b"\x1f\x8b"
 # Seconds until a message that a named pipe has no writer.
 WRITER_WAIT_SECONDS = 3.0
@@ -115,7 +115,7 @@ def _copy(path: str, name: str, directory: Path, *, is_table: bool) -> Path:
             with copy.open("wb") as file:
                 while chunk := source.read(_CHUNK_BYTES):
                     if not n_bytes:
-                        is_text = not chunk.startswith((*_MAGIC, _GZIP))
+                        is_text = format_of_bytes(chunk) is None and not chunk.startswith(_GZIP)
                     if is_text:
                         bound.check(chunk)
                     file.write(chunk)
@@ -128,26 +128,30 @@ def _copy(path: str, name: str, directory: Path, *, is_table: bool) -> Path:
             ) from error
     if not n_bytes:
         raise CommandError(f"{name}: no data")
-    return copy.rename(directory / f"copy{_suffix(copy, is_table=is_table)}")
+    return copy.rename(directory / f"copy{_suffix(copy, name, is_table=is_table)}")
 
 
-def _suffix(copy: Path, *, is_table: bool) -> str:
+def _suffix(copy: Path, name: str, *, is_table: bool) -> str:
     """Return the file suffix for the content of a copy."""
     import gzip
 
     from streamsel.stream.files import find_delimiter
 
     with copy.open("rb") as file:
-        start = file.read(8)
-        for magic, suffix in _MAGIC.items():
-            if start.startswith(magic):
-                return suffix
-    compression = ".gz" if start.startswith(_GZIP) else ""
+        compression = ".gz" if file.read(2) == _GZIP else ""
     try:
         with gzip.open(copy) if compression else copy.open("rb") as file:
             line = file.readline(_CHUNK_BYTES)
     except (OSError, EOFError):  # reported when it is read
         line = b""
+    if format_ := format_of_bytes(line):
+        suffix, others = FORMATS[format_].suffixes[0], FORMATS[format_].companions
+        if others:
+            raise CommandError(
+                f"{name}: expected a format of one file. Got: {suffix}, which needs its "
+                f"{' and '.join(others)} files. Hint: pass the path of the {suffix} file"
+            )
+        return suffix + compression
     separator = find_delimiter(line.decode(errors="replace"), None, "")
     if separator == "\t":
         return ".tsv" + compression

@@ -12,9 +12,7 @@ from streamsel.cli.inputs import Source, as_integers, numbers_or_labels, open_so
 from streamsel.cli.orientation import orientation_hint
 from streamsel.cli.spool import spool
 from streamsel.stream.files import (
-    BINARY_SUFFIXES,
     DEFAULT_READ_OPTIONS,
-    TEXT_SUFFIXES,
     Numerals,
     ReadOptions,
     delimiter_of,
@@ -23,6 +21,7 @@ from streamsel.stream.files import (
     numerals_of,
     suffix_of,
 )
+from streamsel.stream.formats import format_of_suffix
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -72,12 +71,13 @@ class TargetFile:
         self.path = path
         self._names, self._id, self._reading = names, id_, reading
         suffix = suffix_of(path)
+        format_ = format_of_suffix(suffix)
         # A named column implies a table.
-        is_text = suffix in {".csv", ".tsv"} or (is_table and suffix in TEXT_SUFFIXES)
+        is_text = suffix in {".csv", ".tsv"} or (is_table and format_ == "text")
         self.table: Source | None = None
         self.rows: NDArray[np.intp] | None = None
         self.n_ignored = 0
-        if suffix != ".npy" and (is_text or suffix in BINARY_SUFFIXES):
+        if suffix != ".npy" and (is_text or format_ not in {None, "text"}):
             # A list of numbers has no header.
             is_list = is_text and not is_table and is_plain_list(path)
             self.table = None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamsel import params
 from streamsel.base.learner import Learner
+from streamsel.base.undo import learn_atomically, learn_in_session
 from streamsel.distributed._tasks import (
     LearnSummary,
     TaskResult,
@@ -26,7 +27,6 @@ from streamsel.distributed._tasks import (
 from streamsel.distributed._tree import Tree, TreeLeaf, results
 from streamsel.distributed.cluster import connect, import_distributed
 from streamsel.distributed.collections import frame_leaves, is_dask_frame, split_source
-from streamsel.targets.target import Target
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -85,13 +85,13 @@ class DistributedJob:
         if self._rows:
             model.merge(self._merged, along="rows")
         elif self._merged is not model:
-            model._learn_in_session(BaseException, self._adopt_merged, client)
+            learn_in_session(model, BaseException, self._adopt_merged, client)
         elif loadings:
             self._run_passes(client)
 
     def _adopt_merged(self, client: Client) -> None:
         model = self._model
-        model._learn_atomically(model._set_state, self._merged._get_state())
+        learn_atomically(model, model._set_state, self._merged._get_state())
         self._run_passes(client)
 
     def _run_passes(self, client: Client) -> None:
@@ -123,16 +123,8 @@ class DistributedJob:
 def _unfitted_copy(model: Any, *, rows: bool) -> Any:
     """Return an unfitted copy of a model for the tasks, with the target if it learns columns."""
     # Workers are single-threaded.
-    blank = model.clone({"n_jobs": 1})
-    if rows:
-        return blank
-    if isinstance(model._target, Target):
-        blank._take_target(model._target)
-    else:
-        blank._without_target = model._without_target
-        if model._target is not None and model._target.weights is not None:
-            blank._target = model._target
-    return blank
+    parameters = {"n_jobs": 1}
+    return model.clone(parameters) if rows else model._empty_clone(parameters)
 
 
 def learn(
@@ -262,7 +254,7 @@ def learn(
 
 def check_columns(model: Any) -> None:
     """Raise ValueError for a model that cannot learn the columns of a source in parts."""
-    model._refuse_after_rows()
+    model._column_phase  # noqa: B018 (raises after rows)
     reason = model._reason_not_partitioned()
     if reason is not None:
         raise ValueError(
@@ -304,7 +296,7 @@ def _take_target(model: Any, y: Any, covariates: Any) -> None:
     """Set the target of a model, or check that it equals the current one."""
     if y is None and covariates is None:
         # Raises if a required target is missing.
-        model._expected_target(2)
+        model._column_phase.expected_target(model, 2)
     elif not model.n_columns:
         model.learn_target(y, covariates=covariates)
     else:

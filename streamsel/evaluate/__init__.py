@@ -8,7 +8,9 @@ take the learner itself: `cross_validated_accuracy`, `nested_scores` and `subsam
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from streamsel._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from streamsel.evaluate._baselines import selected_before_probes
@@ -39,8 +41,7 @@ __all__ = [
     "subsample_stability",
 ]
 
-# Names are imported on first use (PEP 562): the import of the package takes milliseconds.
-_MODULES = {
+_MODULE_OF = {
     "NestedScores": "nested_result",
     "Stability": "stability",
     "SubsampleStability": "subsamples",
@@ -56,14 +57,8 @@ _MODULES = {
     "subsample_stability": "subsamples",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    __all__,
+    lambda name: getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name),
+)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
+from streamsel._utils.sparse import as_dense
 from streamsel.data.columns import Block
 from streamsel.data.names import probe_number
 from streamsel.serialization.json_values import is_iterable_collection
@@ -86,10 +87,11 @@ class AllColumns:
         }
 
         def take(names: Any) -> dict[Hashable, Any]:
-            return {
-                name: _column(blocks[positions[name][0]].values, positions[name][1])
-                for name in names
-            }
+            found = {}
+            for name in names:
+                i, j = positions[name]
+                found[name] = np.ravel(as_dense(blocks[i].values[:, j : j + 1]))
+            return found
 
         n = blocks[0].values.shape[0]
         return ColumnStream(lambda: blocks, n_rows=n, names=list(positions), take=take)
@@ -98,16 +100,8 @@ class AllColumns:
         """Return all columns as one array, (n, p); None if they are not stored."""
         if not self.blocks:
             return None
-        return np.hstack([_dense(block.values) for block in self.blocks])
-
-
-def _dense(values: Any) -> Any:
-    dense = values.toarray() if hasattr(values, "toarray") else values
-    return np.asarray(dense, dtype=np.float64)
-
-
-def _column(values: Any, j: int) -> Any:
-    return values[:, [j]].toarray()[:, 0] if hasattr(values, "toarray") else values[:, j]
+        blocks = [as_dense(block.values) for block in self.blocks]
+        return np.hstack(blocks, dtype=np.float64)
 
 
 def selected_before_probes(selected: Iterable[Hashable], n_probes: int = 1) -> list[Hashable]:

@@ -56,23 +56,18 @@ def make_predictor(model: Any, *, is_class: bool) -> Any:
         raise ValueError(
             f"Expected model: {' or '.join(known)} for a target of {kind}. Got: {name}."
         )
-    preprocessing, pipeline = (
-        import_sklearn("preprocessing", _WHAT_FOR),
-        import_sklearn("pipeline", _WHAT_FOR),
-    )
+    scaler = import_sklearn("preprocessing", _WHAT_FOR).StandardScaler
+    make_pipeline = import_sklearn("pipeline", _WHAT_FOR).make_pipeline
     # The inputs are copies of rows, which may be changed in place.
     impute = import_sklearn("impute", _WHAT_FOR).SimpleImputer(keep_empty_features=True, copy=False)
-    scale = preprocessing.StandardScaler(copy=False)
-    return pipeline.make_pipeline(impute, scale, _estimator(name, is_class=is_class))
+    return make_pipeline(impute, scaler(copy=False), _estimator(name, is_class=is_class))
 
 
 def _estimator(name: str, *, is_class: bool) -> Any:
     """Return the estimator of this name, which selects its penalty by cross-validation."""
-    linear, neighbors = (
-        import_sklearn("linear_model", _WHAT_FOR),
-        import_sklearn("neighbors", _WHAT_FOR),
-    )
+    linear = import_sklearn("linear_model", _WHAT_FOR)
     if name == "knn":
+        neighbors = import_sklearn("neighbors", _WHAT_FOR)
         return neighbors.KNeighborsClassifier() if is_class else neighbors.KNeighborsRegressor()
     if name == "ridge":
         kind = linear.RidgeClassifierCV if is_class else linear.RidgeCV

@@ -9,6 +9,7 @@ import numpy as np
 
 from streamsel import params
 from streamsel._utils.optional import import_sklearn
+from streamsel._utils.sparse import as_dense
 from streamsel.base.report import Report
 from streamsel.data.columns import Block
 from streamsel.evaluate._baselines import AllColumns, RandomColumns
@@ -46,7 +47,8 @@ class SelectedFeatures:
         """Return columns that were read, as a matrix."""
         if not names:
             return np.empty((self._stream.n_rows or 0, 0))
-        return np.column_stack([_dense(self._columns[name]) for name in names])
+        columns = [np.ravel(as_dense(self._columns[name])) for name in names]
+        return np.column_stack(columns).astype(np.float64, copy=False)
 
 
 def output_names(model: Any) -> list[Hashable]:
@@ -67,11 +69,6 @@ def extract_features(
 
 def _numbers(values: Any) -> Floats:
     return as_numbers(values, "features")
-
-
-def _dense(values: Any) -> Floats:
-    dense = values.toarray().ravel() if hasattr(values, "toarray") else values
-    return np.asarray(dense, dtype=np.float64)
 
 
 _WHAT_FOR = "Nested folds"

@@ -140,11 +140,10 @@ def cross_validated_accuracy(
     >>> cross_validated_accuracy(ProjSe(k=1), KNeighborsClassifier(), X, y, n_folds=4)
     array([1., 1., 1., 1.])
     """
-    if isinstance(learner, type) or not hasattr(learner, "learn_columns"):
-        raise TypeError(
-            "Expected learner: an object with learn_columns and clone, such as ProjSe(k=10). Got: "
-            f"{params.parameter_repr(learner)}."
-        )
+    # Imported late: a learner has loaded this module, and `clustering_nmi` needs no learner.
+    from streamsel.evaluate.model_batch import check_learner
+
+    check_learner(learner)
     clone = import_sklearn("base", _WHAT_FOR).clone
     model_selection = import_sklearn("model_selection", _WHAT_FOR)
     n, pick = _rows(X)

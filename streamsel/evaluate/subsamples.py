@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from streamsel import params
-from streamsel.base.columns import OnBlock
+from streamsel.base.block_callback import OnBlock
 from streamsel.evaluate.model_batch import (
     MAX_BYTES,
     ModelBatch,

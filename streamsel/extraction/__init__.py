@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from streamsel import registry
+from streamsel._utils.lazy import lazy_names
 
 __all__ = registry.names("extractor")  # noqa: PLE0605 (a list of strings)
 
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return registry.fetch(name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazy_names(__name__, __all__, registry.fetch)

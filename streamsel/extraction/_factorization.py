@@ -10,9 +10,10 @@ import numpy as np
 
 from streamsel import params
 from streamsel._utils.numeric import TIE_RTOL
-from streamsel.base.axis import cached_until_update
+from streamsel.base.caching import cached_until_update
 from streamsel.base.extractor import Extractor
 from streamsel.base.linear_map import LinearMap, align_components, shared_weights
+from streamsel.base.undo import learn_atomically, learn_in_session
 from streamsel.data.columns import Chunk, Stats
 from streamsel.data.names import NameHash
 from streamsel.params import param
@@ -21,6 +22,7 @@ from streamsel.state.factorization.columns import FactorizationState
 from streamsel.state.factorization.model import Coder, FactorModel
 from streamsel.state.factorization.rows import RowFactorization
 from streamsel.state.moments.moments import Moments
+from streamsel.state.moments.row_extension import RowExtension
 from streamsel.state.sketch import RandomEntries
 from streamsel.state.source_check import PassVerifier
 from streamsel.stream import ColumnStream, as_stream
@@ -112,18 +114,12 @@ class FactorizationExtractor(Extractor):
         """The loadings and the moments, on rows."""
         return cast("RowFactorization", self._row_extension), cast("Moments", self._moments)
 
-    def _add_columns_to_moments(self, moments: Moments) -> None:
-        super()._add_columns_to_moments(moments)
-        if self.n_columns > len(moments.table) and moments.complete:
-            # Constant variables were not kept, and need not have been 0.
-            moments.note_discard()
-
     def _set_state(self, state: dict[str, Any]) -> None:
         super()._set_state(state)
         loadings = None if self._column_state is None else self._column_state.loadings
         if loadings is not None:
             loadings.expect_components(self.n_components)
-        if self._on_rows:
+        if self._phase.on_rows:
             row_state, moments = self._row_state
             if row_state.table.names != moments.table.names:
                 raise ValueError("Expected loadings of the variables tracked. Got: of others.")
@@ -146,7 +142,7 @@ class FactorizationExtractor(Extractor):
     @cached_until_update
     def _solution_on_rows(self) -> tuple[FactorModel, Floats, Floats] | None:
         """Return the fit to the rows, the signed loadings, and the residual variances."""
-        if not self._on_rows:
+        if not self._phase.on_rows:
             return None
         row_state, moments = self._row_state
         fit, squares, _ = row_state.refreshed(moments.stats().mean)
@@ -192,7 +188,11 @@ class FactorizationExtractor(Extractor):
         variances = (covariance(part, part).diagonal() for part in (mine, theirs))
         return align_components(covariance(mine, theirs), *variances)
 
-    def _protected(self) -> Collection[Hashable]:
+    def _protected(
+        self,
+        moments: Moments,  # noqa: ARG002
+        extension: RowExtension | None,  # noqa: ARG002
+    ) -> Collection[Hashable]:
         # All variables tracked have loadings, and not all can be kept when new ones arrive.
         return ()
 
@@ -238,10 +238,10 @@ class FactorizationExtractor(Extractor):
         """
         rule = params.IntRule(1, optional=True)
         params.check("learn_loadings", {"max_loadings": rule}, {"max_loadings": max_loadings})
-        self._refuse_after_rows()
+        self._column_phase  # noqa: B018 (raises after rows)
         source = as_stream(X, names)
         limit = max_loadings or self.max_loadings
-        self._learn_in_session(BaseException, self._learn_loadings, source, limit)
+        learn_in_session(self, BaseException, self._learn_loadings, source, limit)
 
     def _learn_loadings(self, source: ColumnStream, limit: int) -> None:
         state, found = self._learnt_columns()
@@ -255,7 +255,7 @@ class FactorizationExtractor(Extractor):
             second_pass.read(chunk, stats)
         loadings = second_pass.result()
         if not state.complete:
-            self._learn_atomically(self._accept_loadings, state, loadings)
+            learn_atomically(self, self._accept_loadings, state, loadings)
 
     def _learnt_columns(self) -> tuple[FactorizationState, ColumnSolution]:
         """Return the state and the solution on columns; ValueError if there is none."""

@@ -11,12 +11,13 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from streamsel import params
-from streamsel.base.axis import cached_until_update
+from streamsel.base.caching import cached_until_update
 from streamsel.base.extractor import Extractor
 from streamsel.base.joint_rows import CrossMomentsOnRows
 from streamsel.base.linear_map import LinearMap
 from streamsel.base.report import Report
 from streamsel.base.shared_gram import share_columns
+from streamsel.base.undo import learn_atomically
 from streamsel.data.columns import Stats
 from streamsel.extraction import _second_pass
 from streamsel.extraction._canonical_ridge import (
@@ -33,6 +34,8 @@ from streamsel.state.base import Floats
 from streamsel.state.gram.gram import check_rows
 from streamsel.state.gram.pooled import SharedGram
 from streamsel.state.gram.view import GramView
+from streamsel.state.moments.aligned_view import RowView
+from streamsel.state.moments.moments import Moments
 from streamsel.state.pool.pool import (
     MostRelevant,
     Ranking,
@@ -119,9 +122,11 @@ class GramExtractor(CrossMomentsOnRows, Extractor):
             return MostRelevant()
         return TopRanked(equal_scores if self.scale else sums_of_squares)
 
-    def _relevances_of_stats(self, stats: Stats) -> Floats:
+    def _relevances_of_stats(self, moments: Moments, stats: Stats) -> Floats:
         # On rows, the vocabulary evicts by the ranking of the pool.
-        return super()._relevances_of_stats(stats) if self._ranks_by_relevance else stats.m2
+        if not self._ranks_by_relevance:
+            return stats.m2
+        return super()._relevances_of_stats(moments, stats)
 
     def learn_from(self, other: Extractor) -> None:
         """Learn the columns of another fitted model, without a pass over them.
@@ -187,7 +192,7 @@ class GramExtractor(CrossMomentsOnRows, Extractor):
             return None
         factors, about = solver.scaling(state, indices)
         if columns is None:
-            inner, variables = self._aligned_view().inner_products(indices, factors, about)
+            inner, variables = cast("RowView", state).inner_products(indices, factors, about)
             return solver.solve(inner, variables, indices, factors)
         inner, variables, axes = columns.inner_products(indices, factors, about)
         if axes is None:
@@ -271,14 +276,14 @@ class GramExtractor(CrossMomentsOnRows, Extractor):
     def _next_pass(self) -> LoadingsPass | RefinementPass | None:
         if not self._wants_second_pass:
             return None
-        refinement = self._learn_atomically(self._refinement_pass)
+        refinement = learn_atomically(self, self._refinement_pass)
         return _second_pass.loadings_pass(self) if refinement is None else refinement
 
     def _apply_pass(self, reading: Any, found: Any) -> None:
         if isinstance(reading, RefinementPass):
-            self._learn_atomically(self._accept_refinement, found)
+            learn_atomically(self, self._accept_refinement, found)
         else:
-            self._learn_atomically(_second_pass.accept_loadings, self, found)
+            learn_atomically(self, _second_pass.accept_loadings, self, found)
 
     def _loadings_request(self) -> tuple[SharedGram, LoadingsRequest]:
         """Return the state, and what a second pass needs; ValueError if it is impossible."""
@@ -302,10 +307,10 @@ class GramExtractor(CrossMomentsOnRows, Extractor):
     def _refine(self, source: ColumnStream) -> None:
         """Refine the leading axes by further passes, as many as needed and the source allows."""
         while source.reiterable:
-            refinement = self._learn_atomically(self._refinement_pass)
+            refinement = learn_atomically(self, self._refinement_pass)
             if refinement is None:
                 break
-            self._learn_atomically(self._accept_refinement, refinement.read(source))
+            learn_atomically(self, self._accept_refinement, refinement.read(source))
 
     def _refinement_pass(self) -> RefinementPass | None:
         """Return the next pass that refines the leading axes; None if none is needed."""
@@ -323,7 +328,7 @@ class GramExtractor(CrossMomentsOnRows, Extractor):
         refinement = self._subspace_refinement()
         found.expect_all(self.n_columns, refinement.state.total)
         refinement.accept_product(found.product)
-        self.n_passes += 1
+        self._phase.n_passes += 1
         if refinement.is_finished:
             refinement.store()
             self._invalidate()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from streamsel import params
+from streamsel.base.undo import learn_atomically, learn_in_session
 from streamsel.extraction._loadings import (
     LoadingsPass,
     LoadingsPassResult,
@@ -66,7 +67,7 @@ def learn_loadings(
     """
     rule = params.IntRule(1, optional=True)
     params.check("learn_loadings", {"max_loadings": rule}, {"max_loadings": max_loadings})
-    model._refuse_after_rows()
+    model._column_phase  # noqa: B018 (raises after rows)
     model._loadings_request()
 
     def learn(source: ColumnStream) -> None:
@@ -74,9 +75,9 @@ def learn_loadings(
             refine(source)
         with nullcontext() if to is None else loadings_file(to, model.components) as sink:
             found = loadings_pass(model, max_loadings).read(source, sink=sink)
-        model._learn_atomically(accept_loadings, model, found)
+        learn_atomically(model, accept_loadings, model, found)
 
-    model._learn_in_session(BaseException, learn, as_stream(X, names))
+    learn_in_session(model, BaseException, learn, as_stream(X, names))
 
 
 def loadings_pass(model: Model, limit: int | None = None) -> LoadingsPass:
@@ -93,7 +94,7 @@ def accept_loadings(model: Model, found: LoadingsPassResult) -> None:
     state, request = model._loadings_request()
     learnt = LearntColumns(state, model.n_columns)
     loadings = collect_loadings(found, request, state.pool.covariate_basis, learnt)
-    model.n_passes += 1
+    model._phase.n_passes += 1
     if not state.complete:
         state.set_loadings(loadings)
         model._cache.pop("_map", None)

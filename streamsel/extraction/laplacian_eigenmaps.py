@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from streamsel import params
-from streamsel.base.axis import cached_until_update
+from streamsel.base.caching import cached_until_update
 from streamsel.base.embedder import Embedder
-from streamsel.base.windows import Window
+from streamsel.base.undo import learn_atomically
 from streamsel.extraction._eigen import lowest_laplacian_eigenpairs, nearest_mask
 from streamsel.params import param
 from streamsel.state.base import Floats, Indices
 from streamsel.state.gram.landmarks import NeighborGraph, Similarity
-from streamsel.targets.target import NoTarget
+from streamsel.targets.target import NoTarget, Target
 
 
 class LaplacianEigenmaps(Embedder):
@@ -130,8 +130,8 @@ class LaplacianEigenmaps(Embedder):
             "max_variables": 10,
         }
 
-    def _begin_columns(self) -> None:
-        super()._begin_columns()
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._given_graph: NeighborGraph | None = None
 
     def learn_graph(self, adjacency: Any) -> None:
@@ -150,18 +150,19 @@ class LaplacianEigenmaps(Embedder):
             For an invalid matrix, for another number of observations than learnt, and after rows.
             The model is unchanged.
         """
-        self._refuse_after_rows()
+        self._column_phase  # noqa: B018 (raises after rows)
         graph = NeighborGraph.from_adjacency(adjacency)
         if self._target is not None and self._target.n != graph.n:
             raise ValueError(
                 f"Expected a graph of the {self._target.n} observations learnt. Got: one of "
                 f"{graph.n}.\nHint: each row and column of adjacency is one observation."
             )
-        self._learn_atomically(self._set_graph, graph)
+        learn_atomically(self, self._set_graph, graph)
 
     def _set_graph(self, graph: NeighborGraph) -> None:
         self._given_graph = graph
-        self._target = NoTarget(graph.n) if self._target is None else self._target
+        phase = self._column_phase
+        phase.target = NoTarget(graph.n) if phase.target is None else phase.target
         self._invalidate()
 
     # Components
@@ -193,8 +194,8 @@ class LaplacianEigenmaps(Embedder):
 
     # A given graph
 
-    def _learn_window(self, window: Window) -> None:
-        super()._learn_window(window)
+    def _learn_window(self, names: list[Hashable], X: Floats, target: Target | None) -> None:
+        super()._learn_window(names, X, target)
         self._given_graph = None
 
     def _merge_along_columns(self, other: Self) -> None:

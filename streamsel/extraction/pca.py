@@ -266,7 +266,7 @@ class PCA(GramExtractor, Unsupervised):
             return self._fixed_n_components
         return (
             int(self._map_in_use().weights.shape[1])
-            if self._on_rows
+            if self._phase.on_rows
             else max(1, self.n_components_found)
         )
 

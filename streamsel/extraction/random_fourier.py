@@ -95,8 +95,8 @@ class RandomFourier(HashedExtractor):
         yield {"n_components": 3, "gamma": 0.1}
         yield {"n_components": 4, "seed": 5}
 
-    def _begin_rows(self) -> None:
-        super()._begin_rows()
+    def __post_init__(self) -> None:
+        super().__post_init__()
         phases = np.empty(self.n_components)
         key = NameHash(self.seed, "phases").of_bytes(b"")
         fill_uniform(np.uint64(key), phases)

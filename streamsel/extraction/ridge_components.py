@@ -10,13 +10,14 @@ from typing import Any, cast
 import numpy as np
 
 from streamsel import params
-from streamsel.base.axis import cached_until_update
+from streamsel.base.caching import cached_until_update
 from streamsel.base.extractor import Extractor
 from streamsel.base.joint_rows import CrossMomentsOnRows
 from streamsel.base.linear_map import LinearMap
 from streamsel.base.null import noise_floor
 from streamsel.base.report import NOISE_LEVEL, Report, number
 from streamsel.base.river import Supervised
+from streamsel.base.undo import learn_atomically
 from streamsel.extraction import _second_pass
 from streamsel.extraction._canonical_ridge import (
     CRITERIA,
@@ -36,7 +37,6 @@ from streamsel.state.gram.pooled import GramState
 from streamsel.state.gram.view import JointState, adjusted_squares
 from streamsel.state.gram.weighting import RelevanceWeights
 from streamsel.state.moments.joint import WeightedCrossMoments
-from streamsel.state.moments.moments import Moments
 from streamsel.state.pool.representatives import Representatives, select_representatives
 from streamsel.targets.target import Target
 
@@ -258,13 +258,6 @@ class RidgeComponents(CrossMomentsOnRows, Extractor, Supervised):
         if loadings is not None:
             loadings.expect_components(self.n_components)
 
-    def _switch_to_rows(self, moments: Moments) -> None:
-        pool = self._representatives
-        super()._switch_to_rows(moments)
-        if pool is not None:
-            weights = zip(pool.names, pool.table["weight"].tolist(), strict=True)
-            self._weighted_moments.representative_weights = dict(weights)
-
     @property
     def _weighted_moments(self) -> WeightedCrossMoments:
         """The extension of the moments on rows."""
@@ -370,7 +363,7 @@ class RidgeComponents(CrossMomentsOnRows, Extractor, Supervised):
 
     def _apply_pass(self, reading: Any, found: Any) -> None:
         del reading
-        self._learn_atomically(_second_pass.accept_loadings, self, found)
+        learn_atomically(self, _second_pass.accept_loadings, self, found)
 
     def _loadings_request(self) -> tuple[GramState[Representatives], LoadingsRequest]:
         """Return the state, and what a second pass needs; ValueError if it is impossible."""

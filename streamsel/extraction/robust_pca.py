@@ -137,6 +137,6 @@ class RobustPCA(FactorizationExtractor, Unsupervised):
         NaN before there are columns, and after rows.
         """
         found = self._solution_on_columns()
-        if found is None or self._on_rows:
+        if found is None or self._phase.on_rows:
             return np.nan
         return found.fit.n_outliers / (found.fit.columns * len(found.fit.D))

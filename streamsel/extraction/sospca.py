@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from streamsel import params
-from streamsel.base.axis import cached_until_update
+from streamsel.base.caching import cached_until_update
 from streamsel.base.extractor import Extractor
 from streamsel.base.linear_map import LinearMap
 from streamsel.base.river import Supervised
@@ -205,7 +205,7 @@ class SOSPCA(Extractor, Supervised):
         return cast("SOSPCARowState", self._row_extension), cast("Moments", self._moments)
 
     def _alignment(self, new: LinearMap, in_use: LinearMap | None) -> Floats:
-        if not self._on_rows:
+        if not self._phase.on_rows:
             return super()._alignment(new, in_use)
         on_rows, _ = self._row_state
         turn = np.eye(self.n_components) if in_use is None else on_rows.rotation()
@@ -241,7 +241,7 @@ class SOSPCA(Extractor, Supervised):
     @property
     def relevance(self) -> dict[Hashable, float]:
         """Relevance of each component learnt so far (signed if `signed`): name -> relevance."""
-        if self._on_rows:
+        if self._phase.on_rows:
             on_rows, moments = self._row_state
             assert moments.space is not None  # noqa: S101
             found = on_rows.relevances(self._support(), moments.space)
@@ -301,7 +301,7 @@ class SOSPCA(Extractor, Supervised):
 
     def _component_map(self) -> LinearMap:
         q, state = self.n_components, self._column_state
-        if self._on_rows:
+        if self._phase.on_rows:
             names, stats, B = self._support()
             return LinearMap(names, stats.mean, B[:, :q])
         if state is None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
-from streamsel.base.axis import cached_until_update
+from streamsel.base.caching import cached_until_update
 from streamsel.base.extractor import Extractor
 from streamsel.base.joint_rows import CrossMomentsOnRows
 from streamsel.base.linear_map import LinearMap

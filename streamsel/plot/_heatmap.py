@@ -8,7 +8,7 @@ import numpy as np
 
 from streamsel.base.row_input import select_features
 from streamsel.plot._labels import count_label, variable_label
-from streamsel.plot.inputs import check_has_columns, check_has_results_of_kind, report_from
+from streamsel.plot.inputs import check_has_columns, report_from
 from streamsel.plot.style import (
     ACCENT,
     FAINT,
@@ -73,8 +73,7 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None) -> Axes:
     >>> ax.images[0].get_array().shape
     (3, 3)
     """
-    report = report_from(model)
-    check_has_results_of_kind(report, "selected")
+    report = report_from(model, "selected")
     names = [row["name"] for row in report.results]
     check_has_columns(X, names)
     found = correlation_matrix(select_features(X, names))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from streamsel.base.selector import Selector
 from streamsel.history import History
 from streamsel.params import type_name
-from streamsel.plot._labels import count_label, height_of_rows, integer_label, label_rows
+from streamsel.plot._axes import height_of_rows, label_rows
+from streamsel.plot._labels import count_label, integer_label
 from streamsel.plot.style import ACCENT, FAINT, SELECTED, axes_in_style, set_description
 
 if TYPE_CHECKING:
@@ -89,9 +90,8 @@ def history(history: Any, ax: Axes | None = None) -> Axes:
         # After learning from columns the first use is at a high row count.
         begin = min(start for parts in spans.values() for start, _ in parts)
         begin = begin if begin > history.n_rows / 4 else 0
-        panel.set_xlim(begin, max(begin + 1, history.n_rows))
+        panel.set(xlim=(begin, max(begin + 1, history.n_rows)), xlabel="rows learnt")
         panel.xaxis.set_major_formatter(integer_label)
-        panel.set_xlabel("rows learnt")
         what = f"When {count_label(len(spans), 'variable')} were in use, in {history.n_rows:,} rows"
         left_out = len(spans) - len(drawn)
         set_description(panel, f"{what}; {left_out:,} are left out." if left_out else f"{what}.")

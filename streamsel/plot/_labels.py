@@ -1,4 +1,4 @@
-"""Labels of plots: of variables, numbers, points and rows."""
+"""Labels of plots: of variables, numbers and points."""
 
 from __future__ import annotations
 
@@ -81,25 +81,3 @@ def label_points(
 
 def _overlap(one: _Box, other: _Box) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
-
-
-# Height of a row and of the margins, in millimetres.
-_ROW, _MARGINS = 3.6, 17.0
-# With more rows names are left out, and the height is fixed.
-MAX_NAMED = 50
-_UNNAMED_HEIGHT = 110.0
-
-
-def height_of_rows(n: int) -> float:
-    """Return the height of a plot with n rows, in millimetres."""
-    return _MARGINS + _ROW * max(3, n) if n <= MAX_NAMED else _UNNAMED_HEIGHT
-
-
-def label_rows(ax: Axes, names: Sequence[Hashable]) -> None:
-    """Label rows 0, 1, ... from the top with their names, or with ranks if there are many."""
-    ax.set_ylim(len(names) - 0.4, -0.6)
-    if len(names) > MAX_NAMED:
-        ax.set_ylabel("rank")
-        return
-    ax.set_yticks(range(len(names)), [variable_label(name) for name in names])
-    ax.tick_params(axis="y", length=0)

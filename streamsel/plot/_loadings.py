@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamsel import params
-from streamsel.plot._labels import count_label, height_of_rows, label_rows
-from streamsel.plot.inputs import check_has_results_of_kind, report_from
+from streamsel.plot._axes import draw_bars, height_of_rows
+from streamsel.plot._labels import count_label
+from streamsel.plot.inputs import report_from
 from streamsel.plot.style import ACCENT, INK, SELECTED, axes_in_style, set_description
 
 if TYPE_CHECKING:
@@ -60,16 +61,14 @@ def loadings(model: Any, ax: Axes | None = None, component: int = 0, n: int = 15
     'loading on sospca0'
     """
     params.check("loadings", _RULES, {"component": component, "n": n})
-    report = report_from(model)
-    check_has_results_of_kind(report, "components")
+    report = report_from(model, "components")
     name, parts = _of(report, component)
     shown = parts[:n]
     weights = [part["loading"] or 0.0 for part in shown]
     with axes_in_style(ax, height_of_rows(len(shown))) as panel:
         colours = [SELECTED if weight < 0.0 else ACCENT for weight in weights]
-        panel.barh(range(len(shown)), weights, height=0.62, color=colours)
+        draw_bars(panel, [part["variable"] for part in shown], weights, colours)
         panel.axvline(0.0, color=INK, lw=0.6)
-        label_rows(panel, [part["variable"] for part in shown])
         panel.spines["left"].set_visible(False)
         panel.set_xlabel(f"loading on {name}")
         total = count_label(len(parts), "variable")

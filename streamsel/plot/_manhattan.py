@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel._utils import optional
+from streamsel.plot._axes import annotate_noise, draw_noise_level
 from streamsel.plot._labels import count_label, integer_label, label_points
 from streamsel.plot.inputs import report_density, report_from
-from streamsel.plot.style import ACCENT, NOISE, SELECTED, TINY, axes_in_style, set_description
+from streamsel.plot.style import ACCENT, SELECTED, axes_in_style, set_description
 from streamsel.state.base import Floats
 
 if TYPE_CHECKING:
@@ -82,15 +83,20 @@ def manhattan(model: Any, ax: Axes | None = None) -> Axes:
             _draw_density(panel, density, top)
         else:
             _draw_points(panel, density.points)
-        panel.set_xlim(0.0, width)
-        panel.set_ylim(0.0, top)
         # Labels of millions are long.
         n_ticks = 4 if width < 1_000_000 else 3
         panel.xaxis.set_major_locator(optional.import_matplotlib("ticker").MaxNLocator(n_ticks))
         panel.xaxis.set_major_formatter(integer_label)
-        panel.set_xlabel("column, in order of arrival")
-        panel.set_ylabel("relevance")
-        _draw_noise_floor(panel, report.noise_floor)
+        panel.set(
+            xlim=(0.0, width),
+            ylim=(0.0, top),
+            xlabel="column, in order of arrival",
+            ylabel="relevance",
+        )
+        if (floor := report.noise_floor) is not None:
+            draw_noise_level(panel, floor, gid="floor")
+            at_edge = {"xycoords": ("axes fraction", "data"), "va": "center"}
+            annotate_noise(panel, f"noise\n{floor:.2f}", (1.0, floor), (3, 0), **at_edge)
         _draw_results(panel, report, values)
         set_description(panel, _description(report))
     return panel
@@ -131,22 +137,6 @@ def _shade(counts: Any, edges: Floats, top: float) -> Any:
         255 * np.where(cells > 0.0, _MIN_ALPHA + (_MAX_ALPHA - _MIN_ALPHA) * share, 0.0)
     )
     return image
-
-
-def _draw_noise_floor(ax: Axes, floor: float | None) -> None:
-    if floor is None:
-        return
-    ax.axhline(floor, color=NOISE, lw=0.9, ls=(0, (4, 2.5)), gid="floor")
-    ax.annotate(
-        f"noise\n{floor:.2f}",
-        (1.0, floor),
-        (3, 0),
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        va="center",
-        color=NOISE,
-        fontsize=TINY,
-    )
 
 
 def _draw_results(ax: Axes, report: Report, values: list[float]) -> None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streamsel.plot._axes import annotate_noise
 from streamsel.plot._labels import count_label
 from streamsel.plot.inputs import report_density, report_from
-from streamsel.plot.style import ACCENT, FAINT, NOISE, TINY, axes_in_style, set_description
+from streamsel.plot.style import ACCENT, FAINT, NOISE, axes_in_style, set_description
 from streamsel.state.base import Floats
 
 if TYPE_CHECKING:
@@ -94,20 +95,13 @@ def qq(model: Any, ax: Axes | None = None) -> Axes:
         panel.fill_between(found.expected, found.low, found.high, color=FAINT, alpha=0.35, lw=0)
         panel.plot(line, line, color=NOISE, lw=0.8, gid="noise")
         panel.plot(found.expected, found.observed, "o", color=ACCENT, ms=2.6, mew=0, gid="observed")
-        panel.set_xlim(0.0, end)
-        panel.set_ylim(0.0, 1.06 * max(found.observed.max(initial=0.0), end))
-        panel.set_xlabel("expected of noise, −log₁₀ p")
-        panel.set_ylabel("observed, −log₁₀ p")
-        panel.annotate(
-            "noise",
-            (end, end),
-            (-2, -9),
-            textcoords="offset points",
-            ha="right",
-            va="top",
-            color=NOISE,
-            fontsize=TINY,
+        panel.set(
+            xlim=(0.0, end),
+            ylim=(0.0, 1.06 * max(found.observed.max(initial=0.0), end)),
+            xlabel="expected of noise, −log₁₀ p",
+            ylabel="observed, −log₁₀ p",
         )
+        annotate_noise(panel, "noise", (end, end), (-2, -9), ha="right", va="top")
         p = int(density.counts.sum())
         set_description(
             panel, f"p-values of {count_label(p, 'column')}, observed against expected of noise."

@@ -12,7 +12,7 @@ import numpy as np
 from streamsel.base.report import Report
 from streamsel.base.row_input import as_frame
 from streamsel.plot._labels import count_label, variable_label
-from streamsel.plot.inputs import check_has_columns, check_has_results_of_kind, report_from
+from streamsel.plot.inputs import check_has_columns, report_from
 from streamsel.plot.style import (
     ACCENT,
     FAINT,
@@ -88,8 +88,7 @@ def scatter(
             f"Expected an extractor. Got: a report of {model.learner}, which holds no rows.\n"
             "Hint: pass the model itself."
         )
-    report = report_from(model)
-    check_has_results_of_kind(report, "components")
+    report = report_from(model, "components")
     used = {one["variable"]: None for row in report.results for one in row["loadings"]}
     check_has_columns(X, list(used))
     Z = _placed(model, X)
@@ -113,8 +112,7 @@ def scatter(
             drawn = _points(panel, a, b, c=values.astype(np.float64), cmap="cividis", marker="o")
             add_colour_bar(panel, drawn, "y")
         names = [model.components[component] for component in components]
-        panel.set_xlabel(names[0])
-        panel.set_ylabel(names[1])
+        panel.set(xlabel=names[0], ylabel=names[1])
         panel.margins(0.05)
         set_description(panel, f"{count_label(len(Z), 'row')} by {names[0]} and {names[1]}.")
     return panel

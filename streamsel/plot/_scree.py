@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamsel.plot._axes import add_legend_above, draw_noise_level
 from streamsel.plot._labels import count_label, integer_label
-from streamsel.plot.inputs import check_has_results_of_kind, report_from
-from streamsel.plot.style import ACCENT, NOISE, axes_in_style, set_description
+from streamsel.plot.inputs import report_from
+from streamsel.plot.style import ACCENT, axes_in_style, set_description
 from streamsel.state.base import Floats
 
 if TYPE_CHECKING:
@@ -83,8 +84,7 @@ def scree(model: Any, ax: Axes | None = None) -> Axes:
     >>> ax.get_ylabel()
     'share of the variance'
     """
-    report = report_from(model)
-    check_has_results_of_kind(report, "components")
+    report = report_from(model, "components")
     label, numbers, values = _heights(model, report)
     noise = _noise(report)
     with axes_in_style(ax) as panel:
@@ -93,24 +93,19 @@ def scree(model: Any, ax: Axes | None = None) -> Axes:
         panel.plot(indices, values, "o", color=ACCENT, ms=3.5, gid="components")
         if noise is not None:
             level, kind = noise
-            panel.axhline(
-                level,
-                color=NOISE,
-                lw=0.9,
-                ls=(0, (4, 2.5)),
-                gid="noise",
-                label=f"{kind}: {level:.2g}",
-            )
-            panel.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), borderpad=0.1)
-        panel.set_xlim(-0.6, max(len(values) - 0.4, 2.4))
-        panel.set_ylim(0.0, 1.08 * max(values.max(), noise[0] if noise else 0.0) or 1.0)
+            draw_noise_level(panel, level, gid="noise", label=f"{kind}: {level:.2g}")
+            add_legend_above(panel)
+        panel.set(
+            xlim=(-0.6, max(len(values) - 0.4, 2.4)),
+            ylim=(0.0, 1.08 * max(values.max(), noise[0] if noise else 0.0) or 1.0),
+            ylabel=label,
+        )
         if len(values) <= _MAX_NUMBERED:
             panel.set_xticks(indices, numbers)
             panel.set_xlabel("component")
         else:
             panel.xaxis.set_major_formatter(integer_label)
             panel.set_xlabel("components, in order")
-        panel.set_ylabel(label)
         set_description(panel, f"{label.capitalize()} of {count_label(len(values), 'component')}.")
     return panel
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel._utils import optional
-from streamsel.plot._labels import count_label, height_of_rows, label_rows, variable_label
-from streamsel.plot.inputs import check_has_results_of_kind, report_from
+from streamsel.plot._axes import add_legend_above, draw_noise_level, height_of_rows, label_rows
+from streamsel.plot._labels import count_label, variable_label
+from streamsel.plot.inputs import report_from
 from streamsel.plot.style import (
     ACCENT,
     FAINT,
@@ -76,8 +77,7 @@ def selection_path(model: Any, ax: Axes | None = None) -> Axes:
     >>> [tick.get_text() for tick in ax.get_yticklabels()][:2]
     ['7', '400']
     """
-    report = report_from(model)
-    check_has_results_of_kind(report, "selected")
+    report = report_from(model, "selected")
     solutions = getattr(model, "path", None)
     if isinstance(solutions, dict) and len(solutions) > 1:
         return _coefficients(solutions, report, ax)
@@ -88,7 +88,7 @@ def selection_path(model: Any, ax: Axes | None = None) -> Axes:
         label_rows(panel, [row["name"] for row in report.results])
         # Long names leave little width, so the label is right-aligned and grows to the left.
         panel.set_xlabel("relevance; score as a part of the largest", loc="right")
-        panel.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, borderpad=0.1)
+        add_legend_above(panel, n_columns=3)
         label = count_label(len(report.results), "variable")
         set_description(panel, f"Relevance and score of {label} in order of selection.")
     return panel
@@ -117,9 +117,7 @@ def _draw_relevances(panel: Axes, report: Report) -> None:
                 x, y, "o", ms=4.0, mec=SELECTED, mfc=face, mew=0.9, label=label, gid=label, zorder=3
             )
     if known and report.noise_floor is not None:
-        panel.axvline(
-            report.noise_floor, color=NOISE, lw=0.9, ls=(0, (4, 2.5)), label="noise floor"
-        )
+        draw_noise_level(panel, report.noise_floor, vertical=True, label="noise floor")
     panel.set_xlim(0.0, 1.04)
 
 
@@ -175,8 +173,7 @@ def _coefficients(
         ticks = optional.import_matplotlib("ticker")
         panel.xaxis.set_major_locator(ticks.LogLocator(subs=(1.0, 2.0, 5.0)))
         panel.xaxis.set_major_formatter("{x:g}")
-        panel.set_xlabel("penalty α")
-        panel.set_ylabel("coefficient")
+        panel.set(xlabel="penalty α", ylabel="coefficient")
         panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=TINY)
         label = f"{count_label(len(names), 'variable')} in {count_label(len(alphas), 'solution')}"
         set_description(panel, f"Coefficients of {label}; {len(report.results):,} are selected.")

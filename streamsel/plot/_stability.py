@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel.evaluate.stability import _distinct
-from streamsel.plot._labels import count_label, height_of_rows, label_rows
+from streamsel.plot._axes import draw_bars, height_of_rows
+from streamsel.plot._labels import count_label
 from streamsel.plot.style import ACCENT, INK, SELECTED, axes_in_style, set_description
 from streamsel.serialization.json_values import is_iterable_collection
 
@@ -70,17 +71,11 @@ def stability(found: Any, ax: Axes | None = None) -> Axes:
         )
     selected = {*getattr(found, "selected", ())}
     with axes_in_style(ax, height_of_rows(len(shown)) + 5.0) as panel:
-        panel.barh(
-            range(len(shown)),
-            [frequency[name] for name in shown],
-            height=0.62,
-            color=[SELECTED if name in selected else ACCENT for name in shown],
-        )
+        colours = [SELECTED if name in selected else ACCENT for name in shown]
+        draw_bars(panel, shown, [frequency[name] for name in shown], colours)
         intervals = np.array([binomial_interval(frequency[name], drawn) for name in shown])
         panel.hlines(range(len(shown)), *intervals.T, color=INK, lw=0.8, gid="intervals")
-        label_rows(panel, shown)
-        panel.set_xlim(0.0, 1.0)
-        panel.set_xlabel("share of the selections")
+        panel.set(xlim=(0.0, 1.0), xlabel="share of the selections")
         index = getattr(found, "index", None)
         title = ""
         if isinstance(index, tuple):

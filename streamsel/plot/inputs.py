@@ -27,28 +27,40 @@ def report_density(report: Report) -> Density:
         )
     raise ValueError(
         f"Expected a model with the relevance of its columns. Got: {report.learner}, "
-        "without a target.\nHint: use path for a selector, scree or loadings for an extractor."
+        "without a target.\nHint: use selection_path for a selector, scree or loadings for an "
+        "extractor."
     )
 
 
-def report_from(model: Any) -> Report:
+def report_from(model: Any, kind: str | None = None) -> Report:
     """Return the report of a learner, or the given report.
+
+    Parameters
+    ----------
+    model
+        A learner, or its report.
+    kind
+        The kind that the report must be of, with results; None for any report.
 
     Raises
     ------
     TypeError
-        For any other object.
+        For any other object, and for a report of another kind.
+    ValueError
+        For a report without results, if `kind` is given.
     """
-    if isinstance(model, Report):
-        return model
     report = getattr(model, "report", None)
-    result = None if isinstance(model, type) or not callable(report) else report()
-    if isinstance(result, Report):
-        return result
-    hint = "for a pipeline pass the learner's step, pipeline['ProjSe'] or pipeline['History']."
-    if type(model).__module__ == "streamsel.sklearn":
-        hint = "a fitted estimator has its learner in learner_."
-    raise TypeError(f"Expected a learner, or its report(). Got: {type_name(model)}.\nHint: {hint}")
+    result = report() if callable(report) and not isinstance(model, type) else model
+    if not isinstance(result, Report):
+        hint = "for a pipeline pass the learner's step, pipeline['ProjSe'] or pipeline['History']."
+        if type(model).__module__ == "streamsel.sklearn":
+            hint = "a fitted estimator has its learner in learner_."
+        raise TypeError(
+            f"Expected a learner, or its report(). Got: {type_name(model)}.\nHint: {hint}"
+        )
+    if kind is not None:
+        check_has_results_of_kind(result, kind)
+    return result
 
 
 def check_has_results_of_kind(report: Report, kind: str) -> None:
@@ -57,14 +69,9 @@ def check_has_results_of_kind(report: Report, kind: str) -> None:
         wanted = {"selected": "a selector", "components": "an extractor"}[kind]
         others = {
             "selected": "use scree, loadings or scatter for components",
-            "components": "use path or relevance for selected variables",
+            "components": "use selection_path or manhattan for selected variables",
         }[kind]
         raise TypeError(f"Expected {wanted}. Got: {report.learner}.\nHint: {others}.")
-    expect_learnt(report)
-
-
-def expect_learnt(report: Report) -> None:
-    """Raise if a report has no results."""
     if not report.results:
         seen = f"{report.columns_seen:,} columns" if report.rows else "nothing yet"
         raise ValueError(

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from streamsel._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from streamsel.reporting.page import report
 
 __all__ = ["report"]
 
-
-# Imported on first access (PEP 562): the command's help needs only the glossary.
-def __getattr__(name: str) -> Any:
-    if name == "report":
-        from streamsel.reporting.page import report
-
-        return report
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# The command's help needs only the glossary.
+__getattr__, __dir__ = lazy_names(
+    __name__, __all__, lambda name: getattr(import_module("streamsel.reporting.page"), name)
+)

@@ -5,8 +5,9 @@ Elements contain plain text; the writers escape it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from streamsel._utils.text import printable
@@ -47,6 +48,12 @@ class BarCell:
 
 Inline = str | NameText
 Cell = str | BarCell | NameText | tuple[Inline, ...]
+
+
+def comma_separated(items: Iterable[Iterable[Inline]]) -> tuple[Inline, ...]:
+    """Return the parts of all items, with commas between the items."""
+    separated = ((", ", *item) if i else item for i, item in enumerate(items))
+    return tuple(chain.from_iterable(separated))
 
 
 @dataclass(frozen=True)

@@ -61,14 +61,10 @@ def plot_sections(
     ValueError
         For rows that cannot be plotted.
     """
-    # Plots that do not apply to a model are skipped; but `data` must be valid.
-    # What a model has nothing for is left out; what is handed in must do.
+    # Plots that do not apply to a model are left out; but `data` must be valid.
     drawn = []
     for title, draw in _of_model(model, replace(report, results=report.results[:_MAX_PLOTTED])):
-        try:
-            drawn.append(_section(title, draw(), _first(report, _MAX_PLOTTED)))
-        except (ValueError, TypeError):
-            continue
+        drawn += _optional_section(title, draw, _first(report, _MAX_PLOTTED))
     if report.kind == "selected" and report.results and data is not None:
         first = replace(report, results=report.results[:_MAX_HEATMAP])
         drawn.append(
@@ -77,7 +73,7 @@ def plot_sections(
     elif len(report.results) > 1 and data is not None:
         drawn.append(_section(ROWS, plot.scatter(model, data, y)))
     elif not isinstance(model, Report):
-        drawn += _held_rows(model)
+        drawn += _optional_section(ROWS, lambda: plot.scatter(model))
     if stability is not None:
         drawn.append(stability_section(stability, Figure(_svg(plot.stability(stability)))))
     return drawn
@@ -97,14 +93,6 @@ def _of_model(model: Any, first: Report) -> Iterator[tuple[str, Callable[[], Any
         yield LOADINGS, lambda: plot.loadings(first)
 
 
-def _held_rows(model: Any) -> list[DocumentSection]:
-    """Return a scatter plot of the rows stored in a model, if there are any."""
-    try:
-        return [_section(ROWS, plot.scatter(model))]
-    except (ValueError, TypeError):
-        return []
-
-
 def _first(report: Report, most: int) -> str:
     """Return a remark that only the first are plotted, if there are more."""
     n = len(report.results)
@@ -113,6 +101,16 @@ def _first(report: Report, most: int) -> str:
 
 def _section(title: str, axes: Any, further: str = "") -> DocumentSection:
     return DocumentSection(title, (Figure(_svg(axes)), Paragraph((_CAPTIONS[title] + further,))))
+
+
+def _optional_section(
+    title: str, draw: Callable[[], Any], further: str = ""
+) -> list[DocumentSection]:
+    """Return the section of a plot; none if the plot does not apply to the model."""
+    try:
+        return [_section(title, draw(), further)]
+    except (ValueError, TypeError):
+        return []
 
 
 def _svg(axes: Any) -> str:

@@ -30,6 +30,7 @@ from streamsel.reporting.document import (
     NameText,
     Paragraph,
     TableRow,
+    comma_separated,
 )
 from streamsel.reporting.document import DefinitionList as Pairs
 
@@ -197,10 +198,8 @@ def _facts(report: Report, metadata: Mapping[str, Any]) -> Any:
 
 def _names(names: list[Any]) -> tuple[Any, ...]:
     """Return names separated by commas; only the first of many."""
-    parts: list[Any] = []
-    for name in names[:10]:
-        parts += [*[", "] * bool(parts), NameText(name)]
-    return (*parts, f" and {len(names) - 10:,} more") if len(names) > 10 else tuple(parts)
+    parts = comma_separated((NameText(name),) for name in names[:10])
+    return (*parts, f" and {len(names) - 10:,} more") if len(names) > 10 else parts
 
 
 def _value(value: Any) -> str:

@@ -19,6 +19,7 @@ from streamsel.reporting.document import (
     NameText,
     Paragraph,
     TableRow,
+    comma_separated,
 )
 from streamsel.reporting.provenance import metadata_value
 from streamsel.reporting.summary import is_certificate_needed, percent_text, score_name
@@ -102,14 +103,9 @@ def _variables(
 
 def _alternatives(report: Report, name: Hashable) -> tuple[Inline, ...]:
     """Return the variables similar to a selected one, as text."""
-    parts: list[Inline] = []
-    for other, correlation in (report.alternatives or {}).get(name, ()):
-        parts += [
-            ", " if parts else "Similar variables: ",
-            NameText(other),
-            f" ({correlation:.2f})",
-        ]
-    return tuple(parts)
+    found = (report.alternatives or {}).get(name, ())
+    parts = comma_separated((NameText(other), f" ({value:.2f})") for other, value in found)
+    return ("Similar variables: ", *parts) if parts else ()
 
 
 def _components(
@@ -134,11 +130,11 @@ def _components(
 
 
 def _largest(loadings: Sequence[Mapping[str, Any]]) -> tuple[Inline, ...]:
-    parts: list[Inline] = []
-    for loading in loadings[:_TOP_LOADINGS]:
-        value = "?" if loading["loading"] is None else f"{loading['loading']:+.2f}"
-        parts += [f"{', ' if parts else ''}{value}\xa0", NameText(loading["variable"])]
-    return (*parts, ", …") if len(loadings) > _TOP_LOADINGS else tuple(parts)
+    parts = comma_separated(
+        (f"{_signed(loading['loading'], '.2f')}\xa0", NameText(loading["variable"]))
+        for loading in loadings[:_TOP_LOADINGS]
+    )
+    return (*parts, ", …") if len(loadings) > _TOP_LOADINGS else parts
 
 
 def _row(
@@ -159,8 +155,8 @@ def _text(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else f"{value:,}"
 
 
-def _signed(value: float | None) -> str:
-    return "?" if value is None else f"{value:+.4g}"
+def _signed(value: float | None, form: str = ".4g") -> str:
+    return "?" if value is None else f"{value:+{form}}"
 
 
 def loadings_section(report: Report, most: int = 50) -> tuple[Block, ...]:

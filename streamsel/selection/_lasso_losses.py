@@ -323,12 +323,13 @@ class LossFamily(CrossMomentsOnRows):
         return self.family == "auto" and not self._least_squares_for
 
     def _take_target(self, target: Target) -> None:
-        before, self._target = self._target, target
+        phase = self._column_phase
+        before, phase.target = phase.target, target
         try:
             # The checks depend on the loss, and the loss on the target.
             super()._take_target(target)
         except BaseException:
-            self._target = before
+            phase.target = before
             raise
 
     def _check_columns(self, target: RowTarget, seen: Observation, rows: int) -> None:

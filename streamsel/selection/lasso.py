@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsel import params
-from streamsel.base.axis import cached_until_update
+from streamsel.base.caching import cached_until_update
 from streamsel.base.certified_selector import CertifiedSelector
 from streamsel.base.river import Supervised
 from streamsel.base.selector import EVERY_COLUMN

@@ -193,7 +193,7 @@ class MRMR(CrossMomentsOnRows, CertifiedSelector[MRMRSolution], Supervised):
         return super()._by_window or "mutual_info" in (self.score, self.redundancy)
 
     def _measures(self) -> MRMRMeasures:
-        n, space = self._space_of_rows()
+        n, space = self._significance.n, self._significance.known_space
         beta = math.nan if self.beta is None else self.beta
         target = None
         if self.score == "mutual_info" and isinstance(self._target, Target):

@@ -23,7 +23,7 @@ from streamsel.selection._univariate import (
     score_columns,
     target_codes,
 )
-from streamsel.state.base import Floats, Indices, VariableState
+from streamsel.state.base import ColumnState, Floats, Indices, VariableState
 from streamsel.state.pool.pool import Picks, Pool
 from streamsel.targets.target import Target
 
@@ -246,8 +246,7 @@ class SelectKBest(Selector[VariableState], Supervised):
     def _extra_fields(self) -> tuple[str, ...]:
         return extra_statistics(self.score) if self._by_window else ()
 
-    def _add_columns(self, chunk: Chunk, stats: Stats) -> None:
-        pool = self._columns
+    def _add_columns(self, pool: ColumnState, chunk: Chunk, stats: Stats) -> None:
         assert isinstance(pool, Pool)  # noqa: S101
         scores = {}
         if self._by_window:
@@ -292,7 +291,7 @@ class SelectKBest(Selector[VariableState], Supervised):
             return mutual_information_p_values(
                 held.extra_field("statistic")[indices], held.extra_field("dof")[indices]
             )
-        relevance, null = held.noise_relevance(indices), self._permutation_null
+        relevance, null = held.noise_relevance(indices), self._significance.null
         return (
             marginal_p_values(relevance, *self._freedom())
             if null is None
@@ -301,8 +300,7 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     def _freedom(self) -> tuple[float, int]:
         """Return the number of observations minus covariates, and the rank of the target."""
-        n, space = self._space_of_rows()
-        return n - len(space.covariate_map), space.rank
+        return self._significance.freedom
 
     @property
     def n_certified(self) -> int:

@@ -1,4 +1,9 @@
-"""Atomic file replacement: write a temporary file next to the target, sync it, then rename it."""
+"""Atomic file replacement: write a temporary file next to the target, sync it, then rename it.
+
+`os.replace` alone neither syncs nor keeps links, owner and permissions, and a killed run leaves its
+temporary file for ever. The library atomicwrites, unmaintained since 2022, syncs, but has none of
+the other properties.
+"""
 
 from __future__ import annotations
 

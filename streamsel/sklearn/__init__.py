@@ -7,9 +7,10 @@ passes the columns of X to the learner. Classes are generated from the registry 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streamsel import registry
+from streamsel._utils.lazy import lazy_names
 from streamsel.sklearn._extractors import ExtractorEstimator, LinearExtractorEstimator
 from streamsel.sklearn._factory import make_estimator
 from streamsel.sklearn._lasso import LassoEstimator
@@ -86,14 +87,4 @@ if TYPE_CHECKING:
     SparsePCA: Callable[..., LinearExtractorEstimator]
     SupervisedPCA: Callable[..., LinearExtractorEstimator]
 
-
-# Classes are generated on first access (PEP 562) and kept, as pickle finds a class by its name.
-def __getattr__(name: str) -> Any:
-    if name not in registry.names():
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = cls = make_estimator(name)
-    return cls
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(__name__, registry.names(), make_estimator)

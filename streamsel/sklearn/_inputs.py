@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
+from streamsel._utils.sparse import as_dense
+from streamsel._utils.text import close_spellings
 from streamsel.stream import ColumnStream, as_stream, iter_anndata
 
 
@@ -75,7 +76,7 @@ def fit_target(stream: ColumnStream, X: Any, y: Any) -> Any:
         )
     obs = stream.row_metadata or {}
     if y not in obs:
-        close = difflib.get_close_matches(y, list(obs)) or list(obs)
+        close = close_spellings(y, obs) or list(obs)
         raise ValueError(
             f"Expected the name of a column of obs as y. Got: {y!r}.\nHint: {', '.join(close)}."
         )
@@ -92,10 +93,7 @@ def split_covariates(
             f"Expected the covariates {list(covariates)} among the features of X. Got: X without "
             f"{absent[0]!r}.\nHint: features of an array are named from 0."
         )
-    Z = {
-        name: (x.toarray() if hasattr(x, "toarray") else np.asarray(x)).ravel()
-        for name, x in stream.take(covariates).items()
-    }
+    Z = {name: np.ravel(as_dense(x)) for name, x in stream.take(covariates).items()}
     return Z, stream.without(covariates)
 
 

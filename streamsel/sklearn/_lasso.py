@@ -93,12 +93,9 @@ class LassoEstimator(Predictor, SelectorEstimator):
         super()._set_fitted_attributes(stream, y)
         learner = self.learner_
         coefficients = learner.coefficients
-        w, indices = (
-            np.array([*coefficients.values()]),
-            _inputs.indices_of(self._names, coefficients),
-        )
+        w = np.array([*coefficients.values()])
         coef, intercept = np.zeros(len(self._names)), learner.intercept
-        coef[indices] = w
+        coef[_inputs.indices_of(self._names, coefficients)] = w
         solutions = learner.path
         self.alpha_ = float([*solutions][-1]) if solutions else float("nan")
         if not solutions:

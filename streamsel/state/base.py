@@ -291,6 +291,8 @@ class ColumnState(VariableState):
     # Why two states of different columns cannot be merged without another pass over these; "" if
     # they can be.
     why_not_mergeable: ClassVar[str] = ""
+    # Whether constant columns may be stored: learning may continue on rows.
+    accepts_constant: ClassVar[bool] = True
 
     _open: Snapshot | None = None
 
@@ -301,6 +303,11 @@ class ColumnState(VariableState):
     def n(self) -> int:
         """Number of observations of every variable."""
         return self._n
+
+    @property
+    def sample_pool(self) -> Any:
+        """The pool with observations of the variables; None if none are stored."""
+        return None
 
     def stats(self, indices: Indices | None = None) -> Stats:
         """Return the moments of variables; of all variables if `indices` is None."""

@@ -7,7 +7,9 @@ yields blocks to learners, and keeps within its documented memory bound.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from streamsel._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from streamsel.stream._anndata import iter_anndata
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from streamsel.stream._probes import with_probes
     from streamsel.stream._prune import prune
     from streamsel.stream._stream import ColumnStream
+    from streamsel.stream._vcf import iter_vcf
     from streamsel.stream._zarr import iter_zarr
 
 __all__ = [
@@ -47,12 +50,12 @@ __all__ = [
     "iter_positions",
     "iter_skipgrams",
     "iter_sparse",
+    "iter_vcf",
     "iter_zarr",
     "prune",
     "with_probes",
 ]
 
-# Names are imported lazily (PEP 562), so that importing the package costs milliseconds.
 _MODULE_OF = {
     "ColumnStream": "_stream",
     "StreamPart": "_parts",
@@ -72,20 +75,15 @@ _MODULE_OF = {
     "iter_positions": "_ngrams",
     "iter_skipgrams": "_ngrams",
     "iter_sparse": "_memory",
+    "iter_vcf": "_vcf",
     "iter_zarr": "_zarr",
     "prune": "_prune",
     "clean": "_clean",
     "with_probes": "_probes",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    __all__,
+    lambda name: getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name),
+)

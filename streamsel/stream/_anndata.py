@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel._utils.sparse import is_sparse
+from streamsel._utils.text import close_spellings
 from streamsel.params import parameter_repr
 from streamsel.stream._chunked import DenseMatrix, SparseMatrix, matrix_stream, store_errors
 from streamsel.stream._memory import iter_sparse
@@ -21,7 +21,7 @@ from streamsel.stream._remote import local_file
 from streamsel.stream._stream import ColumnStream
 
 if TYPE_CHECKING:
-    from streamsel.stream._parts import StreamPart
+    pass
 
 _KIND = "AnnData file"
 
@@ -137,10 +137,9 @@ def _file_stream(
     def opener(a: int, b: int) -> partial[ColumnStream]:
         return partial(_h5ad_part, stamp.path, matrix_key, a, b)
 
-    def cut(parts: int | None, start: int) -> list[StreamPart]:
-        size = max(1, matrix.n_bytes // max(1, p))
-        return split_columns(path, stamp, range(0, (p + 1) * size, size), opener, parts, start)
-
+    size = max(1, matrix.n_bytes // max(1, p))
+    before = range(0, (p + 1) * size, size)
+    cut = partial(split_columns, path, (stamp,), before, opener)
     return matrix_stream(matrix, names, 0, _KIND, cut, _Obs(obs))
 
 
@@ -276,7 +275,7 @@ def _unique(names: Any) -> list[Hashable]:
 
 def _no_layer(layer: str, layers: Any) -> KeyError:
     available = list(layers)
-    close = difflib.get_close_matches(layer, available)
+    close = close_spellings(layer, available)
     hint = f"did you mean {close[0]!r}? There " if close else "there "
     hint += f"are {', '.join(map(repr, available))}" if available else "are none"
     return KeyError(f"Expected a layer of the AnnData. Got: {layer!r}. Hint: {hint}.")

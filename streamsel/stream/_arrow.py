@@ -276,7 +276,7 @@ def _cut_fields(
         # Non-numeric entries are assumed to be as long as numbers.
         sizes = (max(1, file.n_rows * (s or 8)) for s in _stored_sizes(file.schema, fields))
         before = [0, *itertools.accumulate(sizes)]
-        return split_columns(path, stamp, before, opener, parts, start)
+        return split_columns(path, (stamp,), before, opener, parts, start)
 
     return cut
 

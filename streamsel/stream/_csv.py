@@ -17,7 +17,7 @@ from streamsel.data.names import expect_distinct_names
 from streamsel.params import parameter_repr
 from streamsel.stream._blocks import BLOCK_BYTES, columns_per_block
 from streamsel.stream._csv_by_variable import block_dtype, open_csv_by_variable
-from streamsel.stream._number_format import find_numerals
+from streamsel.stream._csv_layout import find_numerals
 from streamsel.stream._numerals import ReadOptions, check_na_values
 from streamsel.stream._parts import Stamp, cached_reader, split_columns
 from streamsel.stream._stream import ColumnStream, indexed_stream
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from streamsel.stream._csv_by_variable import OnBad
     from streamsel.stream._numerals import Decimal, NaValues
-    from streamsel.stream._parts import Cut, StreamPart
+    from streamsel.stream._parts import Cut
 
 # Bytes of rows transposed at a time: with more, a column is read from fewer pieces.
 _TILE_BYTES = 2 * BLOCK_BYTES
@@ -176,11 +176,8 @@ def csv_splitter(
     def opener(a: int, b: int) -> partial[ColumnStream]:
         return partial(_csv_part, stamp.path, options, a, b)
 
-    def cut(parts: int | None, start: int) -> list[StreamPart]:
-        size = max(1, n_bytes // p)
-        return split_columns(path, stamp, range(0, (p + 1) * size, size), opener, parts, start)
-
-    return cut
+    size = max(1, n_bytes // max(1, p))
+    return partial(split_columns, path, (stamp,), range(0, (p + 1) * size, size), opener)
 
 
 def _csv_part(path: str, options: ReadOptions, first: int, end: int) -> ColumnStream:

@@ -1,4 +1,4 @@
-"""Formats of files: detection, and dispatch to the reader of each."""
+"""Files of any format: detection of the format, opening, and exact reading of integers."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ import math
 import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from streamsel.stream._anndata import iter_anndata
-from streamsel.stream._arrow import iter_ipc, iter_parquet
-from streamsel.stream._csv import open_csv
+import numpy as np
+
+from streamsel._utils.optional import import_pyarrow
+from streamsel.stream._csv import open_csv, read_raw_cells
 from streamsel.stream._csv_by_variable import open_csv_by_variable
-from streamsel.stream._npy import iter_npy
-from streamsel.stream._numerals import DEFAULT_READ_OPTIONS, ReadOptions, is_number, to_number
-from streamsel.stream._plink import iter_bed
+from streamsel.stream._numerals import (
+    DEFAULT_READ_OPTIONS,
+    ReadOptions,
+    is_number,
+    parse_integers,
+    to_number,
+)
 from streamsel.stream._remote import is_file, is_url, open_binary
 from streamsel.stream._text_cells import (
     find_delimiter,
@@ -25,43 +30,26 @@ from streamsel.stream._text_cells import (
     split_cells,
     text_errors,
 )
-from streamsel.stream._zarr import iter_zarr
+from streamsel.stream.formats import (
+    FORMATS,
+    format_of_bytes,
+    format_of_suffix,
+    suffixes_text,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
+
+    import numpy.typing as npt
 
     from streamsel.stream._csv_by_variable import OnBad
     from streamsel.stream._stream import ColumnStream
 
-TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".tab")
-BINARY_SUFFIXES = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".feather": "ipc",
-    ".arrow": "ipc",
-    ".ipc": "ipc",
-    ".npy": "npy",
-    ".bed": "bed",
-    ".h5ad": "h5ad",
-    ".zarr": "zarr",
-}
-_BINARY: dict[str, Callable[[str], ColumnStream]] = {
-    "parquet": iter_parquet,
-    "ipc": iter_ipc,
-    "npy": iter_npy,
-    "zarr": iter_zarr,
-}
 _LIKELY_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-_ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
 # Lines of a text file, and cells of each, from which the orientation is inferred.
 _LINES, _CELLS = 20, 200
-_MAGIC = {
-    b"PAR1": "parquet",
-    b"ARROW1": "ipc",
-    b"\x93NUMPY": "npy",
-    b"\x6c\x1b": "bed",
-    b"\x89HDF": "h5ad",
-}
+# Bytes that show the format of any file.
+_N_START = 16
 
 
 def open_columns(
@@ -69,6 +57,7 @@ def open_columns(
     orientation: str | None,
     options: ReadOptions = DEFAULT_READ_OPTIONS,
     on_bad: OnBad | None = None,
+    names: Sequence[Hashable] | None = None,
 ) -> ColumnStream:
     """Open a file of columns, in the format that its name or its first bytes indicate.
 
@@ -80,14 +69,19 @@ def open_columns(
         Orientation and handling of bad lines of text files, as in `iter_files`.
     options
         Read options.
+    names
+        Names of the columns, if those of the format have none.
     """
-    format_ = file_format(path)
-    if format_ == "bed":
-        return iter_bed(path, missing=options.genotypes)
-    if format_ == "h5ad":
-        return iter_anndata(path, options.layer, raw=options.raw)
-    if format_ != "text":
-        return _BINARY[format_](path)
+    format_ = FORMATS[file_format(path)]
+    given = {**options._asdict(), "options": options, "orientation": orientation, "on_bad": on_bad}
+    found = {name: given[name] for name in format_.options}
+    return format_.open(path, **found, **({} if names is None else {"names": names}))
+
+
+def open_text_columns(
+    path: str, *, orientation: str | None, options: ReadOptions, on_bad: OnBad | None
+) -> ColumnStream:
+    """Open a text file."""
     options = options._replace(delimiter=delimiter_of(path, options.delimiter))
     if orientation == "variables":
         return open_csv_by_variable(path, options, on_bad)
@@ -160,7 +154,7 @@ def _are_pure(lines: Sequence[Sequence[str]]) -> bool:
 
 
 def file_format(path: str) -> str:
-    """Return "parquet", "ipc", "npy", "bed", "h5ad", "zarr" or "text".
+    """Return the name of a file's format, one of `FORMATS`.
 
     The format is inferred from the file's name, or else from its first bytes.
 
@@ -176,47 +170,48 @@ def file_format(path: str) -> str:
             f"Expected a file that can be read more than once. Got: {path!r}, which is not a "
             "regular file.\nHint: write the data to a file first."
         )
-    # Zarr arrays are folders, which need no suffix inside a group.
-    if any(Path(path, name).is_file() for name in _ZARR_FILES):
-        return "zarr"
+    # A folder, such as an array inside a Zarr group, needs no suffix.
+    if name := _format_of_folder(lambda file: Path(path, file).is_file()):
+        return name
     with open(path, "rb") as file:  # noqa: PTH123 (the error shows the path as the user wrote it)
-        start = file.read(8)
-    return _format_of_bytes(path, start)
+        start = file.read(_N_START)
+    return _format_of_file(path, start)
+
+
+def _format_of_folder(has_file: Callable[[str], bool]) -> str | None:
+    """Return the format of a folder, by the files that it has; None if it is of no format."""
+    found = (one.name for one in FORMATS.values() if any(map(has_file, one.folder)))
+    return next(found, None)
 
 
 def _format_of_url(url: str) -> str:
-    suffix = suffix_of(url)
-    if suffix == ".zarr" or (
-        suffix not in {*BINARY_SUFFIXES, *TEXT_SUFFIXES}
-        and any(is_file(f"{url}/{name}") for name in _ZARR_FILES)
-    ):
-        return "zarr"
+    name = format_of_suffix(suffix_of(url))
+    if name is not None and FORMATS[name].folder:
+        return name
+    if name is None and (name := _format_of_folder(lambda file: is_file(f"{url}/{file}"))):
+        return name
     with open_binary(url) as file:
-        return _format_of_bytes(url, file.read(8))
+        return _format_of_file(url, file.read(_N_START))
 
 
-def _format_of_bytes(path: str, start: bytes) -> str:
-    """Return the format by the file's suffix, or else by its first bytes."""
+def _format_of_file(path: str, start: bytes) -> str:
+    """Return the format by the file's suffix, or else by its first bytes; by these for text."""
     if not start:
         raise ValueError(f"Expected a file of columns. Got: {path!r}, which is empty.")
-    suffix = suffix_of(path)
-    if suffix in BINARY_SUFFIXES:
-        return BINARY_SUFFIXES[suffix]
-    for magic, format_ in _MAGIC.items():
-        if start.startswith(magic):
-            return format_
-    if suffix in TEXT_SUFFIXES:
-        return "text"
-    raise ValueError(
-        f"Expected a file of columns. Got: {path!r}, of an unknown format.\nHint: supported "
-        f"suffixes are {', '.join([*BINARY_SUFFIXES, *TEXT_SUFFIXES])} (for text also with .gz)."
-    )
+    by_suffix = format_of_suffix(suffix_of(path))
+    found = by_suffix if by_suffix not in {None, "text"} else format_of_bytes(start) or by_suffix
+    if found is None:
+        raise ValueError(
+            f"Expected a file of columns. Got: {path!r}, of an unknown format.\nHint: supported "
+            f"suffixes are {suffixes_text()} (for text also with .gz)."
+        )
+    return found
 
 
 def suffix_of(path: str) -> str:
-    """Return the suffix that indicates the format, in lower case and without .gz."""
+    """Return the suffix that indicates the format, in lower case and without .gz or .bgz."""
     name = "".join(urlsplit(path)[1:3]) if is_url(path) else path
-    return Path(name.lower().removesuffix(".gz")).suffix
+    return Path(name.lower().removesuffix(".gz").removesuffix(".bgz")).suffix
 
 
 def delimiter_of(path: str, delimiter: str | None) -> str:
@@ -224,3 +219,37 @@ def delimiter_of(path: str, delimiter: str | None) -> str:
     with open_text(path) as file:
         _, line = next(numbered_lines(file, path), (0, ""))
     return find_delimiter(line, delimiter, _LIKELY_DELIMITERS.get(suffix_of(path), ""))
+
+
+def read_exact_integers(
+    path: str, name: Hashable, orientation: str, options: ReadOptions
+) -> npt.NDArray[Any] | None:
+    """Read an integer column of a file exactly.
+
+    Returns
+    -------
+    The integers; None if the file lacks the column or does not store it as integers.
+    """
+    kind = file_format(path)
+    if kind == "text" and orientation == "samples":
+        options = options._replace(delimiter=delimiter_of(path, options.delimiter))
+        cells = read_raw_cells(path, options, name)
+        return None if cells is None else parse_integers(cells)
+    if kind == "npy":
+        from streamsel.stream._npy import open_npy
+
+        array = open_npy(path)
+        has_column = isinstance(name, int) and array.ndim == 2 and name < array.shape[1]
+        return np.array(array[:, name]) if has_column and array.dtype.kind in "iu" else None
+    if kind in ("parquet", "ipc"):
+        from streamsel.stream._arrow import ParquetFile
+        from streamsel.stream._ipc import IpcFile
+
+        file = ParquetFile(path) if kind == "parquet" else IpcFile(path)
+        if name not in file.names:
+            return None
+        with file.error_context():
+            column = file.table([file.names.index(str(name))]).column(0)
+            is_integer = import_pyarrow().types.is_integer(column.type)
+            return parse_integers(column.to_pylist()) if is_integer else None
+    return None

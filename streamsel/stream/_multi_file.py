@@ -17,14 +17,22 @@ from streamsel.params import parameter_repr
 from streamsel.serialization.json_values import is_iterable_collection
 from streamsel.stream._csv import csv_splitter, read_column_names
 from streamsel.stream._csv_by_variable import check_skip, count_variables, take_available
-from streamsel.stream._exact_integers import may_be_rounded_integers, read_exact_integers
-from streamsel.stream._formats import delimiter_of, file_format, open_columns
-from streamsel.stream._npy import iter_npy
-from streamsel.stream._numerals import DEFAULT_READ_OPTIONS, ReadOptions, check_na_values
+from streamsel.stream._formats import (
+    delimiter_of,
+    file_format,
+    open_columns,
+    read_exact_integers,
+)
+from streamsel.stream._numerals import (
+    DEFAULT_READ_OPTIONS,
+    ReadOptions,
+    check_na_values,
+    may_be_rounded_integers,
+)
 from streamsel.stream._parts import Stamp, StreamPart, n_parts
 from streamsel.stream._remote import is_url, matching_urls
 from streamsel.stream._stream import ColumnStream
-from streamsel.stream._zarr import iter_zarr
+from streamsel.stream.formats import FORMATS
 
 if TYPE_CHECKING:
     from streamsel.data.columns import Block
@@ -124,15 +132,14 @@ def iter_files(
 
     Notes
     -----
-    Formats are inferred from the suffix, or else from the first bytes: Parquet, Arrow IPC, `.npy`,
-    `.bed`, `.h5ad`, Zarr, text; they may be mixed. Each file is inspected once, when the function
-    is called, and closed. While reading, one file at a time is open; the transposed temporary copy
-    of the last text file with one sample per line is kept. A file that has changed in the meantime
-    is refused. Memory is that of the open file plus all column names; with text of one variable per
-    line, 12 bytes per column.
+    Formats are inferred from the suffix, or else from the first bytes, and may be mixed. Each file
+    is inspected once, when the function is called, and closed. While reading, one file at a time is
+    open; the transposed temporary copy of the last text file with one sample per line is kept. A
+    file that has changed in the meantime is refused. Memory is that of the open file plus all
+    column names; with text of one variable per line, 12 bytes per column.
 
-    The columns of `.npy` files have no names. They are numbered consecutively over these files, as
-    in the array that `numpy.hstack` would make of them.
+    The columns of `.npy` files and Zarr arrays have no names. They are numbered consecutively over
+    these files, as in the array that `numpy.hstack` would make of them.
 
     `take` opens only files that contain one of the columns, and reads text with one variable per
     line until all are found. `split` makes parts of about equally many bytes: large files are cut,
@@ -305,11 +312,13 @@ def _inspect(
     read = partial(open_columns, path, orientation, options, on_bad)
     stream = read()
     if isinstance(stream.names, range):
-        reader = {"npy": iter_npy, "zarr": iter_zarr}[file_format(path)]
-        read = partial(reader, path, range(first, first + len(stream.names)))
+        numbers = range(first, first + len(stream.names))
+        read = partial(open_columns, path, orientation, options, on_bad, numbers)
         stream = read()
     if stream.names is None:
         options = options._replace(delimiter=delimiter_of(path, options.delimiter))
+    if FORMATS[file_format(path)].scans:
+        read = partial(_same, stream)
     n_bytes = sum(part.n_bytes for part in stream.split(1))
     return _Member(
         *(path, stamp, stream.n_rows, n_bytes, stream.names, read),
@@ -317,6 +326,10 @@ def _inspect(
         on_bad=on_bad,
         row_metadata=stream.row_metadata,
     )
+
+
+def _same(stream: ColumnStream) -> ColumnStream:
+    return stream
 
 
 class MultiFileStream(ColumnStream):

@@ -31,7 +31,7 @@ from streamsel.stream._stream import ColumnStream, indexed_stream
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
-    from streamsel.stream._parts import Cut, StreamPart
+    from streamsel.stream._parts import Cut
 
 # In C order the entries of a column are far apart: several blocks are gathered at once, as
 # otherwise each page of the file would be read once for every few columns.
@@ -148,12 +148,10 @@ def iter_npy(path: str | os.PathLike[str], names: Sequence[Hashable] | None = No
     def opener(a: int, b: int) -> partial[ColumnStream]:
         return partial(_npy_part, stamp.path, all_names[a:b], a)
 
-    def cut(parts: int | None, start: int) -> list[StreamPart]:
-        n, p = file.shape
-        size = max(1, n * file.dtype.itemsize)
-        return split_columns(path, stamp, range(0, (p + 1) * size, size), opener, parts, start)
-
-    return _npy_stream(file, all_names, 0, cut)
+    n, p = file.shape
+    size = max(1, n * file.dtype.itemsize)
+    before = range(0, (p + 1) * size, size)
+    return _npy_stream(file, all_names, 0, partial(split_columns, path, (stamp,), before, opener))
 
 
 def _npy_part(path: str, names: Sequence[Hashable], first: int) -> ColumnStream:

@@ -1,4 +1,4 @@
-"""Options for reading files, and number formats of text.
+"""Options for reading files, number formats of text, and integers that are too large for floats.
 
 A number format is the decimal mark, thousands separators, and missing values.
 """
@@ -40,8 +40,8 @@ class ReadOptions(NamedTuple):
         Cells of text that denote a missing value, in addition to the usual ones.
     layer, raw
         Matrix of an AnnData file, as in `iter_anndata`.
-    genotypes
-        Treatment of missing genotypes of a .bed file, as in `iter_bed`.
+    missing
+        Treatment of missing genotypes, as in `iter_bed`.
     """
 
     delimiter: str | None = None
@@ -49,7 +49,7 @@ class ReadOptions(NamedTuple):
     na_values: tuple[str, ...] = ()
     layer: str | None = None
     raw: bool = False
-    genotypes: Literal["mean", "keep"] = "mean"
+    missing: Literal["mean", "keep"] = "mean"
 
 
 DEFAULT_READ_OPTIONS = ReadOptions()
@@ -61,6 +61,10 @@ DEFAULT_READ_OPTIONS = ReadOptions()
 DASH = "-"
 USUAL_MISSING = ("", "NA", "N/A", "n/a", "null", "NULL", "None", "#N/A", DASH)
 _MISSING = re.compile(r"\s*(?:NA|#?N/A|null|None|-)?\s*", re.IGNORECASE)
+
+# Above this, float64 does not represent every integer.
+EXACT_INTEGER_LIMIT = 2.0**53
+_INTEGER = re.compile(r"[+-]?[0-9]+")
 
 _BLANKS = " \u00a0\u2009\u202f"
 # Digits in groups of three, with optional decimals. The first group is not zero: the comma of 0,123
@@ -266,3 +270,29 @@ def _is_not_numeric(text: Any) -> bool:
     if isinstance(text, str):
         return not is_number(text)
     return not (text is None or isinstance(text, numbers.Real | decimal.Decimal))
+
+
+def may_be_rounded_integers(values: Any) -> bool:
+    """Return whether the values are floats that may be rounded integers."""
+    if getattr(values, "ndim", 0) != 1 or values.dtype.kind != "f":
+        return False
+    finite = values[np.isfinite(values)]
+    large = np.abs(finite).max(initial=0.0) >= EXACT_INTEGER_LIMIT
+    return bool(large and (finite == np.floor(finite)).all())
+
+
+def parse_integers(cells: Sequence[Any]) -> npt.NDArray[Any] | None:
+    """Convert cells to integers, None for a missing one; return None if any is not an integer.
+
+    Parameters
+    ----------
+    cells
+        Texts, integers, or None for a missing value.
+    """
+    texts = [None if cell is None else str(cell).strip() for cell in cells]
+    if not all(text is None or _INTEGER.fullmatch(text) for text in texts):
+        return None
+    found = [None if text is None else int(text) for text in texts]
+    known = [number for number in found if number is not None]
+    fits = len(known) == len(found) and max(map(abs, known), default=0) < 2**63
+    return np.array(found, dtype=np.int64 if fits else object)

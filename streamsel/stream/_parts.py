@@ -177,7 +177,7 @@ def n_parts(n_bytes: int, parts: int | None) -> int:
 
 def split_columns(
     path: str | os.PathLike[str],
-    file: Stamp,
+    files: tuple[Stamp, ...],
     before: Sequence[int],
     how: Callable[[int, int], Callable[[], ColumnStream]],
     parts: int | None,
@@ -189,8 +189,8 @@ def split_columns(
     ----------
     path
         The file, as the user wrote its path.
-    file
-        State of the file when its columns were counted.
+    files
+        States of the file, and of others that belong to it, when its columns were counted.
     before
         Cumulative number of bytes before each column; the last entry is the total.
     how
@@ -211,7 +211,7 @@ def split_columns(
             b - a,
             before[b] - before[a],
             f"{_describe_range('column', a, b)} of {os.fspath(path)}",
-            (file,),
+            files,
             how(a, b),
         )
         for a, b in pairwise(sorted(edges))

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from dataclasses import replace
 from functools import partial
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 
-from streamsel.data.columns import Block
-from streamsel.params import parameter_repr
-from streamsel.stream._bad_columns import impute_means
-from streamsel.stream._blocks import columns_per_block, drop_first
+from streamsel.stream._genotypes import (
+    GenotypeFile,
+    check_missing,
+    distinct_names,
+    genotype_stream,
+)
 from streamsel.stream._parts import Stamp, cached_reader, split_columns
 from streamsel.stream._remote import open_binary
-from streamsel.stream._stream import ColumnStream, indexed_stream
 from streamsel.stream._text_cells import LINE_BYTES, numbered_lines, open_text
 
 if TYPE_CHECKING:
@@ -25,15 +23,12 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from streamsel.stream._parts import Cut, StreamPart
+    from streamsel.stream._stream import ColumnStream
 
 _BY_VARIANT = b"\x6c\x1b\x01"
 _BY_SAMPLE = b"\x6c\x1b\x00"
 # Number of copies of the first allele encoded by two bits; 01 is missing.
-_COPIES = {"int8": (2, -1, 1, 0), "float32": (2.0, np.nan, 1.0, 0.0)}
-# Columns that share a dtype, which depends on whether any of them has missing values: a dtype per
-# column would make blocks of single columns.
-_GROUP_SIZE = 64
+_COPIES = (2, -1, 1, 0)
 
 
 def iter_bed(
@@ -99,10 +94,7 @@ def iter_bed(
     >>> stream.row_metadata["phenotype"]
     array([2, 1, 1])
     """
-    if not isinstance(missing, str) or missing not in ("mean", "keep"):
-        raise ValueError(
-            f"Expected missing to be 'mean' or 'keep'. Got: {parameter_repr(missing)}."
-        )
+    check_missing(missing)
     files = tuple(Stamp.of(name) for name in _file_paths(path))
     file = _BedFile(path, missing)
     p = len(file.names)
@@ -110,37 +102,16 @@ def iter_bed(
     def opener(a: int, b: int) -> partial[ColumnStream]:
         return partial(_bed_part, files[0].path, missing, a, b)
 
-    def cut(parts: int | None, start: int) -> list[StreamPart]:
-        size = max(1, file.variant_bytes)
-        before = range(0, (p + 1) * size, size)
-        split = split_columns(path, files[0], before, opener, parts, start)
-        return [replace(part, files=files) for part in split]
-
-    return _bed_stream(file, 0, p, cut)
+    size = max(1, file.variant_bytes)
+    cut = partial(split_columns, path, files, range(0, (p + 1) * size, size), opener)
+    return genotype_stream(file, 0, p, cut)
 
 
 def _bed_part(path: str, missing: str, first: int, end: int) -> ColumnStream:
-    return _bed_stream(cached_reader(_BedFile, path, missing), first, end)
+    return genotype_stream(cached_reader(_BedFile, path, missing), first, end)
 
 
-def _bed_stream(file: _BedFile, first: int, end: int, cut: Cut | None = None) -> ColumnStream:
-    def read(start: int) -> Iterator[Block]:
-        # From the start of a group, so that the dtype of a column does not depend on `start`.
-        n_before = (first + start) % file.group_size
-        for a, values in file.read(first + start - n_before, end):
-            block = Block(file.names[a : a + values.shape[1]], values)
-            yield from drop_first([block], n_before)
-            n_before = max(0, n_before - values.shape[1])
-
-    def fetch(positions: list[int]) -> Iterator[npt.NDArray[Any]]:
-        for j in positions:
-            column = first + j
-            yield file.group_of(column)[:, column % file.group_size].copy()
-
-    return indexed_stream(file.names[first:end], file.n_rows, read, fetch, cut, file.samples)
-
-
-class _BedFile:
+class _BedFile(GenotypeFile):
     """A .bed file with its .bim and .fam files.
 
     Parameters
@@ -150,30 +121,22 @@ class _BedFile:
 
     Attributes
     ----------
-    names
-        Names of the variants.
-    samples
-        Metadata of the samples.
-    n_rows
-        Number of samples.
     variant_bytes
         Bytes of a variant in the file.
-    group_size
-        Number of neighbouring variants that share a dtype.
     """
 
     def __init__(self, path: str | os.PathLike[str], missing: str) -> None:
         self._path, bim, fam = _file_paths(path)
-        self._imputes = missing == "mean"
-        self.names = _variants(bim)
-        self.samples = _samples(fam)
-        self.n_rows = len(self.samples["IID"])
+        super().__init__(_variants(bim), _samples(fam), missing)
         self.variant_bytes = -(-self.n_rows // 4)
-        self.group_size = min(_GROUP_SIZE, columns_per_block(self.n_rows, 4))
         self._check()
 
+    def open(self) -> BinaryIO:
+        """Open the .bed file."""
+        return open_binary(self._path, anywhere=True)
+
     def _check(self) -> None:
-        with open_binary(self._path, anywhere=True) as file:
+        with self.open() as file:
             start = file.read(3)
             size = file.seek(0, os.SEEK_END)
         if start == _BY_SAMPLE:
@@ -192,66 +155,23 @@ class _BedFile:
                 f"{self.n_rows:,} samples of the .fam file. Got: {size:,} bytes in {self._path!r}."
             )
 
-    def read(self, start: int, end: int) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-        """Yield (index of the first column, columns); `start` must be the start of a group."""
-        step = self.group_size * max(1, columns_per_block(self.n_rows, 4) // self.group_size)
-        with open_binary(self._path, anywhere=True) as file:
-            file.seek(3 + start * self.variant_bytes)
-            for a in range(start, end, step):
-                # To the end of the last group, whose columns share a dtype.
-                b = min(a + step, -(-end // self.group_size) * self.group_size, len(self.names))
-                raw = self._packed(file.read((b - a) * self.variant_bytes), b - a)
-                for j, values in self._unpacked(raw):
-                    if a + j < end:
-                        yield a + j, values[:, : end - a - j]
-
-    def group_of(self, column: int) -> npt.NDArray[Any]:
-        """Return the group of columns that share a dtype with a column."""
-        first = column - column % self.group_size
-        b = min(first + self.group_size, len(self.names))
-        with open_binary(self._path, anywhere=True) as file:
-            file.seek(3 + first * self.variant_bytes)
-            raw = self._packed(file.read((b - first) * self.variant_bytes), b - first)
-        ((_, values),) = self._unpacked(raw)
-        return values
-
-    def _packed(self, data: bytes, n: int) -> npt.NDArray[np.uint8]:
-        if len(data) != n * self.variant_bytes:
+    def allele_counts(
+        self, file: BinaryIO, a: int, b: int
+    ) -> tuple[npt.NDArray[np.int8], ValueError | None]:
+        """Unpack variants by a table lookup of each byte: four samples at once."""
+        file.seek(3 + a * self.variant_bytes)
+        data = file.read((b - a) * self.variant_bytes)
+        if len(data) != (b - a) * self.variant_bytes:
             raise ValueError(
                 f"Expected {self._path!r} to be unchanged. Got: fewer bytes than before."
             )
-        return np.frombuffer(data, np.uint8).reshape(n, self.variant_bytes)
-
-    def _unpacked(self, raw: npt.NDArray[np.uint8]) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-        """Yield (first index, columns): complete groups as int8, others as float32."""
-        counts = self._allele_counts(raw, "int8")
-        has_missing = counts.min(axis=1, initial=0) < 0
-        groups = np.logical_or.reduceat(has_missing, range(0, len(raw), self.group_size))
-        edges = np.flatnonzero(np.diff(groups)) + 1
-        starts = [0, *(self.group_size * edges).tolist(), len(raw)]
-        for a, b in pairwise(starts):
-            missing = np.flatnonzero(has_missing[a:b])
-            if not missing.size:
-                yield a, counts[a:b].T
-                continue
-            columns = self._allele_counts(raw[a:b], "float32").T
-            yield a, impute_means(columns, missing)[0] if self._imputes else columns
-
-    def _allele_counts(self, raw: npt.NDArray[np.uint8], dtype: str) -> npt.NDArray[Any]:
-        """Unpack variants, one per row, by a table lookup of each byte: four samples at once."""
-        rows = _TABLES[dtype][raw].view(dtype)
-        return np.ascontiguousarray(rows[:, : self.n_rows])
+        raw = np.frombuffer(data, np.uint8).reshape(b - a, self.variant_bytes)
+        return np.ascontiguousarray(_COUNTS[raw].view(np.int8)[:, : self.n_rows]), None
 
 
-def _table(dtype: str) -> npt.NDArray[Any]:
-    """Return, for every byte, its four values viewed as a single number."""
-    four = (np.arange(256)[:, None] >> np.array([0, 2, 4, 6])) & 3
-    values = np.array(_COPIES[dtype], dtype)[four]
-    packed: npt.NDArray[Any] = values.view("u4" if dtype == "int8" else "c16")[:, 0]
-    return packed
-
-
-_TABLES = {dtype: _table(dtype) for dtype in _COPIES}
+# For every byte, its four counts viewed as a single number.
+_FOUR = (np.arange(256)[:, None] >> np.array([0, 2, 4, 6])) & 3
+_COUNTS = np.array(_COPIES, np.int8)[_FOUR].view(np.uint32)[:, 0]
 
 
 def _file_paths(path: str | os.PathLike[str]) -> tuple[str, str, str]:
@@ -275,20 +195,16 @@ def _cells(path: str, n: int, record: str) -> Iterator[list[str]]:
 
 def _variants(path: str) -> list[Hashable]:
     """Return the names of the variants, each distinct."""
-    names = [cells[1] for cells in _cells(path, 6, "variant")]
-    counts = Counter(names)
-    repeated = {name for name, count in counts.items() if count > 1} | {"."}
-    if len(counts) == len(names) and "." not in counts:
-        return list(names)
-    taken = counts.keys() - repeated
-    for i, cells in enumerate(_cells(path, 6, "variant")):
-        if names[i] in repeated:
-            locus = ":".join((cells[0], *cells[3:6]))
-            names[i], number = locus, 2
-            while names[i] in taken:
-                names[i], number = f"{locus}:{number}", number + 1
-            taken.add(names[i])
-    return list(names)
+
+    def loci(indices: list[int]) -> Iterator[str]:
+        wanted = iter(indices)
+        i = next(wanted)
+        for j, cells in enumerate(_cells(path, 6, "variant")):
+            if i == j:
+                yield ":".join((cells[0], *cells[3:6]))
+                i = next(wanted, -1)
+
+    return distinct_names([cells[1] for cells in _cells(path, 6, "variant")], loci)
 
 
 def _samples(path: str) -> dict[str, npt.NDArray[Any]]:

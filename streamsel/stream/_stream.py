@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Never
 
 from streamsel._utils.sparse import is_sparse
+from streamsel._utils.text import close_spellings
 from streamsel.data.columns import Block
 from streamsel.stream._blocks import csc_columns, drop_columns, drop_first
 from streamsel.stream._parts import check_parts, split_without
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from streamsel.stream._parts import Cut, StreamPart
 
-# Cap on the names that a misspelt one is compared with: difflib takes microseconds for each.
+# Cap on the names that a misspelt one is compared with: comparing takes microseconds for each.
 _MAX_COMPARED = 20_000
 
 
@@ -350,7 +350,7 @@ def raise_unknown_names(missing: Sequence[Hashable], known: Iterable[Hashable]) 
         match
         for name in missing[:3]
         if isinstance(name, str)
-        for match in difflib.get_close_matches(name, texts)
+        for match in close_spellings(name, texts)
     ]
     if close:
         hint = "did you mean " + " or ".join(map(repr, dict.fromkeys(close))) + "?"

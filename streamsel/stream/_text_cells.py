@@ -29,6 +29,8 @@ CELL_BYTES = 64
 # The first line of a table, of unknown width: a million cells.
 FIRST_BYTES = 2**20 * CELL_BYTES
 _CHUNK_BYTES = 2**16
+# Uncompressed bytes of a gzipped file that are buffered.
+_GZIP_BYTES = 2**17
 
 
 def line_bound(n_cells: int) -> int:
@@ -141,11 +143,24 @@ def open_text(
     other
         Maximum number of bytes of the other lines.
     """
-    is_gzipped = is_zipped(path)
-    file = open_binary(path)
     bound = LineBound(path, longest, longest if other is None else other)
-    lines = BoundedLines(_ClosingGzipFile(file) if is_gzipped else file, bound)
-    return io.TextIOWrapper(lines, encoding="utf-8-sig")
+    return io.TextIOWrapper(BoundedLines(open_unzipped(path), bound), encoding="utf-8-sig")
+
+
+def open_unzipped(path: str | os.PathLike[str], *, anywhere: bool = False) -> BinaryIO:
+    """Open a file, plain or gzipped, for its uncompressed bytes.
+
+    Parameters
+    ----------
+    path
+        The file.
+    anywhere
+        Whether random access is needed if it is plain; a gzipped file is always read from its
+        beginning.
+    """
+    if is_zipped(path):
+        return io.BufferedReader(_ClosingGzipFile(open_binary(path)), _GZIP_BYTES)
+    return open_binary(path, anywhere=anywhere)
 
 
 class _ClosingGzipFile(gzip.GzipFile):

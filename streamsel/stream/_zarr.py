@@ -15,7 +15,6 @@ from streamsel.stream._stream import ColumnStream
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from streamsel.stream._parts import StreamPart
 
 _KIND = "Zarr array"
 
@@ -88,13 +87,9 @@ def iter_zarr(array: Any, names: Sequence[Hashable] | None = None) -> ColumnStre
     def opener(a: int, b: int) -> partial[ColumnStream]:
         return partial(_zarr_part, stamp.path, all_names[a:b], a)
 
-    def cut(parts: int | None, start: int) -> list[StreamPart]:
-        p = matrix.shape[1]
-        column_bytes = max(1, matrix.n_bytes // max(1, p))
-        return split_columns(
-            path, stamp, range(0, (p + 1) * column_bytes, column_bytes), opener, parts, start
-        )
-
+    p = matrix.shape[1]
+    size = max(1, matrix.n_bytes // max(1, p))
+    cut = partial(split_columns, path, (stamp,), range(0, (p + 1) * size, size), opener)
     return matrix_stream(matrix, all_names, 0, _KIND, cut)
 
 

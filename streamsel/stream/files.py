@@ -8,19 +8,12 @@ from __future__ import annotations
 from streamsel.stream._blocks import part_of
 from streamsel.stream._clean import CleanStream, Missing
 from streamsel.stream._csv_by_variable import OnBad
-from streamsel.stream._csv_layout import find_layout, split_name
-from streamsel.stream._exact_integers import (
-    EXACT_INTEGER_LIMIT,
-    may_be_rounded_integers,
-    parse_integers,
-    read_exact_integers,
-)
+from streamsel.stream._csv_layout import find_layout, find_numerals, numerals_of, split_name
 from streamsel.stream._fingerprint import Fingerprint, digest
 from streamsel.stream._formats import (
-    BINARY_SUFFIXES,
-    TEXT_SUFFIXES,
     delimiter_of,
     file_format,
+    read_exact_integers,
     suffix_of,
 )
 from streamsel.stream._multi_file import (
@@ -31,14 +24,16 @@ from streamsel.stream._multi_file import (
     paths_of,
 )
 from streamsel.stream._npy import check_characters, open_npy
-from streamsel.stream._number_format import find_numerals, numerals_of
 from streamsel.stream._numerals import (
     DEFAULT_READ_OPTIONS,
+    EXACT_INTEGER_LIMIT,
     CellMessage,
     Numerals,
     ReadOptions,
     diagnose_non_numeric,
     is_number,
+    may_be_rounded_integers,
+    parse_integers,
 )
 from streamsel.stream._parts import Stamp
 from streamsel.stream._stream import find_indices, raise_unknown_names
@@ -55,12 +50,10 @@ from streamsel.stream._text_cells import (
 )
 
 __all__ = [
-    "BINARY_SUFFIXES",
     "DEFAULT_READ_OPTIONS",
     "EXACT_INTEGER_LIMIT",
     "FIRST_BYTES",
     "LINE_BYTES",
-    "TEXT_SUFFIXES",
     "CellMessage",
     "CleanStream",
     "Fingerprint",

@@ -16,13 +16,8 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
 
-from streamsel.stream import (
-    iter_bed,
-    iter_csv,
-    iter_ipc,
-    iter_npy,
-    iter_parquet,
-)
+from streamsel.stream import iter_bed, iter_csv
+from streamsel.stream.formats import FORMATS
 
 # Text with one variable per line.
 BY_VARIABLE = functools.partial(iter_csv, orientation="variables")
@@ -51,9 +46,9 @@ def _iter_plink(path: Path) -> ColumnStream:
 
 
 OPENERS: dict[str, tuple[str, Callable[[Any], ColumnStream]]] = {
-    "ipc": (".arrow", iter_ipc),
-    "parquet": (".parquet", iter_parquet),
-    "npy": (".npy", iter_npy),
+    **{kind: (FORMATS[kind].suffixes[0], FORMATS[kind].open) for kind in ("ipc", "parquet", "npy")},
+    "vcf": (".vcf", FORMATS["vcf"].open),
+    "vcf.gz": (".vcf.gz", FORMATS["vcf"].open),
     "csv": (".csv", iter_csv),
     "lines": (".txt", BY_VARIABLE),
     "lines.gz": (".tsv.gz", BY_VARIABLE),
@@ -75,14 +70,23 @@ TOKENS = {
         *(b"9" * 400, b"\r", b"\r\n", b"\n", b"\t", b" "),
     ],
 }
+TOKENS["vcf"] = [*TOKENS["csv"], *b"0|1 1/1 ./. . GT :GT: 10 / | #CHROM ## - +".split()]
 TOKENS["lines"] = TOKENS["bim"] = TOKENS["fam"] = TOKENS["csv"]
 
 
 def samples(kind: str) -> list[Sample]:
     """Return whole files of a format."""
-    makers = {"ipc": _ipc, "parquet": _parquet, "npy": _npy, "csv": _csv, "lines": _lines}
-    if kind == "lines.gz":
-        return [Sample(f"{s.label}, gz", gzip.compress(s.data, mtime=0)) for s in _lines()]
+    makers = {
+        "ipc": _ipc,
+        "parquet": _parquet,
+        "npy": _npy,
+        "vcf": _vcf,
+        "csv": _csv,
+        "lines": _lines,
+    }
+    if kind.endswith(".gz"):
+        whole = makers[kind.removesuffix(".gz")]()
+        return [Sample(f"{s.label}, gz", gzip.compress(s.data, mtime=0)) for s in whole]
     if f".{kind}" in _plink():
         return [Sample(f"of PLINK, {kind}", _plink()[f".{kind}"])]
     return list(makers[kind]())
@@ -277,6 +281,40 @@ def _lines() -> Iterator[Sample]:
     yield Sample("without header", _text(rows, ","))
     gaps = [[f'"{row[0]}, quoted"', *row[1:4], "NA", ""] for row in rows]
     yield Sample("gaps and quotes", _text(header + gaps, ","))
+
+
+def _vcf() -> Iterator[Sample]:
+    rng = np.random.default_rng(0)
+    head = [
+        "CHROM",
+        "POS",
+        "ID",
+        "REF",
+        "ALT",
+        "QUAL",
+        "FILTER",
+        "INFO",
+        "FORMAT",
+        "s1",
+        "s2",
+        "s3",
+        "s4",
+        "s5",
+    ]
+    genotypes = np.array(["0|0", "0|1", "1/1", "./.", "1", "1/2/13"])
+    for form, rest in (("GT", ""), ("GT:DP:PL", ":7:0,3,255"), ("DP:GT", "")):
+        rows = []
+        for j in range(70):
+            drawn = genotypes[rng.choice(6, size=5, p=[0.4, 0.3, 0.2, 0.05, 0.03, 0.02])]
+            cells = [f"9:{one}" if form == "DP:GT" else one + rest for one in drawn]
+            name = f"rs{j}" if j % 9 else "."
+            rows.append(["1", str(j // 2), name, "A", "G,T", ".", "PASS", "AC=3", form, *cells])
+        table = _text([head, *rows], "\t")
+        yield Sample(form, b"##fileformat=VCFv4.2\n##source=x\n#" + table)
+        if form == "GT":
+            yield Sample(
+                "carriage returns", b"##fileformat=VCFv4.2\n#" + table.replace(b"\n", b"\r\n")
+            )
 
 
 def _plink() -> dict[str, bytes]:

@@ -1,10 +1,12 @@
 """Data where they are, learning included, beside the bare reader of their own library."""
 
+import gzip
+
 import numpy as np
 import pytest
 
 from streamsel import ProjSe
-from streamsel.stream import clean, iter_anndata, iter_bed, iter_zarr
+from streamsel.stream import clean, iter_anndata, iter_bed, iter_vcf, iter_zarr
 
 N = 2000
 
@@ -35,6 +37,37 @@ def test_bed(against, size, tmp_path, y, missing):
         lambda: _learn(clean(iter_bed(path), missing="mean"), y),
         lambda: open_bed(path, num_threads=1).read(dtype="int8", order="F"),
         bar=None if missing else 1.2,
+    )
+
+
+@pytest.mark.parametrize("form", ["GT", "GT:AD:DP:GQ:PL"])
+def test_vcf(against, size, tmp_path, y, form):
+    """Scanning the names, and one pass: a gzipped file is decompressed twice."""
+    path, p = tmp_path / "x.vcf.gz", size(10_000 if form == "GT" else 2_000)
+    rng = np.random.default_rng(0)
+    rest = b":12,9:21:99:255,0,255" if ":" in form else b""
+    genotypes = np.array([one + rest for one in (b"0|0", b"0|1", b"1|0", b"1|1")])
+    head = [
+        *b"#CHROM POS ID REF ALT QUAL FILTER INFO FORMAT".split(),
+        *map(b"s%d".__mod__, range(N)),
+    ]
+    with gzip.open(path, "wb", 6) as file:
+        file.write(b"##fileformat=VCFv4.2\n" + b"\t".join(head) + b"\n")
+        for j in range(p):
+            f = rng.uniform(0.01, 0.5)
+            drawn = rng.choice(4, size=N, p=[(1 - f) ** 2, f - f * f, f - f * f, f * f])
+            site = b"1\t%d\trs%d\tA\tG\t.\tPASS\t.\t%s\t" % (j, j, form.encode())
+            file.write(site + b"\t".join(genotypes[drawn].tolist()) + b"\n")
+
+    def unzip():
+        with gzip.open(path) as file:
+            while file.read(2**20):
+                pass
+
+    against(
+        f".vcf.gz, {form}, {N}×{p:,}, ProjSe / gzip's read of all bytes",
+        lambda: _learn(iter_vcf(path), y),
+        unzip,
     )
 
 

@@ -139,7 +139,7 @@ def test_what_is_no_stability(call, tmp_path, content):
         (
             ["--kind", "scree", "-o", "a.svg"],
             1,
-            "Expected an extractor. Got: ProjSe. Hint: use path",
+            "Expected an extractor. Got: ProjSe. Hint: use selection_path",
         ),
         (["--kind", "scatter", "-o", "a.svg"], 1, "Expected an extractor. Got: ProjSe."),
         (["--kind", "selection_path", "-o", "none/a.svg"], 1, "no such directory"),

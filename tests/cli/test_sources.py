@@ -1,5 +1,6 @@
 """Genotypes, cells and chunked arrays as a FILE, with the target that stands beside them."""
 
+import gzip
 import os
 import shutil
 
@@ -9,8 +10,10 @@ import pytest
 import zarr
 from anndata import AnnData
 from bed_reader import to_bed
+from click.testing import CliRunner
 
-from streamsel import ForwardSelection
+from streamsel import ForwardSelection, load
+from streamsel.cli.app import app
 
 N, P = 60, 30
 rng = np.random.default_rng(0)
@@ -55,6 +58,72 @@ def test_genotypes_of_two_chromosomes(call, folder, more):
     rows = call("select", folder / "chr*.bed", *arguments).rows()
     sex = (GENOTYPES[:, 1] > 0) + 1
     assert [row["name"] for row in rows] == _selected(RISK.round(4), RS, sex)
+
+
+@pytest.fixture(scope="module")
+def vcf(folder, tmp_path_factory):
+    """The same genotypes as VCF files, one gzipped, and their phenotypes in another order."""
+    folder = tmp_path_factory.mktemp("vcf")
+    head = ["#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT"]
+    for chromosome, part in enumerate(np.array_split(GENOTYPES, 2, axis=1), start=1):
+        lines = [[*head, *(f"i{i}" for i in range(N))]]
+        for j, values in enumerate(part.T):
+            cells = np.array(["0|0", "1|0", "1|1"])[values]
+            site = [str(chromosome), str(j), f"rs{chromosome}_{j}", "A", "G", ".", ".", ".", "GT"]
+            lines.append([*site, *cells])
+        text = "".join("\t".join(line) + "\n" for line in lines).encode()
+        text = b"##fileformat=VCFv4.2\n" + text
+        (folder / f"chr{chromosome}.vcf.gz").write_bytes(gzip.compress(text))
+        (folder / f"chr{chromosome}.vcf").write_bytes(text)
+    rows = [f"i{i},{RISK[i]:.4f}" for i in range(N)][::-1]
+    (folder / "y.csv").write_text("\n".join(["person,risk", *rows, "i99,-9"]))
+    return folder
+
+
+@pytest.mark.parametrize("more", [[], ["--workers", 2]])
+@pytest.mark.parametrize("files", ["chr*.vcf.gz", "chr*.vcf"])
+def test_genotypes_of_two_vcf_files(call, vcf, files, more):
+    arguments = ["--target-file", vcf / "y.csv", "-t", "risk", "--id", "IID=person", "-k3", *more]
+    rows = call("select", vcf / files, *arguments).rows()
+    assert [row["name"] for row in rows] == _selected(RISK.round(4), RS)
+
+
+def test_a_vcf_file_on_standard_input_with_what_is_missing(call, vcf, tmp_path):
+    text = (vcf / "chr1.vcf").read_text().replace("1|0", "./.", 3)
+    (tmp_path / "x.vcf").write_text(text)
+    # -9 is missing, as in the files of PLINK.
+    (tmp_path / "y.csv").write_text((vcf / "y.csv").read_text().replace(f",{RISK[9]:.4f}", ",-9"))
+    given = ["--target-file", tmp_path / "y.csv", "-t", "risk", "--id", "IID=person", "-k3"]
+    found = call("select", tmp_path / "x.vcf", *given, "--json", "-m", tmp_path / "m").json()
+    assert (found["metadata"]["missing"], found["metadata"]["filled_values"]) == ("mean", 3)
+    assert load(tmp_path / "m").n_rows == N - 1
+    expected = call("select", tmp_path / "x.vcf", *given).stdout
+    for data in (text.encode(), gzip.compress(text.encode())):
+        arguments = ["select", "-", *map(str, given)]
+        result = CliRunner().invoke(app, arguments, input=data, prog_name="streamsel")
+        assert result.stdout == expected
+
+
+def test_a_run_over_a_vcf_file_is_resumed(call, vcf, tmp_path, monkeypatch):
+    given = ["select", vcf / "chr*.vcf.gz", "--target-file", vcf / "y.csv", "-t", "risk"]
+    given += ["--id", "IID=person", "-k3"]
+    call(*given, "-m", tmp_path / "whole")
+    whole = call("info", tmp_path / "whole", "--json").json()
+    part = load(tmp_path / "whole")
+    assert whole["metadata"]["columns_read"] == P
+    assert part.selected == _selected(RISK.round(4), RS)
+    # The same columns are known again, and others are refused.
+    again = call(*given, "-m", tmp_path / "m", "--resume", tmp_path / "whole")
+    assert [row["name"] for row in again.rows()] == part.selected
+    other = tmp_path / "other"
+    other.mkdir()
+    for file in vcf.iterdir():
+        shutil.copy(file, other)
+    text = (vcf / "chr2.vcf").read_text().replace("0|0", "1|1")
+    (other / "chr2.vcf.gz").write_bytes(gzip.compress(text.encode()))
+    given[1] = other / "chr*.vcf.gz"
+    error = call(*given, "-m", tmp_path / "n", "--resume", tmp_path / "whole", code=1).stderr
+    assert "other values" in error
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +175,15 @@ def test_what_else_is_said_of_gaps_of_genotypes_holds(call, gaps):
     np.save(folder / "x.npy", RISK[:, None] ** 2)
     both = [folder / "x.npy", *given]
     assert call("select", *both, "-k1", "--json").json()["metadata"]["missing"] == "skip"
+
+
+def test_models_of_arrays_without_names_are_not_merged(call, folder, tmp_path):
+    given = ["--target-file", folder / "y.npy", "--max-candidates", 4, "-k", 2]
+    models = [tmp_path / "first", tmp_path / "second"]
+    for model in models:
+        call("select", folder / "x.zarr", *given, "-m", model)
+    error = call("merge", *models, "-o", tmp_path / "m", code=1).stderr
+    assert f"{models[1]}: learnt from .zarr files, like {models[0]}" in error
 
 
 def test_cells_of_some_kind(call, folder):

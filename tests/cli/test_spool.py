@@ -77,6 +77,11 @@ def test_transform_and_what_is_noted(call, files, tmp_path):
     assert feed(content, "transform", model, "-").stdout == expected
 
 
+def test_a_format_of_several_files(files):
+    result = feed(b"\x6c\x1b\x01\x00", "select", "-", "--target-file", files / "y.npy", code=1)
+    assert "Got: .bed, which needs its .bim and .fam files. Hint: pass the path" in result.stderr
+
+
 def test_a_named_pipe(call, files, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

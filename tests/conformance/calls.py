@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from streamsel.base.windows import WindowPhase
 from tests.conformance.modes import build, data, fresh, learnt
 from tests.conformance.rowwise import ROW_MODES, kinds_of, learn_many, learn_one, stream
 from tests.interruptions import Situation
@@ -102,10 +103,10 @@ def _refreshing_row(mode: Any) -> Situation | None:
 
 
 def _refreshes_next(model: Any) -> bool:
-    window = model._window
-    if window is not None:
+    if isinstance(model._phase, WindowPhase):
+        window = model._phase.window
         return bool(window.count + 1 == window.size)
-    return bool(model._refresh_at == model.n_rows + 1)
+    return bool(model._refresh.due_at == model.n_rows + 1)
 
 
 def _new_label(mode: Any) -> Situation | None:

@@ -91,9 +91,9 @@ def test_renew_is_a_renewal_at_once(mode):
     elif warms_up:
         assert model.in_use == found
     before = bits(model)
-    due = model._refresh_at
+    due = model._refresh.due_at
     taught(model, rows[:1])
-    assert model._refresh_at == due or model.refresh_factor == 1.0
+    assert model._refresh.due_at == due or model.refresh_factor == 1.0
     assert bits(model) != before
 
 
@@ -123,7 +123,7 @@ def test_a_model_from_columns_stands_at_once(mode):
     assert list(out) == list(found)
     if mode.params.get("refresh_factor", 2.0) > 1.0:
         np.testing.assert_allclose([*out.values()], [*found.values()], rtol=1e-12)
-        assert model._refresh_at == 40 + as_many(
+        assert model._refresh.due_at == 40 + as_many(
             40, model.refresh_factor - 1.0, 1.0 - model.fading_factor
         )
 
@@ -185,9 +185,9 @@ def test_sospca_is_turned_by_procrustes(q, fading_factor):
     model = SOSPCA(q, grace_period=20, warm_up=40, fading_factor=fading_factor)
     before, renewals = None, 0
     for i in range(n):
-        due = model._refresh_at
+        due = model._refresh.due_at
         model.learn_one(dict(zip(names, X[i].tolist(), strict=True)), float(y[i]))
-        if model._refresh_at == due:
+        if model._refresh.due_at == due:
             assert model.in_use == (before or {})
             continue
         renewals += 1
@@ -325,7 +325,7 @@ def test_frames_are_renewed_at_the_same_rows(mode):
     X = np.array([[*x.values()] for x, _ in rows])
     y = np.array([y for _, y in rows], dtype=object)
     learn_many(many, X, y)
-    assert many._refresh_at == loop._refresh_at
+    assert many._refresh.due_at == loop._refresh.due_at
     assert list(many.in_use) == list(loop.in_use)
     one, other = many.transform_many(X), loop.transform_many(X)
     np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
@@ -337,9 +337,9 @@ def test_windows_are_renewed_when_they_are_full(mode):
     size, stood = model._window_size, []
     for i, (x, y) in enumerate(stream(mode, 7 * size)):
         learn_one(model, x, y)
-        stood.append(model._refresh_at)
+        stood.append(model._refresh.due_at)
         if (i + 1) % size:
-            assert not i or model._refresh_at == stood[-2]
+            assert not i or model._refresh.due_at == stood[-2]
     due = [3, 3, 5, 5, 7, 7, 9]
     assert stood[size - 1 :: size] == [size * windows for windows in due]
 

@@ -10,7 +10,6 @@ from river import compose
 from sklearn.linear_model import Ridge
 
 from streamsel import MRMR, ForwardSelection, History, Lasso, ProjSe, registry
-from streamsel.base.hashed_extractor import HashedExtractor
 
 CLASSES = {name: registry.fetch(name) for name in registry.names()}
 
@@ -69,13 +68,6 @@ def test_steps_of_a_pipeline_are_named_by_their_classes():
     assert "History(learner=MRMR(k=2))" in repr(pipeline)
 
 
-# Constants of extractors without fitted state, which the shared code of rows reads.
-OF_STATELESS = {
-    *("covariates", "fading_factor", "grace_period", "max_features"),
-    *("refresh_factor", "target_type", "warm_up"),
-}
-
-
 @pytest.mark.parametrize("cls", [*CLASSES.values(), History], ids=lambda cls: cls.__name__)
 def test_names_that_tab_completion_shows_are_documented(cls):
     model = cls(ProjSe()) if cls is History else cls()
@@ -83,8 +75,6 @@ def test_names_that_tab_completion_shows_are_documented(cls):
     parameters = inspect.signature(cls).parameters
     for name in dir(model):
         if name.startswith("_") or name in parameters:
-            continue
-        if issubclass(cls, HashedExtractor) and name in OF_STATELESS:
             continue
         member = inspect.getattr_static(cls, name, None)
         is_method = isinstance(member, property) or callable(getattr(cls, name, None))

@@ -126,7 +126,7 @@ def test_what_does_not_fit_changes_neither(mode):
     model = learnt(mode, X, y)
     other = next(cls for cls in CLASSES.values() if cls is not mode.cls)()
     size = next((name for name in ("k", "n_components") if mode.params.get(name)), None)
-    other_params = {"grace_period" if mode.has("grace_period") else "seed": 77}
+    other_params = {"max_features" if mode.has("max_features") else "seed": 77}
     shorter = learnt(mode, X[:-1], None if y is None else y[:-1], range(160, 320))
     wrong = [model, other, build(mode.also(**other_params)), shorter, None, "model"]
     if size is not None:

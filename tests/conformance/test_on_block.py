@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamsel import ForwardSelection, ProjSe, load, save
-from streamsel.base.columns import _CallbackError
+from streamsel.base.block_callback import _CallbackError
 from streamsel.stream import iter_array
 from tests.conformance.modes import COLUMN_MODES, IN_PIECES, bits, data, fresh, same, sampled
 from tests.conformance.test_undo import in_blocks

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsel.stream import iter_csv, iter_files
-from streamsel.stream._number_format import find_numerals, numerals_of
+from streamsel.stream._csv_layout import find_numerals, numerals_of
 from streamsel.stream._numerals import Numerals, to_number
 from streamsel.stream._text_cells import NumberParser, find_delimiter
 

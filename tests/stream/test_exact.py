@@ -7,12 +7,12 @@ import pyarrow.parquet
 import pytest
 
 from streamsel.stream import iter_csv, iter_files, iter_parquet
-from streamsel.stream._exact_integers import (
+from streamsel.stream._formats import read_exact_integers
+from streamsel.stream._numerals import (
+    DEFAULT_READ_OPTIONS,
     may_be_rounded_integers,
     parse_integers,
-    read_exact_integers,
 )
-from streamsel.stream._numerals import DEFAULT_READ_OPTIONS
 
 LARGE = [9007199254740993, 9007199254740992, 12, -9223372036854775807]
 

@@ -79,7 +79,7 @@ def run_evaluation(
     from streamsel.evaluate.nested import NestedCrossValidation
 
     nested = NestedCrossValidation(
-        learner.clone({"covariates": job.model.covariates}),
+        learner.clone({"covariates": names} if (names := job.model.covariates) else {}),
         job.all_columns(),
         job.given.y,
         covariates=job.given.covariates or None,

@@ -14,6 +14,7 @@ from streamsel.cli.inputs import expand_files
 from streamsel.cli.log import log
 from streamsel.cli.output import check_distinct_outputs, check_writable
 from streamsel.stream.files import suffix_of
+from streamsel.stream.formats import FORMATS, format_of_suffix
 
 # Metadata copied to the merged model if all runs agree.
 _SHARED_KEYS = (
@@ -160,18 +161,24 @@ def _check_sources(runs: Sequence[Mapping[str, Any]]) -> None:
 
 def _check_named(runs: Sequence[Mapping[str, Any]]) -> None:
     """Refuse several runs over columns without names: each numbers its own from 0."""
-    numbered = [run["model"] for run in runs if _is_numbered(run)]
+    numbered = [(run["model"], suffix) for run in runs if (suffix := _numbered_suffix(run))]
     if len(numbered) > 1:
+        (first, _), (second, suffix) = numbered[:2]
         raise CommandError(
-            f"{numbered[1]}: learnt from .npy files, like {numbered[0]}; their columns have "
+            f"{second}: learnt from {suffix} files, like {first}; their columns have "
             "no names, only numbers from 0. Hint: use tables with column names, or one run "
             "over all files"
         )
 
 
-def _is_numbered(run: Mapping[str, Any]) -> bool:
+def _numbered_suffix(run: Mapping[str, Any]) -> str:
+    """Return the suffix of a run's files whose columns have no names; "" if there are none."""
     files = run.get("file", [])
-    return any(suffix_of(file) == ".npy" for file in ([files] if isinstance(files, str) else files))
+    for suffix in map(suffix_of, [files] if isinstance(files, str) else files):
+        name = format_of_suffix(suffix)
+        if name is not None and FORMATS[name].numbered:
+            return suffix
+    return ""
 
 
 def merged_metadata(known: Sequence[Mapping[str, Any]], along: str) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def run_stability(job: Run, interrupts: Interrupts, *, options: dict[str, Any]) 
     from streamsel.evaluate.subsamples import Subsampling
 
     drawn = Subsampling(
-        job.request.learner.clone({"covariates": job.model.covariates}),
+        job.request.learner.clone({"covariates": names} if (names := job.model.covariates) else {}),
         job.given.y,
         job.given.covariates or None,
         job.given.weights,

@@ -51,7 +51,14 @@ class GramState(ColumnState, Generic[PoolT]):
         self.n_varying = 0
         self.loadings: StoredLoadings | None = None
 
+    accepts_constant = False
+
     # Contents: the variables are those of the pool
+
+    @property
+    def sample_pool(self) -> PoolT:
+        """The pool."""
+        return self.pool
 
     @property
     def index_of(self) -> Mapping[Hashable, int]:

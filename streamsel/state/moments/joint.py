@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from streamsel._utils.rollback import Restore
 from streamsel.serialization.schema import ArrayKind, BoolKind, CountKind, NamesKind, expect
-from streamsel.state.base import Floats, Indices
+from streamsel.state.base import ColumnState, Floats, Indices
 from streamsel.state.moments.aligned import AlignedMoments, merge_windows
 from streamsel.state.moments.aligned_view import AlignedView, RowView
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import NO_LIMIT, MergeAxis, RowExtension, Steps
+from streamsel.state.pool.pool import SamplePool
+from streamsel.targets.target import NoTarget, Target
 
 
 class CrossMoments(RowExtension):
@@ -77,10 +79,23 @@ class CrossMoments(RowExtension):
         """The windows that learn rows."""
         return [self.current] if self.next is None else [self.current, self.next]
 
-    def in_use(self, moments: Moments) -> RowView:
+    def view(self, moments: Moments) -> RowView:
         """Return a view of the variables of the window in use, valid until the next row."""
         self.synchronise(moments)
         return AlignedView(self.current, moments)
+
+    # From columns to rows
+
+    starts_from_columns: ClassVar[bool] = True
+
+    def start(
+        self, columns: ColumnState | None, target: Target | NoTarget | None, moments: Moments
+    ) -> None:
+        """Continue from the cross-moments of those columns that are still tracked."""
+        if target is not None:
+            pool = None if columns is None else columns.sample_pool
+            _start_window(self.current, pool, moments, target)
+        self.synchronise(moments)
 
     # Arrival and discard of variables
 
@@ -314,6 +329,16 @@ class WeightedCrossMoments(CrossMoments):
         super().__init__(fading_factor)
         self.representative_weights: dict[Hashable, float] = {}
 
+    def start(
+        self, columns: ColumnState | None, target: Target | NoTarget | None, moments: Moments
+    ) -> None:
+        """Continue from the cross-moments of the columns, and from their weights."""
+        super().start(columns, target, moments)
+        pool = None if columns is None else columns.sample_pool
+        if pool is not None and "weight" in pool.table.fields:
+            weights = pool.table["weight"].tolist()
+            self.representative_weights = dict(zip(pool.names, weights, strict=True))
+
     def weights_of(self, names: list[Hashable]) -> Floats:
         """Return the weights of variables; 1 for a variable that arrived with a row."""
         return np.array([self.representative_weights.get(name, _DEFAULT_WEIGHT) for name in names])
@@ -351,3 +376,48 @@ class WeightedCrossMoments(CrossMoments):
         self.representative_weights = dict(
             zip(state["represented"], state["representative_weights"].tolist(), strict=True)
         )
+
+
+def _start_window(
+    window: AlignedMoments,
+    columns: SamplePool | None,
+    moments: Moments,
+    target: Target | NoTarget,
+) -> None:
+    """Start a window with the cross-moments of those columns that are still tracked."""
+    names: list[Any] = (
+        [] if columns is None else [n for n in columns.names if n in moments.index_of]
+    )
+    c = 0 if isinstance(target, NoTarget) else len(target.cyy)
+    size = c + len(names)
+    mean, products = np.zeros(size), np.zeros((size, size))
+    if isinstance(target, Target):
+        mean[:c], products[:c, :c] = target.mean + target.low, target.cyy
+    if columns is not None and names:
+        indices = np.array([columns.index_of[name] for name in names], dtype=np.intp)
+        stats = columns.stats(indices)
+        mean[c:] = stats.mean + stats.mean_error
+        if c:
+            products[c:, :c], products[:c, c:] = stats.cxy, stats.cxy.T
+        products[c:, c:] = _cross_products(columns, indices)
+    window.begin(names, mean, products, c, target.n)
+    window.squares = moments.squares
+
+
+def _cross_products(columns: SamplePool, indices: Indices) -> Floats:
+    """Return the sums of cross products of columns."""
+    stats, space = columns.stats(indices), columns.space
+    has_covariates = columns.covariate_basis is not None and space is not None
+    residual_m2 = (
+        space.adjusted_squares(stats.m2, stats.cxy)
+        if has_covariates and space is not None
+        else stats.m2
+    )
+    length = np.sqrt(residual_m2)
+    samples = columns.samples(indices)
+    products: Floats = (samples @ samples.T) * length[:, None] * length
+    if has_covariates and space is not None:
+        explained = stats.cxy @ space.covariate_map.T
+        products += explained @ explained.T
+    np.fill_diagonal(products, stats.m2)
+    return products

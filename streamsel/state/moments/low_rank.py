@@ -135,10 +135,10 @@ class LowRankCrossMoments(CrossMoments):
         """Return the number of rows behind the cross-moments in use."""
         return super().n_aligned_rows(moments) if self.axes is None else moments.rows
 
-    def in_use(self, moments: Moments) -> RowView:
+    def view(self, moments: Moments) -> RowView:
         """Return a view of the variables in use, valid until the next row."""
         if self.axes is None:
-            return super().in_use(moments)
+            return super().view(moments)
         return LowRankView(self.axes.with_buffer(len(moments.table)).axes, moments)
 
     # Arrival of variables

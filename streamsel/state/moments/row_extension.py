@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Literal, Self
 
 from streamsel._kernels.row_moments import STEP
 from streamsel._utils.rollback import Restore
-from streamsel.state.base import Floats, Indices, State
+from streamsel.state.base import ColumnState, Floats, Indices, State, VariableState
 from streamsel.state.moments.moments import Moments
+from streamsel.targets.target import NoTarget, Target
 
 MergeAxis = Literal["columns", "rows"]
 
@@ -39,6 +40,13 @@ class RowExtension(State):
     # Whether `prepare_one` must be called before each row, and whether targets are required.
     needs_preparation: bool = False
     needs_targets: bool = False
+    # Whether `start` must be called when rows follow columns.
+    starts_from_columns: ClassVar[bool] = False
+
+    def start(
+        self, columns: ColumnState | None, target: Target | NoTarget | None, moments: Moments
+    ) -> None:
+        """Continue from learnt columns, after their moments were reduced to capacity."""
 
     @abc.abstractmethod
     def add_variables(self, names: list[Hashable], moments: Moments) -> None:
@@ -129,6 +137,14 @@ class RowExtension(State):
 
     def check_matches(self, moments: Moments) -> None:
         """Raise ValueError if a state from a file does not belong to these moments."""
+
+    def view(self, moments: Moments) -> VariableState | None:  # noqa: ARG002
+        """Return what results are computed from instead of the moments; None for these."""
+        return None
+
+    def n_aligned_rows(self, moments: Moments) -> int:
+        """Return the number of rows from which covariances of the variables are estimated."""
+        return int(moments.rows)
 
     @abc.abstractmethod
     def protected(self) -> Collection[Hashable]:

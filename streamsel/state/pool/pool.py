@@ -129,8 +129,6 @@ class Pool(ColumnState):
         may be dropped. It is replaced, never modified.
     """
 
-    # Whether constant columns may be stored: learning may continue on rows.
-    accepts_constant = True
     # Normal scores to compare relevances with noise by, instead of the target; set before columns.
     scores: NormalScores | None = None
 
@@ -436,6 +434,11 @@ class SamplePool(Pool):
 
     accepts_constant = False
     provides = frozenset({"products", "samples"})
+
+    @property
+    def sample_pool(self) -> SamplePool:
+        """The pool itself."""
+        return self
 
     def __init__(
         self, space: TargetSpace | None, n: int, limit: int | None, noted: Sequence[str] = ()

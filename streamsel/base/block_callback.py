@@ -1,0 +1,73 @@
+"""Call a function of the user after each block of a stream, and pass its errors on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from streamsel.data.columns import Block
+from streamsel.stream import ColumnStream
+
+OnBlock = Callable[[Any], object]
+
+
+class _CallbackError(BaseException):
+    """Carries an exception of the user's function past the handlers that roll back."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def block_callback(
+    learn: Callable[[ColumnStream], None],
+    stream: ColumnStream,
+    model: Any,
+    on_block: OnBlock | None,
+) -> None:
+    """Learn a stream, and call a function after each block.
+
+    Parameters
+    ----------
+    learn
+        Learns a stream.
+    stream
+        The stream.
+    model
+        Argument of the function.
+    on_block
+        The function; None for none.
+
+    Raises
+    ------
+    Exception
+        Any exception of the function, and those of `learn`.
+    """
+    if on_block is None:
+        learn(stream)
+        return
+
+    def blocks() -> Iterator[Block]:
+        for block in stream.blocks():
+            yield block
+            # The consumer requests the next block only after learning this one.
+            try:
+                on_block(model)
+            except Exception as error:
+                raise _CallbackError(error) from error
+
+    ended = None
+    try:
+        learn(
+            ColumnStream(
+                blocks,
+                n_rows=stream.n_rows,
+                n_columns=stream.n_columns,
+                reiterable=stream.reiterable,
+            )
+        )
+    except _CallbackError as error:
+        ended = error.error
+    # Raised here, so that the traceback does not include `_CallbackError`.
+    if ended is not None:
+        raise ended

@@ -1,0 +1,165 @@
+"""Read the target of columns, and check that a learner supports it."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from streamsel.base.phase import Method
+from streamsel.base.undo import learn_atomically
+from streamsel.params import parameter_repr
+from streamsel.state.stream_summary import StreamSummary
+from streamsel.targets.kept_rows import MISSING_POLICIES, KeptRows, kept_rows
+from streamsel.targets.permutations import PermutedTarget
+from streamsel.targets.space import TargetSpace
+from streamsel.targets.target import NoTarget, Target
+
+# With fewer rows, an identifier cannot be distinguished from classes.
+_MIN_ROWS_IDENTIFIER = 8
+
+
+def learn_target(
+    method: Method, y: Any, covariates: Any, weights: Any, strata: Any, missing: str
+) -> None:
+    """Learn the target, as `Learner.learn_target` describes."""
+    name, n_columns = type(method).__name__, method._phase.n_columns
+    if missing not in MISSING_POLICIES:
+        raise ValueError(f"Expected missing='error' or 'drop'. Got: {parameter_repr(missing)}.")
+    if n_columns:
+        raise ValueError(
+            f"Expected the target before the columns. Got: a target after {n_columns} "
+            "columns.\nHint: model.clone() is an unfitted model for a new target."
+        )
+    if not method._is_supervised and y is not None:
+        raise ValueError(
+            f"Expected no target: {name} learns without one. Got: a target.\n"
+            "Hint: call learn_columns(X) alone."
+        )
+    if y is None:
+        learn_atomically(method, _learn_no_target, method, covariates, weights)
+        return
+    if method.covariates and covariates is None:
+        raise ValueError(
+            f"Expected the covariates {list(method.covariates)}, which the parameter covariates "
+            "names. Got: none.\nHint: learn_target(y, covariates=Z)."
+        )
+    if strata is not None and not method.permutations:
+        raise ValueError(
+            "Expected permutations above 0 with strata, within which to permute. Got: 0.\n"
+            f"Hint: {name}(permutations=1000), or omit strata; "
+            "covariates=strata adjusts for them."
+        )
+    kept = kept_rows(y, weights, missing)
+    arguments = {"covariates": covariates, "weights": weights, "strata": strata}
+    if kept is not None:
+        arguments = {
+            name: None if v is None else kept.restrict(v, name) for name, v in arguments.items()
+        }
+        y = kept.restrict(y, "a target")
+    learn_atomically(method, partial(learn_used_rows, method, y, **arguments, kept=kept))
+    target = method._phase.target
+    if isinstance(target, Target) and target.is_class:
+        n_classes = np.count_nonzero(~target.is_covariate)
+        if n_classes == target.n >= _MIN_ROWS_IDENTIFIER:
+            warnings.warn(_one_class_per_row(target.n), UserWarning, stacklevel=3)
+
+
+def learn_used_rows(
+    method: Method,
+    y: Any,
+    covariates: Any = None,
+    weights: Any = None,
+    strata: Any = None,
+    kept: KeptRows | None = None,
+) -> None:
+    """Learn the target and its covariates, weights and strata, of all rows or of those kept.
+
+    Parameters
+    ----------
+    method
+        The learner.
+    y, covariates, weights, strata
+        As in `Learner.learn_target`, of the rows that are used.
+    kept
+        Which of the source's rows these are; None for all.
+    """
+    options = covariates, method.covariates, weights, strata, kept
+    with nullcontext() if kept is None else kept.renumber_errors():
+        target = Target(y, method.target_type, *options)
+        try:
+            method._take_target(target)
+        except ValueError:
+            # Two numeric values have the same correlations as two classes.
+            by_rule = target.is_class and target.decided_by_values
+            if not by_rule or np.count_nonzero(~target.is_covariate) > 2:
+                raise
+            method._take_target(Target(y, "numeric", *options))
+
+
+def _learn_no_target(method: Method, covariates: Any, weights: Any) -> None:
+    if method._is_supervised and not method._takes_no_target:
+        raise ValueError(
+            f"Expected a target: {type(method).__name__} is supervised. Got: None.\n"
+            "Hint: ProjSe also selects without a target."
+        )
+    if covariates is not None:
+        raise ValueError(
+            "Expected a target with covariates. Got: None.\n"
+            "Hint: to adjust for covariates without a target, regress the columns on them."
+        )
+    method._take_no_target(None if weights is None else NoTarget.of_weights(weights))
+
+
+def space_of(method: Method, target: Target) -> TargetSpace:
+    """Return the space of a target; ValueError if the learner does not support the target."""
+    c = int(np.count_nonzero(~target.is_covariate))
+    method._check_target(c, is_class=target.is_class)
+    if target.is_class and c == target.n > 2 and method._needs_classes:
+        raise ValueError(_one_class_per_row(c))
+    refuse_weights(method, target)
+    space = TargetSpace(
+        target.cyy,
+        target.n,
+        method._variable_kernel(),
+        target.is_covariate,
+        target.effective_rows,
+        is_pair=target.is_pair,
+    )
+    if not space.linear_rank:
+        raise ValueError(
+            "Expected a target that the covariates do not determine. Got: a target that they "
+            "explain in full.\nHint: check that the target is not among the covariates."
+        )
+    return space
+
+
+def refuse_weights(method: Method, target: Target | NoTarget | None) -> None:
+    """Raise ValueError for a target with weights that the learner does not support."""
+    if target is not None and target.weights is not None and not method._takes_weights:
+        raise ValueError(
+            f"Expected no weights: {type(method).__name__} with these parameters uses single "
+            "observations, not weighted moments. Got: weights.\n"
+            "Hint: repeat each row in proportion to its weight, or omit weights."
+        )
+
+
+def new_summary(
+    method: Method, target: Target | NoTarget | None, space: TargetSpace | None
+) -> StreamSummary:
+    """Return an empty summary of columns with this target."""
+    if not isinstance(target, Target) or space is None or not method.permutations:
+        return StreamSummary()
+    seed = method.permutation_seed
+    return StreamSummary(PermutedTarget(target, space, method.permutations, seed))
+
+
+def _one_class_per_row(n: int) -> str:
+    """Return the message for a target in which each of n rows has a class of its own."""
+    return (
+        f"Expected classes of several rows each. Got: {n} classes in {n} rows.\n"
+        "Hint: is the target an identifier? target_type='numeric' treats numbers as a quantity."
+    )

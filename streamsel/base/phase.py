@@ -1,0 +1,218 @@
+"""Define the phases of a learner, and what a phase requires of its learner.
+
+A learner is in one phase at a time: it is fresh or learns columns, then learns rows one by one, or
+in windows, or only counts them. A phase owns all that is learnt, so a learner has no attribute that
+is None in other phases.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Collection, Hashable
+from typing import Any, ClassVar, Protocol
+
+from streamsel._utils.rollback import Rollback
+from streamsel.base.refresh import RefreshSchedule
+from streamsel.base.undo import Transactional
+from streamsel.data.columns import Chunk, Stats
+from streamsel.state.base import ColumnState, Floats, VariableState
+from streamsel.state.moments.moments import Moments
+from streamsel.state.moments.row_extension import RowExtension
+from streamsel.state.stream_summary import StreamSummary
+from streamsel.targets.kernels import VariableKernel
+from streamsel.targets.observation import Observation
+from streamsel.targets.rows import RowTarget
+from streamsel.targets.space import TargetSpace
+from streamsel.targets.target import NoTarget, Target
+
+
+class Method(Transactional, Protocol):
+    """What the phases require of their learner: its parameters, and the hooks of its method."""
+
+    n_jobs: int
+    covariates: tuple[Hashable, ...] | None
+    target_type: str
+    permutations: int
+    permutation_seed: int
+    fading_factor: float
+    max_features: int | None
+    grace_period: int
+    _is_supervised: ClassVar[bool]
+    _takes_no_target: ClassVar[bool]
+    _takes_missing: ClassVar[bool]
+    _refresh: RefreshSchedule
+    _phase: Phase
+    _cache: dict[str, Any]
+
+    @property
+    def _by_window(self) -> bool: ...
+
+    @property
+    def _needs_single_source(self) -> bool: ...
+
+    @property
+    def _needs_classes(self) -> bool: ...
+
+    @property
+    def _takes_weights(self) -> bool: ...
+
+    @property
+    def _row_target_type(self) -> str: ...
+
+    @property
+    def _window_size(self) -> int: ...
+
+    def _current(self) -> Any: ...
+
+    def _check_target(self, c: int, *, is_class: bool) -> None: ...
+
+    def _check_columns(self, target: RowTarget, seen: Observation, rows: int) -> None: ...
+
+    def _variable_kernel(self) -> VariableKernel: ...
+
+    def _new_columns(self, n: int) -> ColumnState: ...
+
+    def _add_columns(self, state: ColumnState, chunk: Chunk, stats: Stats) -> None: ...
+
+    def _new_row_extension(self) -> RowExtension | None: ...
+
+    def _protected(
+        self, moments: Moments, extension: RowExtension | None
+    ) -> Collection[Hashable]: ...
+
+    def _relevances_of_stats(self, moments: Moments, stats: Stats) -> Floats: ...
+
+    def _take_target(self, target: Target) -> None: ...
+
+    def _take_no_target(self, target: NoTarget | None) -> None: ...
+
+    def _learn_window(self, names: list[Hashable], X: Floats, target: Target | None) -> None: ...
+
+    def _refresh_if_due(self, rows: int) -> None: ...
+
+
+class Phase(Rollback, abc.ABC):
+    """What a learner has learnt, and how it goes on learning.
+
+    Attributes
+    ----------
+    n_columns, n_passes
+        Number of variables seen as columns, and of passes over them.
+    constant
+        Number of constant columns that no moments account for.
+    on_rows
+        Whether rows were learnt.
+    columns, moments, extension
+        The state of columns; and of rows with its extension. None in other phases.
+    target, space
+        Target of the columns, and its space; None in other phases.
+    without_target
+        Whether the learner learns without a target.
+    summary
+        Statistics of all columns seen; None where not available.
+    """
+
+    on_rows: ClassVar[bool]
+
+    n_columns: int
+    n_passes: float
+    constant: int
+    without_target: bool
+    columns: ColumnState | None = None
+    moments: Moments | None = None
+    extension: RowExtension | None = None
+    target: Target | NoTarget | None = None
+    space: TargetSpace | None = None
+    summary: StreamSummary | None = None
+
+    # Results
+
+    @property
+    @abc.abstractmethod
+    def state(self) -> VariableState | None:
+        """The state that results are computed from; None before the first variable."""
+
+    @property
+    @abc.abstractmethod
+    def n_rows(self) -> int:
+        """Number of rows seen: observations in every column, plus rows learnt since."""
+
+    @property
+    def n_constant(self) -> int:
+        """Number of constant variables among those seen."""
+        return self.constant
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether there are no variables to compute results from."""
+        return self.state is None or not self.n_columns
+
+    @property
+    @abc.abstractmethod
+    def target_description(self) -> str | None:
+        """How the target was interpreted; on rows without class sizes."""
+
+    @abc.abstractmethod
+    def observations(self, state: VariableState | None) -> tuple[float, TargetSpace | None]:
+        """Return the effective number of rows, and the target space over them.
+
+        Parameters
+        ----------
+        state
+            The state that results are computed from.
+        """
+
+    @property
+    def weight(self) -> float:
+        """Effective number of rows of equal weight (Kish 1965), for the schedule of refreshes."""
+        return float(self.n_rows)
+
+    # Learning
+
+    def learn_row(self, method: Method, x: dict[Hashable, Any], y: Any, w: float) -> None:
+        """Learn a row."""
+        raise NotImplementedError
+
+    def learn_rows(self, method: Method, X: Any, y: Any, w: Any) -> None:
+        """Learn many rows."""
+        raise NotImplementedError
+
+    def clear_row_cache(self) -> None:
+        """Clear the cached names of the previous row: their indices may have changed."""
+
+    def recheck_due(self) -> None:
+        """Check before the next row whether further work is due."""
+
+    def prepare_merge(self) -> None:
+        """Prepare for changes in place."""
+
+    # Files
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The states of the phase; each checks its own values."""
+        every = (self.target, self.columns, self.moments, self.extension)
+        return tuple(part for part in every if part is not None)
+
+    @abc.abstractmethod
+    def to_state(self) -> dict[str, Any]:
+        """Return what is learnt for a model file, as arrays and JSON-compatible values."""
+
+
+def columns_to_state(phase: Phase) -> dict[str, Any]:
+    """Return learnt columns for a model file."""
+    target, columns, summary = phase.target, phase.columns, phase.summary
+    state: dict[str, Any] = {
+        "n_columns": phase.n_columns,
+        "n_constant": phase.constant,
+        "n_passes": phase.n_passes,
+        "without_target": phase.without_target,
+        "n_rows": None if target is None else target.n,
+    }
+    if target is not None:
+        state |= target.to_state()
+    if columns is not None:
+        state["columns"] = columns.to_state()
+    if phase.space is not None and phase.n_columns and summary is not None:
+        state["summary"] = summary.to_state()
+    return state

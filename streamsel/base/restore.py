@@ -1,0 +1,106 @@
+"""Restore a learner from a model file, and check that learning can lead to what it contains."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsel.base.columns import ColumnPhase
+from streamsel.base.learn_target import refuse_weights
+from streamsel.base.to_rows import new_row_phase, new_window_phase
+from streamsel.serialization.invariants import expect_explained, expect_relevances
+from streamsel.serialization.schema import BoolKind, CountKind, FloatKind, OptionalKind, expect
+from streamsel.state.sketch import RandomSketch
+from streamsel.targets.observation import NO_TARGET
+from streamsel.targets.target import NoTarget, Target
+
+if TYPE_CHECKING:
+    from streamsel.base.learner import Learner
+
+
+def restore_phase(model: Learner, state: dict[str, Any]) -> None:
+    """Restore what a model has learnt."""
+    expect(state, n_columns=CountKind(), n_constant=CountKind(), n_passes=FloatKind(0.0))
+    expect(state, without_target=BoolKind(), n_rows=OptionalKind(CountKind(1)))
+    columns = _restore_columns(model, state)
+    if "window" in state:
+        windows = new_window_phase(model, columns)
+        windows.window.set_state(state["window"])
+        model._phase = windows
+    elif "moments" in state:
+        rows = new_row_phase(model, columns)
+        rows.set_state(state)
+        model._phase = rows
+
+
+def _restore_columns(model: Learner, state: dict[str, Any]) -> ColumnPhase:
+    """Return the phase on columns from a file."""
+    model._phase = phase = ColumnPhase(without_target=state["without_target"])
+    phase.n_columns, phase.constant = state["n_columns"], state["n_constant"]
+    phase.n_passes = state["n_passes"]
+    _expect_target(model, state)
+    if "target_Y" in state:
+        model._take_target(Target.restored(state))
+    elif state["n_rows"] is not None:
+        phase.target = NoTarget.restored(state)
+        refuse_weights(model, phase.target)
+    if "columns" in state:
+        phase.columns = model._new_columns(state["n_rows"])
+        phase.columns.set_state(state["columns"])
+    if "summary" in state and phase.summary is not None:
+        phase.summary.set_state(state["summary"], phase.n_columns)
+    elif "moments" in state or (phase.space is not None and phase.n_columns):
+        phase.summary = None
+    return phase
+
+
+def _expect_target(model: Learner, state: dict[str, Any]) -> None:
+    """Raise ValueError if the target in a file is missing, or does not fit the learner."""
+    has_target, without_target = "target_Y" in state, state["without_target"]
+    may_lack_target = not model._is_supervised or model._takes_no_target
+    is_missing = "columns" in state and (state["n_rows"] is None or has_target is without_target)
+    if (
+        (without_target and (has_target or not may_lack_target))
+        or is_missing
+        or (not without_target and not model._is_supervised)
+    ):
+        raise ValueError(
+            "Corrupt model file: a target is missing, or present in an unsupervised model."
+        )
+
+
+def expect_possible(model: Learner) -> None:
+    """Raise ValueError for moments that no data have: computations on them would return NaN."""
+    if model._moments is not None:
+        has_target = model._moments.target.form not in (None, NO_TARGET)
+        if has_target is not model._is_supervised:
+            raise ValueError(
+                "Corrupt model file: rows must have a target in supervised models only."
+            )
+    state = model._state
+    if state is None or isinstance(state, RandomSketch):
+        return
+    with np.errstate(all="ignore"):
+        stats, relevance = state.stats(), state.relevance()
+    sums = np.isfinite(stats.m2).all() and (stats.m2 >= 0.0).all()
+    # The relevance is -inf for constant variables and for those that covariates explain in
+    # full.
+    if not (sums and np.isfinite(stats.cxy).all() and (relevance < np.inf).all()):
+        raise ValueError("Corrupt model file: moments must be finite and non-negative.")
+
+
+def expect_reachable(model: Learner) -> None:
+    """Raise ValueError for values in a file that no learning leads to, after it was restored.
+
+    Copies in memory are not checked: the products computed here take longer than the copy.
+    """
+    for part in model._phase.parts:
+        part.expect_valid()
+    state = model._state
+    if state is None or isinstance(state, RandomSketch):
+        return
+    stats, relevance = state.stats(), state.relevance()
+    expect_relevances(relevance[relevance > -np.inf])
+    if state.space is not None:
+        expect_explained(stats.m2, stats.mean, stats.cxy, state.space.squares)

@@ -1,0 +1,80 @@
+"""Start the phases on rows: they continue from the columns that a learner has learnt."""
+
+from __future__ import annotations
+
+from streamsel.base.phase import Method, Phase
+from streamsel.base.rows import RowPhase
+from streamsel.base.windows import Window, WindowPhase
+from streamsel.state.moments.moments import Moments
+from streamsel.state.moments.vocabulary import Vocabulary
+from streamsel.targets.rows import RowTarget
+from streamsel.targets.target import Target
+
+
+def new_row_phase(method: Method, before: Phase) -> RowPhase:
+    """Return a phase on rows that continues from any columns learnt, without changing the model."""
+    _refuse_rows(method, before)
+    target, names = before.target, method.covariates or ()
+    row_target = RowTarget(method.target_type, names)
+    moments = Moments(method.fading_factor, row_target, method._variable_kernel())
+    if target is not None:
+        if isinstance(target, Target) and set(target.covariate_kinds) != set(names):
+            raise ValueError(
+                f"Expected the covariates of the columns, {list(target.covariate_kinds)}, in the "
+                f"parameter covariates, to read them from rows. Got: {list(names)}.\n"
+                "Hint: name them in the constructor, and pass them to learn_target under these "
+                "names."
+            )
+        moments.continue_from(target)
+        _add_columns(moments, before)
+    state = before.columns
+    n_carried = 0 if state is None else int((state.stats().m2 == 0.0).sum())
+    constant = before.n_constant - n_carried
+    vocabulary = Vocabulary(method.max_features, method.grace_period)
+    return RowPhase(before, constant, moments, method._new_row_extension(), vocabulary)
+
+
+def _add_columns(moments: Moments, before: Phase) -> None:
+    """Add the variables that were learnt as columns to the moments."""
+    state = before.columns
+    if state is None:
+        return
+    moments.add_column_moments(state.names, state.stats())
+    # A constant variable that was not kept need not have been 0.
+    keeps_all = state.complete and state.accepts_constant
+    if not keeps_all and moments.complete and before.n_columns > len(moments.table):
+        moments.note_discard()
+
+
+def new_window_phase(method: Method, before: Phase) -> WindowPhase:
+    """Return a phase on windows that continues from any columns, without changing the model."""
+    _refuse_rows(method, before)
+    target = before.target
+    if isinstance(target, Target) and target.covariate_kinds:
+        raise ValueError(
+            "Expected columns, as the model has learnt columns with covariates, which windows "
+            "of rows do not support. Got: a row.\n"
+            "Hint: learn the rows with model.clone(), without covariates."
+        )
+    row_target = RowTarget(method._row_target_type) if method._is_supervised else None
+    window = Window(method._window_size, row_target, method.max_features)
+    if target is not None:
+        window.before = target.n
+        if isinstance(target, Target):
+            window.target = RowTarget.from_target(target, method._row_target_type)
+    return WindowPhase(before, window)
+
+
+def _refuse_rows(method: Method, before: Phase) -> None:
+    """Raise ValueError for a model that cannot learn rows."""
+    if method._is_supervised and before.without_target:
+        raise ValueError(
+            "Expected a model with a target. Got: a row for a model that selects without a "
+            "target.\nHint: selection without a target needs the observations of whole columns."
+        )
+    if method._is_supervised and method.target_type == "survival":
+        raise ValueError(
+            "Expected columns, as target_type='survival' requires. Got: a row.\n"
+            "Hint: martingale residuals depend on all observations at risk, including later "
+            "rows."
+        )

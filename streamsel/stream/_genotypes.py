@@ -1,0 +1,177 @@
+"""Streams of genotypes: what files of variants share, whatever their format."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from streamsel.data.columns import Block
+from streamsel.params import parameter_repr
+from streamsel.stream._blocks import columns_per_block, drop_first
+from streamsel.stream._stream import ColumnStream, indexed_stream
+
+if TYPE_CHECKING:
+    from streamsel.stream._parts import Cut
+
+# Columns that share a dtype, which depends on whether any of them has missing values: a dtype per
+# column would make blocks of single columns.
+_GROUP_SIZE = 64
+
+
+def check_missing(missing: Any) -> None:
+    """Raise ValueError unless `missing` is "mean" or "keep"."""
+    if not isinstance(missing, str) or missing not in ("mean", "keep"):
+        raise ValueError(
+            f"Expected missing to be 'mean' or 'keep'. Got: {parameter_repr(missing)}."
+        )
+
+
+class GenotypeFile(ABC):
+    """A file of genotypes.
+
+    Parameters
+    ----------
+    names
+        Names of the variants.
+    samples
+        Metadata of the samples; the first holds their names.
+    missing
+        Treatment of missing genotypes: "mean" or "keep".
+
+    Attributes
+    ----------
+    n_rows
+        Number of samples.
+    group_size
+        Number of neighbouring variants that share a dtype.
+    """
+
+    def __init__(
+        self, names: Sequence[Hashable], samples: Mapping[str, npt.NDArray[Any]], missing: str
+    ) -> None:
+        self.names, self.samples = names, samples
+        self.n_rows = len(next(iter(samples.values())))
+        self.group_size = min(_GROUP_SIZE, columns_per_block(self.n_rows, 4))
+        self._imputes = missing == "mean"
+
+    @abstractmethod
+    def open(self) -> BinaryIO:
+        """Open the file."""
+
+    @abstractmethod
+    def allele_counts(
+        self, file: BinaryIO, a: int, b: int
+    ) -> tuple[npt.NDArray[np.int8], ValueError | None]:
+        """Return the allele counts of the variants a, ..., b - 1, one per row, -1 if missing.
+
+        If a variant is damaged, return those before it, and the error. `a` is not before the `b` of
+        an earlier call with the same file.
+        """
+
+    def read(self, start: int, end: int) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """Yield (index of the first column, columns); `start` must be the start of a group."""
+        step = self.group_size * max(1, columns_per_block(self.n_rows, 4) // self.group_size)
+        with self.open() as file:
+            for a in range(start, end, step):
+                # To the end of the last group, whose columns share a dtype.
+                b = min(a + step, -(-end // self.group_size) * self.group_size, len(self.names))
+                counts, error = self.allele_counts(file, a, b)
+                for j, values in self._columns(counts):
+                    if a + j < end:
+                        yield a + j, values[:, : end - a - j]
+                if error is not None:
+                    raise error
+
+    def take(self, indices: Iterable[int]) -> dict[int, npt.NDArray[Any]]:
+        """Return index -> column, with the dtype of its group."""
+        found: dict[int, npt.NDArray[Any]] = {}
+        first, end = 0, 0
+        with self.open() as file:
+            for j in sorted(set(indices)):
+                if j >= end:
+                    first = j - j % self.group_size
+                    end = min(first + self.group_size, len(self.names))
+                    counts, error = self.allele_counts(file, first, end)
+                    if error is not None:
+                        raise error
+                    ((_, values),) = self._columns(counts)
+                found[j] = values[:, j - first].copy()
+        return found
+
+    def _columns(self, counts: npt.NDArray[np.int8]) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """Yield (first index, columns): complete groups as int8, others as float32."""
+        if not len(counts):
+            return
+        has_missing = counts.min(axis=1, initial=0) < 0
+        groups = np.logical_or.reduceat(has_missing, range(0, len(counts), self.group_size))
+        edges = np.flatnonzero(np.diff(groups)) + 1
+        starts = [0, *(self.group_size * edges).tolist(), len(counts)]
+        for a, b in pairwise(starts):
+            complete = not has_missing[a:b].any()
+            yield a, (counts[a:b] if complete else self._with_missing(counts[a:b])).T
+
+    def _with_missing(self, counts: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
+        """Convert allele counts to floats, with NaN or the mean of the variant where missing."""
+        is_missing = counts < 0
+        missing = np.flatnonzero(is_missing)
+        values = counts.astype(np.float32)
+        fill: Any = np.nan
+        if self._imputes:
+            n_missing = is_missing.sum(axis=1)
+            sums = counts.sum(axis=1, dtype=np.int64) + n_missing  # a missing one counts -1
+            with np.errstate(invalid="ignore"):  # a variant without any genotype stays NaN
+                fill = (sums / (self.n_rows - n_missing))[missing // self.n_rows]
+        values.reshape(-1)[missing] = fill
+        return values
+
+
+def genotype_stream(
+    file: GenotypeFile, first: int, end: int, cut: Cut | None = None
+) -> ColumnStream:
+    """Stream the variants first, ..., end - 1 of a file."""
+
+    def read(start: int) -> Iterator[Block]:
+        # From the start of a group, so that the dtype of a column does not depend on `start`.
+        n_before = (first + start) % file.group_size
+        for a, values in file.read(first + start - n_before, end):
+            block = Block(file.names[a : a + values.shape[1]], values)
+            yield from drop_first([block], n_before)
+            n_before = max(0, n_before - values.shape[1])
+
+    def fetch(positions: list[int]) -> list[npt.NDArray[Any]]:
+        found = file.take(first + j for j in positions)
+        return [found[first + j] for j in positions]
+
+    return indexed_stream(file.names[first:end], file.n_rows, read, fetch, cut, file.samples)
+
+
+def distinct_names(ids: list[str], loci: Callable[[list[int]], Iterable[str]]) -> list[Hashable]:
+    """Return the names of variants: their identifiers, or else their loci.
+
+    Parameters
+    ----------
+    ids
+        Identifiers. Those that are "." or occur more than once are replaced.
+    loci
+        Returns the loci of the variants at some ascending indices, chromosome:position:alleles. The
+        suffixes :2, :3 and so on make them distinct.
+    """
+    names: list[Hashable] = [*ids]
+    counts = Counter(ids)
+    if len(counts) == len(ids) and "." not in counts:
+        return names
+    indices = [i for i, name in enumerate(ids) if name == "." or counts[name] > 1]
+    taken = counts.keys() - {ids[i] for i in indices}
+    for i, locus in zip(indices, loci(indices), strict=True):
+        name, number = locus, 2
+        while name in taken:
+            name, number = f"{locus}:{number}", number + 1
+        taken.add(name)
+        names[i] = name
+    return names
