@@ -13,7 +13,7 @@ import numpy as np
 from streamsel import params
 from streamsel.base.caching import cached_until_update
 from streamsel.base.extractor import Extractor
-from streamsel.base.joint_rows import CrossMomentsOnRows
+from streamsel.base.joint_rows import max_joint_features
 from streamsel.base.linear_map import LinearMap
 from streamsel.base.report import Report
 from streamsel.base.shared_gram import share_columns
@@ -35,7 +35,9 @@ from streamsel.state.gram.gram import check_rows
 from streamsel.state.gram.pooled import SharedGram
 from streamsel.state.gram.view import GramView
 from streamsel.state.moments.aligned_view import RowView
+from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.moments.moments import Moments
+from streamsel.state.moments.row_extension import RowExtension
 from streamsel.state.pool.pool import (
     MostRelevant,
     Ranking,
@@ -53,13 +55,14 @@ _PROBES = 2
 _SPARE_AXES = 10
 
 
-class GramExtractor(CrossMomentsOnRows, Extractor):
+class GramExtractor(Extractor):
     """A linear extractor on the Gram matrix of all columns; on rows, on their joint moments.
 
     A method gives the components as a function of inner products, `_dual_weights`.
     """
 
     _column_state_type = SharedGram
+    _row_state_type: ClassVar[type[RowExtension]] = CrossMoments
     _loads_all_variables = True
     # Whether the pool ranks columns by relevance, and not by variance.
     _ranks_by_relevance: ClassVar[bool] = False
@@ -68,6 +71,7 @@ class GramExtractor(CrossMomentsOnRows, Extractor):
     # Whether components must be orthogonal to the target.
     _excludes_target: ClassVar[bool] = False
 
+    max_features: int | None = max_joint_features()
     max_loadings: int = _second_pass.max_loadings_param()
     max_gram_rows: int = _second_pass.max_gram_rows_param()
     scale: bool = param(
@@ -186,18 +190,13 @@ class GramExtractor(CrossMomentsOnRows, Extractor):
     @cached_until_update
     def _solution(self) -> GramSolution | None:
         """Return the components; None if there are no variables for them."""
-        state, solver, columns = self._state, self._solver, self._gram_state
+        state, solver = cast("SharedGram | RowView | None", self._state), self._solver
         indices = solver.candidates(state)
         if state is None or not indices.size:
             return None
         factors, about = solver.scaling(state, indices)
-        if columns is None:
-            inner, variables = cast("RowView", state).inner_products(indices, factors, about)
-            return solver.solve(inner, variables, indices, factors)
-        inner, variables, axes = columns.inner_products(indices, factors, about)
-        if axes is None:
-            return solver.solve(inner, variables, indices, factors, _PROBES)
-        return solver.solve(inner, variables, indices, factors).along(axes)
+        products = state.inner_products(indices, factors, about)
+        return solver.solve(products, indices, factors, _PROBES)
 
     def _component_map(self) -> LinearMap:
         columns = self._gram_state

@@ -12,7 +12,7 @@ import numpy as np
 from streamsel import params
 from streamsel.base.caching import cached_until_update
 from streamsel.base.extractor import Extractor
-from streamsel.base.joint_rows import CrossMomentsOnRows
+from streamsel.base.joint_rows import max_joint_features
 from streamsel.base.linear_map import LinearMap
 from streamsel.base.null import noise_floor
 from streamsel.base.report import NOISE_LEVEL, Report, number
@@ -41,7 +41,7 @@ from streamsel.state.pool.representatives import Representatives, select_represe
 from streamsel.targets.target import Target
 
 
-class RidgeComponents(CrossMomentsOnRows, Extractor, Supervised):
+class RidgeComponents(Extractor, Supervised):
     r"""Ridge components: canonical ridge on relevance-weighted columns, then PCA of the residual.
 
     Every column is weighted by a power of its relevance to the target, so that noise is attenuated
@@ -185,6 +185,7 @@ class RidgeComponents(CrossMomentsOnRows, Extractor, Supervised):
         ),
         default="reml",
     )
+    max_features: int | None = max_joint_features()
     max_loadings: int = _second_pass.max_loadings_param()
     max_gram_rows: int = _second_pass.max_gram_rows_param()
 
