@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -14,8 +14,8 @@ from streamsel.base.caching import cached_until_update
 from streamsel.base.extractor import Extractor
 from streamsel.base.linear_map import LinearMap, align_components, shared_weights
 from streamsel.base.undo import learn_atomically, learn_in_session
-from streamsel.data.columns import Chunk, Stats
 from streamsel.data.names import NameHash
+from streamsel.extraction._loadings import LoadingsPassResult, TopLoadings
 from streamsel.params import param
 from streamsel.state.base import Floats, StoredLoadings
 from streamsel.state.factorization.columns import FactorizationState
@@ -26,6 +26,9 @@ from streamsel.state.moments.row_extension import RowExtension
 from streamsel.state.sketch import RandomEntries
 from streamsel.state.source_check import PassVerifier
 from streamsel.stream import ColumnStream, as_stream
+
+# Bytes of columns that are coded at a time.
+_BATCH_BYTES = 4 << 20
 
 
 class FactorizationExtractor(Extractor):
@@ -245,17 +248,30 @@ class FactorizationExtractor(Extractor):
 
     def _learn_loadings(self, source: ColumnStream, limit: int) -> None:
         state, found = self._learnt_columns()
-        same, q, coder = PassVerifier(state, self.n_columns), self.n_components, self._coder
-
-        def encode(X: Floats) -> Floats:
-            return self._pad_components(found.encode(coder, X))
-
-        second_pass = CodingPass(state, encode, same, q, limit)
+        same = PassVerifier(state, self.n_columns)
+        shape, no_probe = (0, self.n_components), np.zeros((0, 0))
+        # Columns without loadings are not kept.
+        largest = LoadingsPassResult(shape, no_probe, limit, least=0.0)
         for chunk, stats in self._scanned(source):
-            second_pass.read(chunk, stats)
-        loadings = second_pass.result()
+            same.check(chunk.names, stats)
+            indices = np.flatnonzero(stats.m2)
+            step = max(1, _BATCH_BYTES // (8 * chunk.n))
+            for start in range(0, indices.size, step):
+                batch = indices[start : start + step]
+                columns = state.unit_rows_of(chunk, stats, batch)
+                columns *= np.sqrt(stats.m2[batch])[:, None]
+                loadings = self._pad_components(found.encode(self._coder, columns))
+                large = largest.select_large(loadings)
+                names, own = [chunk.names[j] for j in batch[large].tolist()], batch[large]
+                deviations = np.sqrt(stats.m2[own] / chunk.n)
+                moments = stats.mean[own], deviations, np.ones(own.size)
+                largest.add(TopLoadings(names, *moments, np.empty((own.size, 0)), loadings[large]))
+        same.check_complete()
+        largest.discard_smallest()
+        names, means, deviations, _, _, weights = largest.columns()
         if not state.complete:
-            learn_atomically(self, self._accept_loadings, state, loadings)
+            stored = StoredLoadings(names, means, weights, deviations)
+            learn_atomically(self, self._accept_loadings, state, stored)
 
     def _learnt_columns(self) -> tuple[FactorizationState, ColumnSolution]:
         """Return the state and the solution on columns; ValueError if there is none."""
@@ -334,79 +350,3 @@ def _signs(loadings: Floats) -> Floats:
     first = (largest >= largest.max(axis=0) * (1.0 - TIE_RTOL)).argmax(axis=0)
     signs: Floats = np.where(loadings[first, np.arange(first.size)] < 0.0, -1.0, 1.0)
     return signs
-
-
-# Bytes of columns that are coded at a time.
-_BATCH_BYTES = 4 << 20
-
-
-class CodingPass:
-    """Codes columns in a second pass, and keeps those of the largest loadings.
-
-    Parameters
-    ----------
-    state
-        The state after the first pass.
-    loadings_of
-        Maps columns, given as centred rows, (b, n), to their loadings, (b, q).
-    same
-        Verifies that the columns are those of the first pass.
-    q
-        Number of components.
-    limit
-        Maximum number of variables kept.
-    """
-
-    def __init__(
-        self,
-        state: FactorizationState,
-        loadings_of: Callable[[Floats], Floats],
-        same: PassVerifier,
-        q: int,
-        limit: int,
-    ) -> None:
-        self.state, self._encode_loadings, self.limit = state, loadings_of, limit
-        self._same = same
-        self._min_size = 0.0
-        self._names: list[Hashable] = []
-        # Means and standard deviations.
-        self._moments: Floats = np.empty((0, 2))
-        self._loadings: Floats = np.empty((0, q))
-
-    def read(self, chunk: Chunk, stats: Stats) -> None:
-        """Code the columns of a chunk."""
-        self._same.check(chunk.names, stats)
-        indices = np.flatnonzero(stats.m2)
-        step = max(1, _BATCH_BYTES // (8 * chunk.n))
-        for start in range(0, indices.size, step):
-            batch = indices[start : start + step]
-            length = np.sqrt(stats.m2[batch])[:, None]
-            loadings = self._encode_loadings(self.state.unit_rows_of(chunk, stats, batch) * length)
-            large = np.flatnonzero(_sizes(loadings) > self._min_size)
-            self._names += [chunk.names[index] for index in batch[large].tolist()]
-            deviations = np.sqrt(stats.m2[batch[large]] / chunk.n)
-            own = np.column_stack([stats.mean[batch[large]], deviations])
-            self._moments = np.concatenate([self._moments, own])
-            self._loadings = np.concatenate([self._loadings, loadings[large]])
-            if len(self._names) >= 2 * self.limit:
-                self._keep_largest()
-
-    def _keep_largest(self) -> None:
-        sizes = _sizes(self._loadings)
-        largest = np.sort(np.argsort(-sizes, kind="stable")[: self.limit])
-        self._min_size = float(sizes[largest].min(initial=np.inf))
-        self._names = [self._names[index] for index in largest.tolist()]
-        self._moments, self._loadings = self._moments[largest], self._loadings[largest]
-
-    def result(self) -> StoredLoadings:
-        """Return the loadings; ValueError if the columns are not those that were learnt."""
-        self._same.check_complete()
-        if len(self._names) > self.limit:
-            self._keep_largest()
-        means, deviations = self._moments.T
-        return StoredLoadings(self._names, means, self._loadings, deviations)
-
-
-def _sizes(loadings: Floats) -> Floats:
-    sizes: Floats = np.square(loadings).sum(axis=1)
-    return sizes
