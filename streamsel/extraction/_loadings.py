@@ -28,6 +28,7 @@ from streamsel.state.gram.buffers import (
     SparseCentered,
 )
 from streamsel.state.gram.pooled import GramState
+from streamsel.state.gram.view import residual
 from streamsel.state.pool.pool import residuals, unit_columns
 from streamsel.state.source_check import PASS_RTOL, LearntColumns, source_changed_error
 from streamsel.stream import ColumnStream
@@ -216,7 +217,7 @@ class LoadingsPass:
         self._shape, self._scales = request.scores.shape, request.scales
         # Covariates are projected out of the duals, as sparse columns remain unprojected.
         self._duals, self._probe = (
-            _residual(V, self._covariate_basis) for V in (request.duals, request.probes)
+            residual(V, self._covariate_basis) for V in (request.duals, request.probes)
         )
 
     def read(
@@ -307,25 +308,20 @@ def collect_loadings(
     expected = request.gram_times_probes
     tolerance = PASS_RTOL * np.abs(expected).max(initial=0.0)
     if not np.allclose(
-        _residual(result.gram_times_probe, covariate_basis), expected, rtol=0.0, atol=tolerance
+        residual(result.gram_times_probe, covariate_basis), expected, rtol=0.0, atol=tolerance
     ):
         raise source_changed_error("columns with other values")
     result.discard_smallest()
     names, means, deviations, scale, weighted, loadings = result.columns()
     if result.has_discarded:
         scores = request.scores
-        residual = scores - weighted.T @ loadings
+        left = scores - weighted.T @ loadings
         others = residual_trace(request.trace, weighted)
-        loadings = loadings + regress_scores(weighted, residual, request.n, others)
+        loadings = loadings + regress_scores(weighted, left, request.n, others)
         loadings = rescale_loadings(loadings, weighted, scores)
     if request.excluded_directions is not None:
         loadings = project_out(loadings, weighted @ request.excluded_directions)
     return StoredLoadings(names, means, loadings * scale[:, None], deviations)
-
-
-def _residual(V: Floats, covariate_basis: Floats | None) -> Floats:
-    """Return V, (n, k), with the covariates projected out."""
-    return V if covariate_basis is None else V - covariate_basis.T @ (covariate_basis @ V)
 
 
 def _largest(sizes: Floats, limit: int) -> Indices:

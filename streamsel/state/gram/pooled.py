@@ -13,7 +13,13 @@ from streamsel.serialization.schema import CountKind, FloatKind, OptionalKind, e
 from streamsel.state.base import ColumnState, Floats, Indices, StoredLoadings
 from streamsel.state.gram.gram import Gram
 from streamsel.state.gram.subspace import Subspace
-from streamsel.state.gram.view import GramScale, GramView, InnerProducts, gram_of_variables
+from streamsel.state.gram.view import (
+    GramScale,
+    GramView,
+    InnerProducts,
+    gram_of_variables,
+    residual,
+)
 from streamsel.state.gram.weighting import ColumnWeights, EqualWeights
 from streamsel.state.pool.pool import SamplePool, residuals
 from streamsel.targets.space import TargetSpace
@@ -329,8 +335,7 @@ class SharedGram(GramState[SamplePool]):
 
     def project_out(self, V: Floats) -> Floats:
         """Return V, (n, k), with the covariates projected out."""
-        covariates = self.pool.covariate_basis
-        return V if covariates is None else V - covariates.T @ (covariates @ V)
+        return residual(V, self.pool.covariate_basis)
 
     def _about(self) -> GramScale:
         space = self.space

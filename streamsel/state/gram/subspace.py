@@ -19,6 +19,7 @@ from streamsel.state.gram.buffers import (
     SparseCentered,
     over_rows,
 )
+from streamsel.state.gram.view import residual
 
 # Sparse columns in a batch, and dense ones as a multiple of the rank.
 _SPARSE_BATCH, _BATCH_PER_RANK = 512, 4
@@ -28,10 +29,10 @@ _ZERO_TOL = 1e-10
 
 def _rest(axes: Floats, V: Floats, images: Floats) -> Floats:
     """Return F (n, k) with FFᵀ V = (K - AAᵀ) V, the part of K known from K V beyond AAᵀ."""
-    residual = images - axes @ (axes.T @ V)
-    c, W = np.linalg.eigh(_symmetric(V.T @ residual))
+    rest = images - axes @ (axes.T @ V)
+    c, W = np.linalg.eigh(_symmetric(V.T @ rest))
     is_real = c > _ZERO_TOL * np.linalg.eigvalsh(_symmetric(V.T @ images)).max(initial=0.0)
-    factor: Floats = residual @ W[:, is_real] / np.sqrt(c[is_real])
+    factor: Floats = rest @ W[:, is_real] / np.sqrt(c[is_real])
     return factor
 
 
@@ -157,9 +158,7 @@ class Subspace(BufferedAccumulator):
             (g, n), orthonormal and orthogonal to V: directions to project out of all columns.
         """
         now = self._flushed()
-        axes, images = now._axes, now._images
-        if projected_out is not None:
-            axes, images = (V - projected_out.T @ (projected_out @ V) for V in (axes, images))
+        axes, images = (residual(V, projected_out) for V in (now._axes, now._images))
         if images.size:
             axes = np.hstack([axes, _rest(axes, now._directions, images)])
         E, lengths, _ = np.linalg.svd(axes, full_matrices=False)

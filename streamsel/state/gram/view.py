@@ -190,6 +190,11 @@ def adjusted_squares(space: TargetSpace | None, stats: Stats) -> Floats:
     return stats.m2 if space is None else space.adjusted_squares(stats.m2, stats.cxy)
 
 
+def residual(V: Floats, basis: Floats | None) -> Floats:
+    """Return V, (n, k), with an orthonormal basis (d, n) projected out; None projects nothing."""
+    return V if basis is None else V - basis.T @ (basis @ V)
+
+
 def residual_squares(state: VariableState, indices: Indices | None = None) -> Floats:
     """Return the sums of squares of variables after adjusting for covariates; all if None."""
     return adjusted_squares(state.space, state.stats(indices))
