@@ -1,4 +1,4 @@
-"""Columns that a run skips: counted by reason, and listed on request."""
+"""Columns that a run skips, counted by reason and listed on request, and row numbers."""
 
 from __future__ import annotations
 
@@ -10,17 +10,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
+from streamsel._utils.sparse import is_sparse
 from streamsel._utils.text import printable
+from streamsel.cli.diagnostics import MAX_EXAMPLES
 from streamsel.cli.errors import message_of
-from streamsel.cli.log import log
 from streamsel.cli.output import row_writer
-from streamsel.stream.files import CellMessage
+from streamsel.stream.files import (
+    CellMessage,
+    ReadOptions,
+    find_layout,
+    numbered_lines,
+    open_text,
+    split_name,
+    text_errors,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 
+    from streamsel.cli.log import Log
+    from streamsel.cli.source import Source
     from streamsel.data.columns import Block
+
+# Names used by pandas, R and databases.
+_USUAL_NAMES = frozenset(
+    ["", "Unnamed: 0", "Unnamed: 0.1", "index", "Index", "level_0", "rowid", "ROWID", "rownames"]
+) | {f"__index_level_{i}__" for i in range(4)}
+# Fewer rows may be consecutive by chance.
+_MIN_ROWS = 8
 
 
 class Skipped:
@@ -33,6 +52,8 @@ class Skipped:
     ----------
     path
         The file that lists them; "-" is stderr, None is no list.
+    log
+        The log.
 
     Attributes
     ----------
@@ -50,14 +71,14 @@ class Skipped:
         Adds identifiers, if known, to a text about a row.
     """
 
-    def __init__(self, path: str | None) -> None:
+    def __init__(self, path: str | None, log: Log) -> None:
         self.rejected: Counter[str] = Counter()
         self.is_recording = False
         self.strict = False
         self.excluded: Collection[str] = ()
         self.examples: dict[str, list[str]] = {}
         self.add_row_ids: Callable[[str], str] = str
-        self._path = path
+        self._path, self._log = path, log
         self._file: io.FileIO | None = None
         self._n_bad_lines = 0
         self._n_known = 0
@@ -115,7 +136,7 @@ class Skipped:
             self.examples.setdefault(reason, [str(name), str(detail), cell])
         cells = str(name), reason, " ".join(detail.split())
         if self._path == "-":
-            _print_skipped(*cells)
+            self._print(*cells)
         elif self._file is not None and self._n_bytes is not None:
             line = io.StringIO(newline="")
             row_writer(line, "\t").writerow(cells)
@@ -138,13 +159,12 @@ class Skipped:
         self.rejected[reason] += 1
         self.list_column(name, reason, detail)
 
-
-def _print_skipped(name: str, reason: str, detail: str) -> None:
-    """List a column on stderr."""
-    if log().as_json:
-        log().emit("skipped", name=name, reason=reason, detail=detail)
-    elif not log().quiet:
-        click.echo("\t".join(map(printable, (name, reason, detail))), err=True)
+    def _print(self, name: str, reason: str, detail: str) -> None:
+        """List a column on stderr."""
+        if self._log.as_json:
+            self._log.emit("skipped", name=name, reason=reason, detail=detail)
+        elif not self._log.quiet:
+            click.echo("\t".join(map(printable, (name, reason, detail))), err=True)
 
 
 def learn_accepted(learn: Callable[[Block], None], block: Block, skipped: Skipped) -> None:
@@ -160,3 +180,65 @@ def learn_accepted(learn: Callable[[Block], None], block: Block, skipped: Skippe
         for part in (slice(None, half), slice(half, None)):
             names, values = block.names[part], block.values[:, part]
             learn_accepted(learn, block._replace(names=names, values=values), skipped)
+
+
+def find_row_numbers(source: Source, excluded: Collection[str]) -> list[str]:
+    """Return the columns of a file that have such a name and number the rows.
+
+    In text with one variable per line only the first variable is checked.
+
+    Parameters
+    ----------
+    source
+        The file.
+    excluded
+        Names of columns that are something else.
+    """
+    names = source.stream.names
+    if isinstance(names, range):
+        return []
+    if names is None:
+        names = [_first_variable(path, delimiter) for path, delimiter in source.line_files]
+    found = sorted(_USUAL_NAMES.intersection(names).difference(excluded))
+    columns = source.take_existing(found) if found else {}
+    return [str(name) for name, values in columns.items() if is_row_number(values)]
+
+
+def _first_variable(path: str, delimiter: str) -> str:
+    """Return the name of the first variable of text with one variable per line."""
+    first = find_layout(path, ReadOptions(delimiter)).first_line
+    with open_text(path) as file, text_errors(path):
+        lines = (line for number, line in numbered_lines(file, path) if number >= first)
+        return split_name(next(lines), delimiter)[0]
+
+
+def is_row_number(values: Any) -> bool:
+    """Return whether values are 0, 1, 2, ... or 1, 2, 3, ..., in this order."""
+    if is_sparse(values) or values.ndim != 1 or values.dtype.kind not in "iuf" or len(values) < 2:
+        return False
+    return values[0] in (0, 1) and bool((values == values[0] + np.arange(len(values))).all())
+
+
+class RowCounterFinder:
+    """Finds columns with other names that number the rows.
+
+    Parameters
+    ----------
+    known
+        Such columns of an earlier run.
+    """
+
+    def __init__(self, known: Sequence[str] = ()) -> None:
+        self.names = list(known)
+
+    def check_block(self, block: Block) -> None:
+        """Check the columns of a block; the first value rules out most."""
+        values = block.values
+        if is_sparse(values) or values.dtype.kind not in "iuf" or len(values) < _MIN_ROWS:
+            return
+        first = values[0]
+        for j in np.flatnonzero((first == 0) | (first == 1)).tolist():
+            if values[1, j] != first[j] + 1 or len(self.names) > MAX_EXAMPLES:
+                continue
+            if is_row_number(values[:, j]) and str(block.names[j]) not in self.names:
+                self.names.append(str(block.names[j]))
