@@ -62,7 +62,9 @@ class Application(click.Group):
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
-        code = self._run(log, args, *rest, **settings | {"standalone_mode": False, "obj": log})
+        with warnings.catch_warnings():
+            log.capture_warnings()
+            code = self._run(log, args, *rest, **settings | {"standalone_mode": False, "obj": log})
         log.end(code)
         sys.exit(code)
 
@@ -116,17 +118,15 @@ class Application(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""
-        with warnings.catch_warnings():
-            ctx.obj.capture_warnings()
-            try:
-                return super().invoke(ctx)
-            except KeyboardInterrupt as error:
-                ctx.obj.stop("interrupted", getattr(error, "exit_code", 130))
-            except BrokenPipeError:
-                redirect_to_null(sys.stdout)  # the reader has closed the pipe
-                ctx.exit(141)
-            except EXPECTED_ERRORS as error:
-                raise CommandError(message_of(error)) from error
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            ctx.obj.stop("interrupted", getattr(error, "exit_code", 130))
+        except BrokenPipeError:
+            redirect_to_null(sys.stdout)  # the reader has closed the pipe
+            ctx.exit(141)
+        except EXPECTED_ERRORS as error:
+            raise CommandError(message_of(error)) from error
 
 
 @click.group(

@@ -8,7 +8,7 @@ import stat
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, cast
 
 import click
 
@@ -38,7 +38,7 @@ from streamsel.stream.files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from streamsel.cli.log import Log
     from streamsel.stream.files import OnBad
@@ -59,37 +59,6 @@ _HINTS = {
 def expand_files(given: Sequence[str]) -> list[str]:
     """Expand paths and patterns into files, in order."""
     return [path for one in given for path in paths_of(one)]
-
-
-def read_options_of(
-    options: Mapping[str, Any], metadata: Mapping[str, Any] | None = None
-) -> ReadOptions:
-    """Return how files are read.
-
-    Parameters
-    ----------
-    options
-        Options of the command, which may lack some.
-    metadata
-        Metadata of the applied model: defaults for options on cells and layers.
-    """
-    known = {} if metadata is None else metadata
-    cells, layer, raw = options.get("na_values"), options.get("layer"), options.get("raw")
-    if not cells and isinstance(known.get("na_values"), list):
-        cells = [text for text in known["na_values"] if isinstance(text, str)]
-    if layer is None and not raw:
-        layer, raw = known.get("layer"), known.get("raw")
-    if layer is not None and raw:
-        raise click.UsageError("--raw and --layer are mutually exclusive")
-    return ReadOptions(
-        delimiter=options.get("delimiter"),
-        decimal=options.get("decimal"),
-        na_values=tuple(cells or ()),
-        layer=layer if isinstance(layer, str) else None,
-        raw=raw is True,
-        # During a run the screen imputes and counts them.
-        genotypes="mean" if known.get("missing") == "mean" else "keep",
-    )
 
 
 def check_layer(files: Sequence[str], log: Log, *, layer: str | None, raw: bool) -> None:

@@ -13,6 +13,7 @@ from streamsel._kernels.compile import silence_compile_message
 from streamsel._utils.text import count_text, skipped_text
 from streamsel._version import __version__
 from streamsel.cli.checkpoint import Interrupts, exit_code_of
+from streamsel.cli.exclusions import Skipped, learn_accepted
 from streamsel.cli.output import (
     check_distinct_outputs,
     check_table,
@@ -24,19 +25,18 @@ from streamsel.cli.progress import meter
 from streamsel.cli.request import make_settings
 from streamsel.cli.results import check_skipped
 from streamsel.cli.run import Run
-from streamsel.cli.skipped import Skipped, learn_accepted
+from streamsel.data.columns import Block
 from streamsel.reporting.json import as_json
 from streamsel.stream import ColumnStream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
     from streamsel.base.report import Report
     from streamsel.cli.log import Log
     from streamsel.cli.progress import Meter
-    from streamsel.data.columns import Block
     from streamsel.evaluate.model_batch import ModelBatch
 
 MEGABYTE = 1_000_000
@@ -137,14 +137,14 @@ def _learn(
         job.compile(bar)
         first, *further = plan.passes
 
-        def learn(block: Block) -> None:
-            models.learn_block(block, first)
-            task.record(block)
+        def learn_first(values: Any, names: Sequence[Hashable]) -> None:
+            _learn_part(models, first, values, names)
+            task.record(Block(names, values))
 
         job.skipped.is_recording = True
         for block in job.screen.blocks():
             with interrupts.deferred():
-                learn_accepted(learn, block, job.skipped)
+                learn_accepted(learn_first, block, job.skipped)
                 job.row_number_detector.check_block(block)
                 job.record_progress(0)
                 bar.update(job.metadata["columns_read"])
@@ -156,12 +156,18 @@ def _learn(
         for number, part in enumerate(further, start=2):
             for block in _with_progress(job.all_columns(), bar, f"pass {number}").blocks():
                 with interrupts.deferred():
-                    learn_accepted(partial(models.learn_block, part=part), block, skipped)
+                    learn_accepted(partial(_learn_part, models, part), block, skipped)
             models.end_pass(part)
         models.learn_individually(_with_progress(job.all_columns(), bar, "separate pass per model"))
     job.metadata["complete"] = True
     job.record_time()
     check_skipped(job)
+
+
+def _learn_part(
+    models: ModelBatch, part: Sequence[int], values: Any, names: Sequence[Hashable]
+) -> None:
+    models.learn_block(Block(names, values), part)
 
 
 def _with_progress(stream: ColumnStream, bar: Meter, reading: str) -> ColumnStream:

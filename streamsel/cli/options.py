@@ -68,8 +68,8 @@ class Setting:
     ----------
     names, section, click_settings
         The option: its names, the section of the help page, and arguments of `click.option`.
-    commands
-        The commands with this option.
+    commands, default
+        The commands with this option, and the value in others.
     stored, key
         Types of its value in a model file, None if it is not stored; and the key, by default its
         name.
@@ -86,6 +86,7 @@ class Setting:
     section: str
     click_settings: Options
     commands: tuple[str, ...]
+    default: Any
     stored: Stored | None
     key: str | None
     agrees: bool | Callable[[Options, Options], Any]
@@ -96,15 +97,6 @@ class Setting:
     def spelt(self) -> str:
         """The option as in messages."""
         return max(self.names, key=len)
-
-    @property
-    def default(self) -> Any:
-        """The value without the option."""
-        if self.click_settings.get("multiple"):
-            return ()
-        return self.click_settings.get(
-            "default", False if self.click_settings.get("is_flag") else None
-        )
 
 
 def setting(
@@ -119,10 +111,12 @@ def setting(
     **click_settings: Any,
 ) -> Any:
     """Return a field of `RunSettings` with an option; without it the value is the default."""
+    default = click_settings.get("default", False if click_settings.get("is_flag") else None)
+    default = () if click_settings.get("multiple") else default
     declared = Setting(
-        names, section, click_settings, commands, stored, key, agrees, may_change, shared
+        names, section, click_settings, commands, default, stored, key, agrees, may_change, shared
     )
-    return dataclasses.field(default=declared.default, metadata={"setting": declared})
+    return dataclasses.field(default=default, metadata={"setting": declared})
 
 
 # Eager: the file may set the other options.

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
     from streamsel.cli.log import Log
 
+COMPILING = "compiling (first use)"
 FIRST_LINE, LONGEST_INTERVAL = 10.0, 60.0  # seconds
 
 
 class Meter(Protocol):
-    """Shows the progress of a run."""
+    """Shows the progress of a run; until it begins, that code is being compiled."""
 
     def __enter__(self) -> Self:
         """Start showing progress."""
@@ -38,9 +39,6 @@ class Meter(Protocol):
         traceback: TracebackType | None,
     ) -> None:
         """Remove the display."""
-
-    def compiling(self) -> None:
-        """Show that code is being compiled."""
 
     def begin(self) -> None:
         """Show the title, and restart the clock."""
@@ -61,9 +59,6 @@ class NoProgress:
 
     def __exit__(self, *_: object) -> None:
         pass
-
-    def compiling(self) -> None:
-        """Do nothing."""
 
     def begin(self) -> None:
         """Do nothing."""
@@ -89,7 +84,7 @@ class ProgressBar:
         self._best = ""
         self._best_at = 0.0
         self._progress = self._make_progress()
-        self._task = self._progress.add_task(title, total=n_columns, completed=n_read)
+        self._task = self._progress.add_task(COMPILING, total=n_columns, completed=n_read)
         self._title = title
         self._n_before = n_read
         self._n_read = n_read
@@ -138,10 +133,6 @@ class ProgressBar:
 
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
-
-    def compiling(self) -> None:
-        """Show that code is being compiled."""
-        self._progress.update(self._task, description="compiling (first use)")
 
     def begin(self) -> None:
         """Show the title, and restart the clock."""
@@ -206,9 +197,6 @@ class ProgressLines:
 
     def __exit__(self, *_: object) -> None:
         pass
-
-    def compiling(self) -> None:
-        """Do nothing: only terminals show this."""
 
     def begin(self) -> None:
         """Restart the clock."""

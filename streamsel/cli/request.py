@@ -12,9 +12,10 @@ from streamsel import registry
 from streamsel._utils.text import close_spellings
 from streamsel.cli.click_ext import section_options
 from streamsel.cli.errors import CommandError
-from streamsel.cli.inputs import check_layer, expand_files, read_options_of
+from streamsel.cli.inputs import check_layer, expand_files
 from streamsel.cli.settings import SAME_AS_MODEL, SETTINGS, STDIN, RunSettings, stored_settings
 from streamsel.params import rules_of
+from streamsel.stream.files import ReadOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,6 +52,8 @@ def make_settings(ctx: click.Context) -> RunSettings:
                 "beginning"
             )
             saved = None
+    arguments = options["files"]
+    ends = dict.fromkeys((arguments[0], arguments[-1]))
     values = {name: options[name] for name in SETTINGS} | {
         "model": model,
         "resume": resume,
@@ -59,12 +62,44 @@ def make_settings(ctx: click.Context) -> RunSettings:
     }
     return RunSettings(
         command=str(ctx.info_name),
-        arguments=options["files"],
+        arguments=arguments,
         files=files,
+        file=" to ".join("standard input" if path == STDIN else path for path in ends),
         read_options=read_options_of(options),
         learner=learner,
         saved=saved,
         **values,
+    )
+
+
+def read_options_of(
+    options: Mapping[str, Any], metadata: Mapping[str, Any] | None = None
+) -> ReadOptions:
+    """Return how files are read.
+
+    Parameters
+    ----------
+    options
+        Options of the command, which may lack some.
+    metadata
+        Metadata of the applied model: defaults for options on cells and layers.
+    """
+    known = {} if metadata is None else metadata
+    cells, layer, raw = options.get("na_values"), options.get("layer"), options.get("raw")
+    if not cells and isinstance(known.get("na_values"), list):
+        cells = [text for text in known["na_values"] if isinstance(text, str)]
+    if layer is None and not raw:
+        layer, raw = known.get("layer"), known.get("raw")
+    if layer is not None and raw:
+        raise click.UsageError("--raw and --layer are mutually exclusive")
+    return ReadOptions(
+        delimiter=options.get("delimiter"),
+        decimal=options.get("decimal"),
+        na_values=tuple(cells or ()),
+        layer=layer if isinstance(layer, str) else None,
+        raw=raw is True,
+        # During a run the screen imputes and counts them.
+        genotypes="mean" if known.get("missing") == "mean" else "keep",
     )
 
 

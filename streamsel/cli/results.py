@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 TOP_MODELS = 20
 
 
-def write_results(job: Run, unwritten: dict[str, str]) -> None:
+def write_results(job: Run, report: Report, unwritten: dict[str, str]) -> None:
     """Write and print the results of a run.
 
     Parameters
     ----------
-    job
-        The run.
+    job, report
+        The run, and its results.
     unwritten
         Outputs that could not be written, by option, with the reason.
 
@@ -53,7 +53,7 @@ def write_results(job: Run, unwritten: dict[str, str]) -> None:
         If there are no results, or a file could not be written; the results are printed first.
     """
     check_skipped(job)
-    out, report = job.settings.out, job.report()
+    out = job.settings.out
     n, asked = n_results(report), report.n_requested
     if out is not None and n:
         try:
@@ -203,9 +203,8 @@ def show_report(report: Report, metadata: Any, *, as_json: bool) -> None:
 
 def _show_text(report: Report) -> None:
     """Print tab-separated values: a line per variable, or per loading."""
-    row_writer(sys.stdout, "\t").writerows(
-        _selection_lines(report) if report.kind == "selected" else _loading_lines(report)
-    )
+    lines = _selection_lines(report) if report.kind == "selected" else _loading_lines(report)
+    row_writer(sys.stdout, "\t").writerows(lines)
 
 
 def _selection_lines(report: Report) -> list[Sequence[str]]:

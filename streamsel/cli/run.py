@@ -25,11 +25,9 @@ from streamsel.cli.diagnostics import (
     target_warnings,
 )
 from streamsel.cli.errors import EXPECTED_ERRORS, CommandError
-from streamsel.cli.identifiers import split_id_option
-from streamsel.cli.inputs import open_source, spool
+from streamsel.cli.exclusions import RowCounterFinder, Skipped
 from streamsel.cli.resume import PROGRESS, SourceComparison, check_same_parts
 from streamsel.cli.side_inputs import SideInputs
-from streamsel.cli.skipped import RowCounterFinder, Skipped
 from streamsel.cli.source import unread_columns
 from streamsel.stream.files import CleanStream, Fingerprint, file_format
 
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
     from streamsel.cli.settings import RunSettings
     from streamsel.cli.source import Source
     from streamsel.stream import ColumnStream
-    from streamsel.stream.files import Missing
+    from streamsel.stream.files import Missing, OnBad
 
 # Values of selected variables fetched to compare them, at most: 8 MB.
 MAX_CELLS = 2**20
@@ -83,10 +81,14 @@ class Run:
 
     def __init__(self, settings: RunSettings, log: Log) -> None:
         self.settings, self.log, saved = settings, log, settings.saved
-        self.metadata: dict[str, Any] = (
-            _new_metadata(settings, log) if saved is None else saved.metadata
-        )
         self.in_parts = settings.in_parts
+        self.metadata: dict[str, Any] = (
+            settings.metadata()
+            | {name: copy.copy(initial) for name, (_, initial) in PROGRESS.items()}
+            | {"version": __version__, "begun": utc_text(time.time())}
+            if saved is None
+            else saved.metadata
+        )
         self._warnings: list[DataWarning] = []
         self._seen = Fingerprint()
         self._began = time.monotonic()
@@ -97,7 +99,13 @@ class Run:
         if saved is not None:
             check_same_parts(settings, saved.metadata)
         self.given = given = SideInputs(settings, log)
-        self.source = source = self._open()
+        # With parts, the reader of a part also counts its bad lines.
+        on_bad: OnBad = "pass" if self.in_parts else self.skipped.on_bad_line
+        self.source = source = given.open_columns(on_bad)
+        is_text = source.format in ("samples", "variables")
+        self.metadata["orientation"] = source.format if is_text else None
+        if self.metadata["missing"] is None:
+            self.metadata["missing"] = _default_missing(settings.learner, source)
         given.read(source, begins=saved is None)
         # Column names come from the file: the columns of an array are numbered.
         known = {"covariates": tuple(given.covariates)} if given.covariates else {}
@@ -141,24 +149,6 @@ class Run:
         self.metadata["fingerprint"] = {**now, "read": known.get("read")}
         self._note_force(compared)
         return compared
-
-    def _open(self) -> Source:
-        settings, given = self.settings, self.given
-        source = open_source(
-            settings.files,
-            self.log,
-            settings.orientation,
-            given.wanted,
-            # With parts, the reader of a part also counts its bad lines.
-            "pass" if self.in_parts else self.skipped.on_bad_line,
-            settings.read_options,
-            display_name=settings.file,
-            ids=given.ids(),
-            id_=None if settings.id is None else split_id_option(settings.id)[0],
-        )
-        is_text = source.format in ("samples", "variables")
-        self.metadata["orientation"] = source.format if is_text else None
-        return source
 
     def _remaining(self, compared: SourceComparison | None) -> CleanStream:
         """Return the screened columns that remain, after checking those already read."""
@@ -231,8 +221,7 @@ class Run:
         return stream.n_rows or 0
 
     def compile(self, bar: Meter) -> None:
-        """Compile the kernels of the model, and start counting the learning time."""
-        bar.compiling()
+        """Compile the kernels of the model, and begin to count columns and the learning time."""
         compile_for(self.model, self.source.stream, supervised=self.given.y is not None)
         bar.begin()
         self._began = time.monotonic()
@@ -305,23 +294,13 @@ class Run:
         return report if self.metadata["complete"] else report.without_certification()
 
 
-def _default_missing(settings: RunSettings, log: Log) -> Missing:
+def _default_missing(learner: Any, source: Source) -> Missing:
     """Return how missing values are handled by default."""
-    if settings.learner._takes_missing:
+    if learner._takes_missing:
         return "keep"
     # Nearly every variant has missing values, and mean imputation is usual for genotypes.
-    is_bed = all(file_format(spool(path, log)) == "bed" for path in settings.files)
+    is_bed = all(file_format(path) == "bed" for path in source.files)
     return "mean" if is_bed else "skip"
-
-
-def _new_metadata(settings: RunSettings, log: Log) -> dict[str, Any]:
-    """Return the metadata of a new run."""
-    return (
-        settings.metadata()
-        | {"missing": settings.missing or _default_missing(settings, log)}
-        | {name: copy.copy(initial) for name, (_, initial) in PROGRESS.items()}
-        | {"version": __version__, "begun": utc_text(time.time())}
-    )
 
 
 def compile_for(model: Any, stream: ColumnStream, *, supervised: bool) -> None:

@@ -80,6 +80,8 @@ class RunSettings:
         The files of columns, or patterns, as the user wrote them.
     files
         These files, in the order of their columns.
+    file
+        The name of the files in messages.
     read_options
         How files are read.
     learner
@@ -91,6 +93,7 @@ class RunSettings:
     command: str
     arguments: Sequence[str]
     files: Sequence[str]
+    file: str
     read_options: ReadOptions
     learner: Any
     saved: SavedRun | None
@@ -389,14 +392,6 @@ class RunSettings:
     )
 
     @property
-    def file(self) -> str:
-        """The name of the files in messages."""
-        first, last = self.arguments[0], self.arguments[-1]
-        return " to ".join(
-            "standard input" if path == STDIN else path for path in dict.fromkeys((first, last))
-        )
-
-    @property
     def in_parts(self) -> bool:
         """Whether parts of the files are read by other processes."""
         return self.workers is not None or self.scheduler is not None
@@ -407,11 +402,6 @@ class RunSettings:
         if self.workers is not None:
             return ["--workers", str(self.workers)]
         return [] if self.scheduler is None else ["--scheduler", self.scheduler]
-
-    @property
-    def row_columns(self) -> list[str]:
-        """Names of the columns of weights and strata."""
-        return [name for name in (self.weights, self.strata) if name is not None]
 
     def metadata(self, *, that_may_change: bool = False) -> dict[str, Any]:
         """Return what a model file stores; on request only what a resumed run may change."""

@@ -12,17 +12,17 @@ import numpy as np
 
 from streamsel._utils.text import count_text
 from streamsel.cli.errors import CommandError
-from streamsel.cli.identifiers import (
-    header_identifiers,
-    identifiers_of,
-    refuse_mismatched_rows,
-    split_id_option,
-)
+from streamsel.cli.exclusions import expand_drop, find_row_numbers, may_be_pattern
+from streamsel.cli.identifiers import identifiers_of, refuse_mismatched_rows, split_id_option
+from streamsel.cli.inputs import open_source
 from streamsel.cli.settings import STDIN
-from streamsel.cli.skipped import find_row_numbers
-from streamsel.cli.source import as_integers, expand_drop, may_be_pattern
-from streamsel.cli.target import TargetFile, read_covariates, read_target, stack_columns
-from streamsel.stream.files import suffix_of
+from streamsel.cli.target import (
+    TargetFile,
+    read_covariates,
+    read_passthrough,
+    read_target,
+    stack_columns,
+)
 from streamsel.targets.kept_rows import (
     NO_TARGET,
     KeptRows,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from streamsel.cli.log import Log
     from streamsel.cli.settings import RunSettings
     from streamsel.cli.source import Source
+    from streamsel.stream.files import OnBad
 
 # PLINK's code for a missing phenotype.
 _MISSING_OF_PLINK = -9
@@ -58,8 +59,6 @@ class SideInputs:
     ----------
     excluded
         Names of columns of FILE that are not learnt.
-    wanted
-        Names that must be in FILE.
     row_number_columns
         Names of columns that only number the rows and are excluded for that reason.
     used_rows
@@ -79,8 +78,11 @@ class SideInputs:
             # The target file may have another delimiter.
             reading = settings.read_options._replace(delimiter=None, layer=None, raw=False)
             self._file = TargetFile(settings.target_file, settings.target, log, of_target, reading)
+        self._row_columns = [
+            name for name in (settings.weights, settings.strata) if name is not None
+        ]
         # Columns that may be in either file.
-        either = list(dict.fromkeys([*settings.covariates, *settings.row_columns]))
+        either = list(dict.fromkeys([*settings.covariates, *self._row_columns]))
         self.excluded = [*([] if self._file else settings.target), *either]
         self.excluded += [] if of_file is None else [of_file]
         # A column of the target file need not be in FILE.
@@ -88,8 +90,8 @@ class SideInputs:
             name for name in either if self._file is not None and self._file.has_column(name)
         ]
         wanted = [*self.excluded, *(name for name in settings.drop if not may_be_pattern(name))]
-        self.wanted = [name for name in wanted if name not in in_target_file]
-        self._not_identifiers = {*settings.target, *either}
+        self._wanted = [name for name in wanted if name not in in_target_file]
+        self._either, self._not_identifiers = either, {*settings.target, *either}
         self.row_number_columns: list[str] = []
         self.used_rows = UsedRows()
         self.y: Any = None
@@ -98,12 +100,22 @@ class SideInputs:
         self.strata: Any = None
         self.passthrough: dict[str, Any] = {}
 
-    def ids(self) -> list[str]:
-        """Return possible row identifiers, if they may determine the orientation of FILE."""
-        settings = self._settings
-        if self._file is None or settings.orientation != "auto" or settings.by_position:
-            return []
-        return self._file.ids(self._not_identifiers)
+    def open_columns(self, on_bad: OnBad) -> Source:
+        """Open FILE, whose orientation may be inferred from names and identifiers."""
+        settings, ids = self._settings, []
+        if self._file is not None and settings.orientation == "auto" and not settings.by_position:
+            ids = self._file.ids(self._not_identifiers)
+        return open_source(
+            settings.files,
+            self._log,
+            settings.orientation,
+            self._wanted,
+            on_bad,
+            settings.read_options,
+            display_name=settings.file,
+            ids=ids,
+            id_=None if settings.id is None else split_id_option(settings.id)[0],
+        )
 
     def read(self, source: Source, *, begins: bool = True) -> None:
         """Read all inputs.
@@ -127,8 +139,8 @@ class SideInputs:
         header = None if settings.id is None else split_id_option(settings.id)[1]
         self.passthrough = read_passthrough(settings.keep, source, settings.out, file, header)
         covariates = read_covariates(settings.covariates, source, file)
-        of_rows = read_covariates(list(dict.fromkeys(settings.row_columns)), source, file)
-        y = read_target(settings, source, file)
+        of_rows = read_covariates(list(dict.fromkeys(self._row_columns)), source, file)
+        y = read_target(settings, source, file, self._either)
         y = decode_plink_missing(y) if source.format == "bed" else y
         rows = None if file is None else file.rows
         drop = settings.missing_target == "drop"
@@ -354,56 +366,3 @@ def _check_complete(name: Hashable, values: Any, what: str, counted: UsedRows) -
             f"{counted.used_row_name(row)}: {values[row]}). Hint: remove these rows, or fill in "
             "the values"
         )
-
-
-def read_passthrough(
-    names: Sequence[str],
-    source: Source,
-    out: str | None,
-    file: TargetFile | None = None,
-    header: str | None = None,
-) -> dict[str, Any]:
-    """Read the columns that are copied to the output.
-
-    Parameters
-    ----------
-    names
-        Their names.
-    source
-        The file of columns.
-    out
-        The output file; None for CSV.
-    file
-        The target file, for columns that `source` does not have.
-    header
-        Name for the identifiers in the header of text with one variable per line.
-
-    Raises
-    ------
-    CommandError
-        For a column that is in neither file, and for text columns in an .npy output.
-    """
-    names = list(dict.fromkeys(names))
-    if not names:
-        return {}
-    found = {
-        str(name): source.exact(name, np.asarray(values))
-        for name, values in source.take_existing([source.name(name) for name in names]).items()
-    }
-    rest = [name for name in names if name not in found]
-    if header in rest and (identifiers := header_identifiers(source)) is not None:
-        found[str(header)] = np.array(identifiers.values, dtype=object)
-        rest.remove(str(header))
-    if rest and file is not None and file.table is not None:
-        found |= {str(name): values for name, values in file.take(rest, exact=True).items()}
-    elif rest:
-        source.take([source.name(name) for name in rest])  # raises, with close matches
-    columns = {name: as_integers(np.asarray(found[name])) for name in names}
-    if out is not None and suffix_of(out) == ".npy":
-        for name, values in columns.items():
-            if values.dtype.kind not in "biuf":
-                raise CommandError(
-                    f"--keep {name}: expected numbers, as {out} is an .npy array. Got: text. "
-                    "Hint: use another format for --out, such as .parquet or .csv"
-                )
-    return columns

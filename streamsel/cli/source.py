@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from fnmatch import translate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +18,7 @@ from streamsel.stream.files import (
     Stamp,
     digest,
     find_indices,
-    find_layout,
     find_numerals,
-    iter_files,
     may_be_rounded_integers,
     null_byte_message,
     numbered_lines,
@@ -37,7 +33,7 @@ from streamsel.stream.files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from streamsel.data.columns import Block
     from streamsel.stream.files import Fingerprint, Numerals
@@ -185,73 +181,6 @@ def _checksum(given: Sequence[Any]) -> str:
         else:
             parts.append(None if one is None else digest(one))
     return digest(np.array([repr(part) for part in parts], dtype=object))
-
-
-def may_be_pattern(name: str) -> bool:
-    """Return whether a text contains wildcards; a column may have such a name too."""
-    return "*" in name or "?" in name
-
-
-def expand_drop(source: Source, given: Sequence[str], *, strict: bool = True) -> list[str]:
-    """Return the names of the columns that match.
-
-    Parameters
-    ----------
-    source
-        The file.
-    given
-        Names and patterns: * matches anything, ? one character, and [0-9] one of a set. A pattern
-        that is itself the name of a column matches only that column.
-    strict
-        Whether every name and pattern must match.
-
-    Raises
-    ------
-    CommandError
-        For a name that the file does not have, and a pattern that matches no column.
-    """
-    if not given:
-        return []
-    patterns = [name for name in given if may_be_pattern(name)]
-    plain = [name for name in given if name not in patterns]
-    if strict:
-        source.check(plain)
-    if not patterns:
-        return plain
-    known = [str(name) for name in _names(source)]
-    names_present = set(known)
-    found = dict.fromkeys(plain)
-    for pattern in patterns:
-        matches = re.compile(translate(pattern)).match
-        names = [pattern] if pattern in names_present else [name for name in known if matches(name)]
-        if strict and not names:
-            _refuse(source, pattern, known)
-        found.update(dict.fromkeys(names))
-    return list(found)
-
-
-def _names(source: Source) -> Iterable[object]:
-    return _names_in_lines(source) if source.stream.names is None else source.stream.names
-
-
-def _names_in_lines(source: Source) -> Iterator[object]:
-    """Yield the names of all columns if they are the first cells of lines."""
-    for path, delimiter in source.line_files:
-        first = find_layout(path, ReadOptions(delimiter)).first_line
-        with open_text(path) as file, text_errors(path):
-            for number, line in numbered_lines(file, path):
-                if number >= first:
-                    yield split_name(line, delimiter)[0]
-    lines = {path for path, _ in source.line_files}
-    others = [path for path in source.files if path not in lines]
-    yield from (iter_files(others).names or ()) if others else ()
-
-
-def _refuse(source: Source, pattern: str, known: Sequence[str]) -> None:
-    try:
-        raise_unknown_names([pattern], known)
-    except KeyError as error:
-        raise CommandError(missing_columns_text(source.path, error)) from None
 
 
 def read_from_lines(

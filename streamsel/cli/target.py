@@ -1,4 +1,4 @@
-"""Read target and covariates from the file of columns or from a separate file."""
+"""Read target, covariates and other columns from the file of columns or from a separate file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel.cli.errors import CommandError
-from streamsel.cli.identifiers import identifiers_of, likely_identifiers, match_rows
+from streamsel.cli.identifiers import (
+    header_identifiers,
+    identifiers_of,
+    likely_identifiers,
+    match_rows,
+)
 from streamsel.cli.inputs import open_source, orientation_hint, spool
 from streamsel.cli.source import Source, as_integers, numbers_or_labels, refuse_null
 from streamsel.stream.files import (
@@ -151,12 +156,13 @@ class TargetFile:
         return [value for one in found for value in one.values if value is not None]
 
 
-def read_target(settings: RunSettings, source: Source, file: TargetFile | None) -> Any:
-    """Read the target; None if there is none."""
+def read_target(
+    settings: RunSettings, source: Source, file: TargetFile | None, excluded: Sequence[str]
+) -> Any:
+    """Read the target, without the columns in `excluded`; None if there is none."""
     kind = settings.target_type
     if file is None:
         return target_from_columns(source, settings.target, kind) if settings.target else None
-    excluded = [*settings.covariates, *settings.row_columns]
     n_rows = source.stream.n_rows
     y = file.target(kind, excluded, n_rows)
     if n_rows is not None and len(y) != n_rows:
@@ -200,6 +206,59 @@ def read_covariates(
                 f"expected covariates of equal length. Got: {first} with "
                 f"{len(columns[first]):,} and {name} with {len(columns[name]):,} values"
             )
+    return columns
+
+
+def read_passthrough(
+    names: Sequence[str],
+    source: Source,
+    out: str | None,
+    file: TargetFile | None = None,
+    header: str | None = None,
+) -> dict[str, Any]:
+    """Read the columns that are copied to the output.
+
+    Parameters
+    ----------
+    names
+        Their names.
+    source
+        The file of columns.
+    out
+        The output file; None for CSV.
+    file
+        The target file, for columns that `source` does not have.
+    header
+        Name for the identifiers in the header of text with one variable per line.
+
+    Raises
+    ------
+    CommandError
+        For a column that is in neither file, and for text columns in an .npy output.
+    """
+    names = list(dict.fromkeys(names))
+    if not names:
+        return {}
+    found = {
+        str(name): source.exact(name, np.asarray(values))
+        for name, values in source.take_existing([source.name(name) for name in names]).items()
+    }
+    rest = [name for name in names if name not in found]
+    if header in rest and (identifiers := header_identifiers(source)) is not None:
+        found[str(header)] = np.array(identifiers.values, dtype=object)
+        rest.remove(str(header))
+    if rest and file is not None and file.table is not None:
+        found |= {str(name): values for name, values in file.take(rest, exact=True).items()}
+    elif rest:
+        source.take([source.name(name) for name in rest])  # raises, with close matches
+    columns = {name: as_integers(np.asarray(found[name])) for name in names}
+    if out is not None and suffix_of(out) == ".npy":
+        for name, values in columns.items():
+            if values.dtype.kind not in "biuf":
+                raise CommandError(
+                    f"--keep {name}: expected numbers, as {out} is an .npy array. Got: text. "
+                    "Hint: use another format for --out, such as .parquet or .csv"
+                )
     return columns
 
 

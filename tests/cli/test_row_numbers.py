@@ -7,7 +7,7 @@ import pytest
 
 from streamsel import load
 from streamsel.cli.diagnostics import counting_warning
-from streamsel.cli.skipped import RowCounterFinder, is_row_number
+from streamsel.cli.exclusions import RowCounterFinder, is_row_number
 from streamsel.data.columns import Block
 
 N = 40

@@ -116,7 +116,8 @@ class EvaluationTask:
         """Return the scores of predictions."""
         from streamsel.cli.progress import meter
 
-        with meter(job.log, "predicting", job.screen.n_columns):
+        with meter(job.log, "predicting", job.screen.n_columns) as bar:
+            bar.begin()
             return self._nested.result()
 
     def columns(self, found: NestedScores) -> tuple[list[str], list[Any]]:

@@ -172,7 +172,8 @@ def _plot_rows(
     """Plot rows of a file, or those that the model keeps."""
     from streamsel import plot
     from streamsel.cli.commands.transform import input_and_output_names, report_missing_columns
-    from streamsel.cli.inputs import expand_files, open_source, read_options_of
+    from streamsel.cli.inputs import expand_files, open_source
+    from streamsel.cli.request import read_options_of
     from streamsel.plot.inputs import check_has_results_of_kind
 
     check_has_results_of_kind(model.report(), "selected" if kind == "heatmap" else "components")

@@ -79,7 +79,8 @@ def _rows(
 ) -> tuple[Source, Any]:
     """Return a file of rows, and the columns of it that a model is applied to."""
     from streamsel.cli.commands.transform import input_and_output_names, with_exclusions
-    from streamsel.cli.inputs import expand_files, open_source, read_options_of
+    from streamsel.cli.inputs import expand_files, open_source
+    from streamsel.cli.request import read_options_of
 
     needed, _ = input_and_output_names(model)
     of_any = model.report().details.get("any_variable", False)

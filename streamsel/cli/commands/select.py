@@ -12,13 +12,13 @@ import click
 from streamsel._kernels.compile import silence_compile_message
 from streamsel.cli.checkpoint import Checkpointer, Interrupts, exit_code_of
 from streamsel.cli.errors import EXPECTED_ERRORS, CommandError
+from streamsel.cli.exclusions import learn_accepted
 from streamsel.cli.inputs import spool
 from streamsel.cli.output import check_distinct_outputs, check_table, check_writable, output_locks
 from streamsel.cli.progress import Meter, meter
 from streamsel.cli.results import write_results
 from streamsel.cli.run import Run
 from streamsel.cli.settings import STDIN
-from streamsel.cli.skipped import learn_accepted
 from streamsel.stream import ColumnStream
 from streamsel.stream.files import file_format
 
@@ -108,25 +108,22 @@ def run_learning(settings: RunSettings, log: Log) -> None:
     with Interrupts() as interrupts:
         _check_files(settings, outputs, log)
         with output_locks(outputs):
-            _run(Run(settings, log), interrupts)
-
-
-def _run(job: Run, interrupts: Interrupts) -> None:
-    keeper = Checkpointer(job, interrupts)
-    try:
-        if job.metadata["complete"]:
-            job.check_result()
-            keeper.save_completed()
-        else:
-            # The list is opened after the input is validated, as opening empties an older list.
-            with job.skipped.open_list():
-                Learning(job, keeper).learn()
-        write_results(job, keeper.failed_outputs)
-    except KeyboardInterrupt as error:
-        interrupts.ignore_signals()
-        keeper.stop(exit_code_of(error))
-    finally:
-        job.log.outcome = {name: job.metadata[name] for name in _OUTCOME_KEYS}
+            job = Run(settings, log)
+            keeper = Checkpointer(job, interrupts)
+            try:
+                if job.metadata["complete"]:
+                    job.check_result()
+                    keeper.save_completed()
+                else:
+                    # Opened after the input is validated, as this empties an older list.
+                    with job.skipped.open_list():
+                        Learning(job, keeper).learn()
+                write_results(job, job.report(), keeper.failed_outputs)
+            except KeyboardInterrupt as error:
+                interrupts.ignore_signals()
+                keeper.stop(exit_code_of(error))
+            finally:
+                log.outcome = {name: job.metadata[name] for name in _OUTCOME_KEYS}
 
 
 def _check_files(settings: RunSettings, outputs: dict[str, str | None], log: Log) -> None:
@@ -219,13 +216,9 @@ class Learning:
         job, model = self._job, self._job.model
         before = job.metadata["columns_read"] - job.metadata["bad_lines"]
         blocks = job.screen.blocks()
-
-        def learn(block: Block) -> None:
-            model.learn_columns(block.values, names=block.names)
-
         while (block := next(blocks, None)) is not None:
             with self._interrupts.deferred():
-                learn_accepted(learn, block, job.skipped)
+                learn_accepted(model.learn_columns, block, job.skipped)
                 job.row_number_detector.check_block(block)
                 job.record_progress(before)
                 bar.update(job.metadata["columns_read"], model)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel.cli.errors import CommandError, missing_columns_text
+from streamsel.cli.exclusions import expand_drop
 from streamsel.cli.identifiers import split_id_option
-from streamsel.cli.inputs import check_layer, expand_files, open_source, read_options_of
+from streamsel.cli.inputs import check_layer, expand_files, open_source
 from streamsel.cli.output import (
     check_distinct_outputs,
     check_table,
@@ -17,9 +18,9 @@ from streamsel.cli.output import (
     write_csv_to_stdout,
     write_table,
 )
+from streamsel.cli.request import read_options_of
 from streamsel.cli.results import show_info
-from streamsel.cli.side_inputs import read_passthrough
-from streamsel.cli.source import expand_drop
+from streamsel.cli.target import read_passthrough
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

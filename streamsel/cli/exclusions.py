@@ -1,11 +1,13 @@
-"""Columns that a run skips, counted by reason and listed on request, and row numbers."""
+"""Columns that are not learnt: skipped, excluded by name, or only numbering the rows."""
 
 from __future__ import annotations
 
 import io
 import os
+import re
 from collections import Counter
 from contextlib import contextmanager, suppress
+from fnmatch import translate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,20 +17,30 @@ import numpy as np
 from streamsel._utils.sparse import is_sparse
 from streamsel._utils.text import printable
 from streamsel.cli.diagnostics import MAX_EXAMPLES
-from streamsel.cli.errors import message_of
+from streamsel.cli.errors import CommandError, message_of, missing_columns_text
 from streamsel.cli.output import row_writer
 from streamsel.stream.files import (
     CellMessage,
     ReadOptions,
     find_layout,
+    iter_files,
     numbered_lines,
     open_text,
+    raise_unknown_names,
     split_name,
     text_errors,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+    from collections.abc import (
+        Callable,
+        Collection,
+        Hashable,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
     from streamsel.cli.log import Log
     from streamsel.cli.source import Source
@@ -67,6 +79,10 @@ class Skipped:
         Names of columns that are not reported: they were not to be learnt.
     examples
         For some reasons the first column: its name, the detail, and the cell.
+    n_bad_lines
+        Number of lines of text that are not numeric, in this run and earlier ones.
+    listed
+        Path and size of the list; None if there is none.
     add_row_ids
         Adds identifiers, if known, to a text about a row.
     """
@@ -80,28 +96,18 @@ class Skipped:
         self.add_row_ids: Callable[[str], str] = str
         self._path, self._log = path, log
         self._file: io.FileIO | None = None
-        self._n_bad_lines = 0
-        self._n_known = 0
-        # Size of the list written by an earlier run; None to start a new list.
-        self._n_bytes: int | None = None
-
-    @property
-    def listed(self) -> list[Any] | None:
-        """Path and size of the list; None if there is none."""
-        return None if self._n_bytes is None else [self._path, self._n_bytes]
-
-    @property
-    def n_bad_lines(self) -> int:
-        """Number of non-numeric lines of text, in this run and earlier ones."""
-        return max(self._n_bad_lines, self._n_known)
+        self.n_bad_lines = 0
+        self.listed: list[Any] | None = None
+        # Lines that are not numeric, in this run and in earlier ones.
+        self._n_seen = self._n_known = 0
 
     def resume(self, metadata: Mapping[str, Any]) -> None:
         """Continue with the counts of an earlier run."""
         self.rejected.update(metadata["skipped"])
         self.examples |= metadata["examples"]
-        self._n_known = metadata["bad_lines"]
-        path, n_bytes = metadata["listed"] or (None, None)
-        self._n_bytes = n_bytes if path == self._path else None
+        self.n_bad_lines = self._n_known = metadata["bad_lines"]
+        listed = metadata["listed"]
+        self.listed = [*listed] if listed and listed[0] == self._path else None
 
     @contextmanager
     def open_list(self) -> Iterator[None]:
@@ -110,12 +116,12 @@ class Skipped:
             yield
             return
         path = Path(self._path)
-        known = self._n_bytes if path.exists() else None
+        known = self.listed if path.exists() else None
         with path.open("wb" if known is None else "ab", buffering=0) as file:
             if known is not None:
                 # Lines written after the last save of a killed run are written again.
-                file.truncate(min(known, file.tell()))
-            self._file, self._n_bytes = file, file.seek(0, os.SEEK_END)
+                file.truncate(min(known[1], file.tell()))
+            self._file, self.listed = file, [self._path, file.seek(0, os.SEEK_END)]
             try:
                 yield
             finally:
@@ -124,7 +130,7 @@ class Skipped:
 
     def flush(self) -> None:
         """Flush the list to disk, before a model that refers to it is saved."""
-        if self._file is not None and self._n_bytes is not None:
+        if self._file is not None:
             with suppress(OSError):  # a file system without fsync
                 os.fsync(self._file.fileno())
 
@@ -137,19 +143,22 @@ class Skipped:
         cells = str(name), reason, " ".join(detail.split())
         if self._path == "-":
             self._print(*cells)
-        elif self._file is not None and self._n_bytes is not None:
+        elif self._file is not None and self.listed is not None:
             line = io.StringIO(newline="")
             row_writer(line, "\t").writerow(cells)
             # A name that cannot be encoded must not end the run.
-            self._n_bytes += self._file.write(line.getvalue().encode("utf-8", "backslashreplace"))
+            size = self._file.write(line.getvalue().encode("utf-8", "backslashreplace"))
+            # Another list: metadata that refer to this one must not change.
+            self.listed = [self._path, self.listed[1] + size]
 
     def on_bad_line(self, name: Hashable, reason: str, detail: str) -> None:
         """Record a line of text that is not numeric."""
         if not self.is_recording or name in self.excluded:
             return
-        self._n_bad_lines += 1
-        if self._n_bad_lines <= self._n_known:
+        self._n_seen += 1
+        if self._n_seen <= self._n_known:
             return
+        self.n_bad_lines = self._n_seen
         if self.strict:
             raise ValueError(detail)
         self.reject(name, reason, detail)
@@ -167,10 +176,10 @@ class Skipped:
             click.echo("\t".join(map(printable, (name, reason, detail))), err=True)
 
 
-def learn_accepted(learn: Callable[[Block], None], block: Block, skipped: Skipped) -> None:
+def learn_accepted(learn: Callable[..., None], block: Block, skipped: Skipped) -> None:
     """Learn a block; if it is rejected, learn all columns that are not rejected on their own."""
     try:
-        learn(block)
+        learn(block.values, names=block.names)
     except ValueError as error:
         # A name that the model already has, or an overflow: bisect to find the column.
         if len(block.names) == 1:
@@ -180,6 +189,73 @@ def learn_accepted(learn: Callable[[Block], None], block: Block, skipped: Skippe
         for part in (slice(None, half), slice(half, None)):
             names, values = block.names[part], block.values[:, part]
             learn_accepted(learn, block._replace(names=names, values=values), skipped)
+
+
+def may_be_pattern(name: str) -> bool:
+    """Return whether a text contains wildcards; a column may have such a name too."""
+    return "*" in name or "?" in name
+
+
+def expand_drop(source: Source, given: Sequence[str], *, strict: bool = True) -> list[str]:
+    """Return the names of the columns that match.
+
+    Parameters
+    ----------
+    source
+        The file.
+    given
+        Names and patterns: * matches anything, ? one character, and [0-9] one of a set. A pattern
+        that is itself the name of a column matches only that column.
+    strict
+        Whether every name and pattern must match.
+
+    Raises
+    ------
+    CommandError
+        For a name that the file does not have, and a pattern that matches no column.
+    """
+    if not given:
+        return []
+    patterns = [name for name in given if may_be_pattern(name)]
+    plain = [name for name in given if name not in patterns]
+    if strict:
+        source.check(plain)
+    if not patterns:
+        return plain
+    known = [str(name) for name in _names(source)]
+    names_present = set(known)
+    found = dict.fromkeys(plain)
+    for pattern in patterns:
+        matches = re.compile(translate(pattern)).match
+        names = [pattern] if pattern in names_present else [name for name in known if matches(name)]
+        if strict and not names:
+            _refuse(source, pattern, known)
+        found.update(dict.fromkeys(names))
+    return list(found)
+
+
+def _names(source: Source) -> Iterable[object]:
+    return _names_in_lines(source) if source.stream.names is None else source.stream.names
+
+
+def _names_in_lines(source: Source) -> Iterator[object]:
+    """Yield the names of all columns if they are the first cells of lines."""
+    for path, delimiter in source.line_files:
+        first = find_layout(path, ReadOptions(delimiter)).first_line
+        with open_text(path) as file, text_errors(path):
+            for number, line in numbered_lines(file, path):
+                if number >= first:
+                    yield split_name(line, delimiter)[0]
+    lines = {path for path, _ in source.line_files}
+    others = [path for path in source.files if path not in lines]
+    yield from (iter_files(others).names or ()) if others else ()
+
+
+def _refuse(source: Source, pattern: str, known: Sequence[str]) -> None:
+    try:
+        raise_unknown_names([pattern], known)
+    except KeyError as error:
+        raise CommandError(missing_columns_text(source.path, error)) from None
 
 
 def find_row_numbers(source: Source, excluded: Collection[str]) -> list[str]:
