@@ -73,20 +73,16 @@ class Application(click.Group):
         try:
             # click returns the exit code of --help and the like; commands return None.
             return super().main(*args, **settings) or 0
-        except click.exceptions.NoArgsIsHelpError as error:
-            if log.as_json:
-                log.show_error(usage_text(error), error.exit_code)
-            else:
-                error.show()
+        except CommandError as error:
+            log.show_error(error.format_message(), error.exit_code)
             return error.exit_code
         except click.ClickException as error:
-            if isinstance(error, CommandError):
-                log.show_error(error.format_message(), error.exit_code)
-            elif log.as_json:
+            if log.as_json:
                 log.show_error(usage_text(error), error.exit_code)
+            elif isinstance(error, click.exceptions.NoArgsIsHelpError):
+                error.show()
             else:
-                ctx = getattr(error, "ctx", None)
-                click.UsageError(printable(usage_text(error)), ctx).show()
+                click.UsageError(printable(usage_text(error)), getattr(error, "ctx", None)).show()
             return error.exit_code
         except click.Abort:
             log.emit("interrupted", "interrupted", level="error", exit_code=130)

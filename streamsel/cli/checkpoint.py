@@ -144,7 +144,8 @@ class Checkpointer:
         path = self._job.settings.model
         if path is None:
             return True
-        self._job.skipped.flush()
+        if self._job.settings.skipped_file is not None:
+            self._job.skipped.flush()
         try:
             save(self._job.model, path, self._job.metadata)
         except EXPECTED_ERRORS as error:

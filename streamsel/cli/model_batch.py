@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from streamsel._kernels.compile import silence_compile_message
 from streamsel._utils.text import count_text, skipped_text
 from streamsel._version import __version__
 from streamsel.cli.checkpoint import Interrupts, exit_code_of
@@ -86,8 +85,6 @@ class BatchTask(Protocol):
 def run_model_batch(ctx: click.Context, task: BatchTask) -> None:
     """Run the task of a command on the columns that its options describe."""
     log: Log = ctx.obj
-    if not log.on_terminal:
-        silence_compile_message()
     settings = make_settings(ctx)
     out = settings.out
     if out is not None:

@@ -20,6 +20,7 @@ import numpy as np
 
 from streamsel._utils.text import printable, utc_text
 from streamsel.cli.errors import CommandError
+from streamsel.cli.settings import STDIN, RunSettings
 from streamsel.serialization.atomic import atomic_write, ensure_writable
 
 if TYPE_CHECKING:
@@ -204,6 +205,27 @@ def check_table(path: str) -> None:
             f'--out {path}: {suffix} needs pyarrow. Hint: pip install "streamsel[io]"'
         )
     check_writable(path, "--out")
+
+
+def check_run_files(settings: RunSettings, outputs: Mapping[str, str | None]) -> None:
+    """Raise early for outputs of a run, by option, that could not be written at its end."""
+    if [*settings.arguments, settings.target_file].count(STDIN) > 1:
+        raise click.UsageError("-: standard input can be used only once")
+    check_distinct_outputs(
+        outputs,
+        {
+            **{path if len(settings.files) > 1 else "FILE": path for path in settings.files},
+            "--target-file": settings.target_file,
+        },
+    )
+    others = {name: outputs[name] for name in ("--out", "--list-skipped")}
+    check_distinct_outputs(others, {"--resume": settings.resume})
+    if settings.out is not None:
+        check_table(settings.out)
+    if settings.model is not None:
+        check_writable(settings.model, "--model")
+    if outputs["--list-skipped"] is not None:
+        check_writable(outputs["--list-skipped"], "--list-skipped")
 
 
 def write_table(path: str, names: Sequence[Any], columns: Sequence[Any]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamsel._kernels.compile import silence_compile_message
 from streamsel._utils.system import peak_bytes
 from streamsel._utils.text import utc_text
 from streamsel._version import __version__
@@ -81,6 +82,8 @@ class Run:
 
     def __init__(self, settings: RunSettings, log: Log) -> None:
         self.settings, self.log, saved = settings, log, settings.saved
+        if not log.on_terminal:
+            silence_compile_message()
         self.in_parts = settings.in_parts
         self.metadata: dict[str, Any] = (
             settings.metadata()
@@ -104,19 +107,17 @@ class Run:
         self.source = source = given.open_columns(on_bad)
         is_text = source.format in ("samples", "variables")
         self.metadata["orientation"] = source.format if is_text else None
-        if self.metadata["missing"] is None:
-            self.metadata["missing"] = _default_missing(settings.learner, source)
-        given.read(source, begins=saved is None)
+        given.read(source)
         # Column names come from the file: the columns of an array are numbered.
         known = {"covariates": tuple(given.covariates)} if given.covariates else {}
         self.model = settings.learner.clone(known) if saved is None else saved.model
-        found = (
-            []
-            if saved is not None
-            else row_number_exclusion_warning(source.path, given.row_number_columns)
+        numbering = given.row_number_columns if saved is None else ()
+        self._report_warnings(
+            [
+                *row_number_exclusion_warning(source.path, numbering),
+                *target_warnings(target_columns(given.y, settings.target), self.model.target_type),
+            ]
         )
-        found += target_warnings(target_columns(given.y, settings.target), self.model.target_type)
-        self._report_warnings(found)
         if saved is None:
             self.metadata["index"] = given.row_number_columns
             with warnings.catch_warnings():
@@ -124,11 +125,7 @@ class Run:
                 warnings.filterwarnings("ignore", "Expected classes that several rows share")
                 given.learn_target(self.model)
             self.metadata["fingerprint"] = source.fingerprint(given.values())
-        compared = None if saved is None else self._compare(saved)
-        self.skipped.excluded = dict.fromkeys(given.excluded)  # an ordered set
-        self.skipped.strict = self.metadata["missing"] == "error"
-        self.skipped.add_row_ids = given.used_rows.with_row_ids
-        self.screen = self._remaining(compared)
+        self.screen = self._remaining(None if saved is None else self._compare(saved))
 
     def _compare(self, saved: SavedRun) -> SourceComparison:
         """Compare the input with that of the saved run, and continue its metadata."""
@@ -152,6 +149,11 @@ class Run:
 
     def _remaining(self, compared: SourceComparison | None) -> CleanStream:
         """Return the screened columns that remain, after checking those already read."""
+        if self.metadata["missing"] is None:
+            self.metadata["missing"] = _default_missing(self.settings.learner, self.source)
+        self.skipped.strict = self.metadata["missing"] == "error"
+        self.skipped.excluded = dict.fromkeys(self.given.excluded)  # an ordered set
+        self.skipped.add_row_ids = self.given.used_rows.with_row_ids
         # Lines that are not numeric are no columns of the stream.
         n_read = self.metadata["columns_read"] - self.metadata["bad_lines"]
 

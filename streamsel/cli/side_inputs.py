@@ -117,25 +117,17 @@ class SideInputs:
             id_=None if settings.id is None else split_id_option(settings.id)[0],
         )
 
-    def read(self, source: Source, *, begins: bool = True) -> None:
-        """Read all inputs.
-
-        Parameters
-        ----------
-        source
-            FILE.
-        begins
-            Whether a run begins, rather than resumes: then all named columns must exist and be
-            valid.
-        """
+    def read(self, source: Source) -> None:
+        """Read all inputs; of a new run all named columns must exist and be valid."""
         settings, file = self._settings, self._file
-        self.excluded += expand_drop(source, settings.drop, strict=begins)
+        self.excluded += expand_drop(source, settings.drop, strict=settings.saved is None)
         if settings.saved is not None:
             self.row_number_columns = settings.saved.metadata["index"]
         elif not settings.keep_index:
             self.row_number_columns = find_row_numbers(source, self.excluded)
         self.excluded += self.row_number_columns
-        self._match(source, begins=begins)
+        if file is not None or settings.id is not None:
+            self._match(source)
         header = None if settings.id is None else split_id_option(settings.id)[1]
         self.passthrough = read_passthrough(settings.keep, source, settings.out, file, header)
         covariates = read_covariates(settings.covariates, source, file)
@@ -221,7 +213,7 @@ class SideInputs:
         file = self._settings.target_file
         return "standard input" if file == STDIN else str(file)
 
-    def _match(self, source: Source, *, begins: bool) -> None:
+    def _match(self, source: Source) -> None:
         """Match the rows of the target file to those of FILE."""
         settings, file = self._settings, self._file
         if settings.id is not None and file is not None:
@@ -230,7 +222,12 @@ class SideInputs:
             )
         elif settings.id is not None and not source.line_files:
             source.take([split_id_option(settings.id)[0]])
-        elif file is not None and file.table is not None and begins and not settings.by_position:
+        elif (
+            file is not None
+            and file.table is not None
+            and settings.saved is None
+            and not settings.by_position
+        ):
             refuse_mismatched_rows(source, file.table, self._not_identifiers)
         if settings.id is not None and (file is not None or not source.line_files):
             self.used_rows = UsedRows(

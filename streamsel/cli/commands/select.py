@@ -7,18 +7,14 @@ from collections import Counter
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from streamsel._kernels.compile import silence_compile_message
 from streamsel.cli.checkpoint import Checkpointer, Interrupts, exit_code_of
 from streamsel.cli.errors import EXPECTED_ERRORS, CommandError
 from streamsel.cli.exclusions import learn_accepted
 from streamsel.cli.inputs import spool
-from streamsel.cli.output import check_distinct_outputs, check_table, check_writable, output_locks
+from streamsel.cli.output import check_run_files, output_locks
 from streamsel.cli.progress import Meter, meter
 from streamsel.cli.results import write_results
 from streamsel.cli.run import Run
-from streamsel.cli.settings import STDIN
 from streamsel.stream import ColumnStream
 from streamsel.stream.files import file_format
 
@@ -98,15 +94,15 @@ _OUTCOME_KEYS = ("columns_read", "skipped", "complete", "peak_memory")
 
 def run_learning(settings: RunSettings, log: Log) -> None:
     """Learn from a file as requested; save, write and print the results."""
-    if not log.on_terminal:
-        silence_compile_message()
     outputs = {
         "--resume" if settings.model == settings.resume else "--model": settings.model,
         "--out": settings.out,
         "--list-skipped": None if settings.skipped_file == "-" else settings.skipped_file,
     }
     with Interrupts() as interrupts:
-        _check_files(settings, outputs, log)
+        check_run_files(settings, outputs)
+        for path in settings.files:
+            file_format(spool(path, log))
         with output_locks(outputs):
             job = Run(settings, log)
             keeper = Checkpointer(job, interrupts)
@@ -124,29 +120,6 @@ def run_learning(settings: RunSettings, log: Log) -> None:
                 keeper.stop(exit_code_of(error))
             finally:
                 log.outcome = {name: job.metadata[name] for name in _OUTCOME_KEYS}
-
-
-def _check_files(settings: RunSettings, outputs: dict[str, str | None], log: Log) -> None:
-    """Raise early for problems that would otherwise occur at the end of a long run."""
-    if [*settings.arguments, settings.target_file].count(STDIN) > 1:
-        raise click.UsageError("-: standard input can be used only once")
-    check_distinct_outputs(
-        outputs,
-        {
-            **{path if len(settings.files) > 1 else "FILE": path for path in settings.files},
-            "--target-file": settings.target_file,
-        },
-    )
-    others = {name: outputs[name] for name in ("--out", "--list-skipped")}
-    check_distinct_outputs(others, {"--resume": settings.resume})
-    if settings.out is not None:
-        check_table(settings.out)
-    if settings.model is not None:
-        check_writable(settings.model, "--model")
-    if outputs["--list-skipped"] is not None:
-        check_writable(outputs["--list-skipped"], "--list-skipped")
-    for path in settings.files:
-        file_format(spool(path, log))
 
 
 class Learning:
