@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 import time
-import traceback
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +90,8 @@ class Application(click.Group):
             if not log.as_json:
                 raise
             # A bug in streamsel; with a JSON log it is reported as an event too.
+            import traceback
+
             log.show_error(
                 message_of(error), 1, traceback="".join(traceback.format_exception(error))
             )
