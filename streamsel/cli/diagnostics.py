@@ -12,9 +12,10 @@ from streamsel._utils.text import count_text, option_name
 from streamsel.stream.files import diagnose_non_numeric
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from streamsel.base.report import Report
+    from streamsel.cli.log import Log
 
 # Share of skipped columns above which the user is warned.
 MAX_SKIPPED = 0.1
@@ -36,6 +37,27 @@ class DataWarning(NamedTuple):
 
     code: str
     text: str
+
+
+class WarningList:
+    """The warnings of a run.
+
+    Parameters
+    ----------
+    log
+        The log.
+    """
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._found: list[DataWarning] = []
+
+    def add(self, found: Iterable[DataWarning]) -> list[dict[str, str]]:
+        """Log warnings; return all of the run, as its metadata."""
+        for warning in found:
+            self._log.show_warning(warning.text, code=warning.code)
+            self._found.append(warning)
+        return [warning._asdict() for warning in self._found]
 
 
 def target_warnings(columns: Mapping[str, Any], kind: str) -> list[DataWarning]:

@@ -11,6 +11,7 @@ import threading
 import time
 import warnings
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Never, TextIO
 
 import click
@@ -67,9 +68,9 @@ class Log:
                 format_ = value if sign else "".join(args[i + 1 : i + 2])
         return cls(as_json=format_ == "json")
 
-    @property
+    @cached_property
     def on_terminal(self) -> bool:
-        """Whether stderr is a terminal that may show a progress bar."""
+        """Whether stderr is a terminal that may show a progress bar; read after the options."""
         return not self.as_json and not self.quiet and sys.stderr.isatty()
 
     def emit(

@@ -16,7 +16,7 @@ from streamsel._utils.text import utc_text
 from streamsel._version import __version__
 from streamsel.base.precompile import learn_rehearsal_columns, rehearsal_columns
 from streamsel.cli.diagnostics import (
-    DataWarning,
+    WarningList,
     count_similar,
     is_univariate_ranking,
     ranking_warning,
@@ -33,7 +33,7 @@ from streamsel.cli.source import unread_columns
 from streamsel.stream.files import CleanStream, Fingerprint, file_format
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable
 
     from streamsel.base.report import Report
     from streamsel.cli.log import Log
@@ -92,7 +92,7 @@ class Run:
             if saved is None
             else saved.metadata
         )
-        self._warnings: list[DataWarning] = []
+        self._warnings = WarningList(log)
         self._seen = Fingerprint()
         self._began = time.monotonic()
         self._seconds, self._n_filled = self.metadata["seconds"], self.metadata["filled"]
@@ -112,12 +112,9 @@ class Run:
         known = {"covariates": tuple(given.covariates)} if given.covariates else {}
         self.model = settings.learner.clone(known) if saved is None else saved.model
         numbering = given.row_number_columns if saved is None else ()
-        self._report_warnings(
-            [
-                *row_number_exclusion_warning(source.path, numbering),
-                *target_warnings(target_columns(given.y, settings.target), self.model.target_type),
-            ]
-        )
+        found = row_number_exclusion_warning(source.path, numbering)
+        found += target_warnings(target_columns(given.y, settings.target), self.model.target_type)
+        self.metadata["warnings"] = self._warnings.add(found)
         if saved is None:
             self.metadata["index"] = given.row_number_columns
             with warnings.catch_warnings():
@@ -262,12 +259,13 @@ class Run:
         if is_univariate_ranking(report, None if space is None else space.rank):
             warning = ranking_warning(len(report.results), self._count_redundant(report))
             found += [] if warning is None else [warning]
-        self._report_warnings(found)
+        self.metadata["warnings"] = self._warnings.add(found)
         return bool(found)
 
     def check(self, report: Report) -> None:
         """Report warnings about one of the models of a run of many."""
-        self._report_warnings(result_warnings(report, self.metadata, self.settings.target))
+        found = result_warnings(report, self.metadata, self.settings.target)
+        self.metadata["warnings"] = self._warnings.add(found)
 
     def _count_redundant(self, report: Report) -> int | None:
         """Count the variables that nearly repeat an earlier one; None if that is too expensive."""
@@ -283,12 +281,6 @@ class Run:
 
     def _n_bytes(self) -> int:
         return int((self.metadata["fingerprint"] or {}).get("bytes", 0))
-
-    def _report_warnings(self, warnings: Sequence[DataWarning]) -> None:
-        for warning in warnings:
-            self.log.show_warning(warning.text, code=warning.code)
-        self._warnings += warnings
-        self.metadata["warnings"] = [warning._asdict() for warning in self._warnings]
 
     def report(self) -> Report:
         """Return the report of the model."""

@@ -411,13 +411,7 @@ class RunSettings:
             if declared.may_change or not that_may_change:
                 value = getattr(self, name)
                 # A flag that is not set is stored as None.
-                found[key] = (
-                    list(value)
-                    if isinstance(value, tuple)
-                    else value or None
-                    if isinstance(value, bool)
-                    else value
-                )
+                found[key] = None if value is False else value
         return found
 
 
