@@ -163,10 +163,7 @@ class HashedExtractor(Extractor, Unsupervised):
     # Columns
 
     def _new_columns(self, n: int) -> RandomSketch:
-        k = self._n_components_for(n)
-        assert k is not None  # noqa: S101
-        entries = self._new_entries(k)
-        return RandomSketch(n, entries)
+        return RandomSketch(n, self._new_entries(self._n_components_for(n) or 0))
 
     # Rows
 

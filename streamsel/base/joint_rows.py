@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from streamsel import params
 from streamsel.base.learner import Learner
@@ -11,6 +11,21 @@ from streamsel.params import param
 from streamsel.state.base import VariableState
 from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.moments.row_extension import RowExtension
+
+
+def max_joint_features() -> Any:
+    """Declare the parameter `max_features` of a learner that uses joint moments on rows."""
+    return param(
+        params.IntRule(1, optional=True),
+        default=1000,
+        doc="""
+        Maximum number of variables tracked on rows, m; None for all. They take $2 m^2$ numbers, and
+        twice as many in each direction if there are missing values. When a new variable needs room,
+        the least relevant ones are evicted, except those in use or in their grace period; from then
+        on a new variable is selected only once all rows that `n_aligned_rows` counts are later than
+        its first occurrence.
+        """,
+    )
 
 
 class CrossMomentsOnRows(Learner):
@@ -23,14 +38,4 @@ class CrossMomentsOnRows(Learner):
 
     _row_state_type: ClassVar[type[VariableState | RowExtension | Window]] = CrossMoments
 
-    max_features: int | None = param(
-        params.IntRule(1, optional=True),
-        default=1000,
-        doc="""
-        Maximum number of variables tracked on rows, m; None for all. They take $2 m^2$ numbers, and
-        twice as many in each direction if there are missing values. When a new variable needs room,
-        the least relevant ones are evicted, except those in use or in their grace period; from then
-        on a new variable is selected only once all rows that `n_aligned_rows` counts are later than
-        its first occurrence.
-        """,
-    )
+    max_features: int | None = max_joint_features()

@@ -361,11 +361,13 @@ def solve_by_correlations(
 ) -> WeightedSolution | None:
     """Return the components by the correlations of variables; None if none is relevant."""
     powers = options.powers
+    if not variables.weights.size:
+        return None
     weights = (
         to_powers(np.linalg.norm(variables.G, axis=1), powers) * np.sqrt(variables.weights)[:, None]
     )
     squares = np.square(weights).mean(axis=0)
-    if not variables.weights.size or not squares.all():
+    if not squares.all():
         return None
     scales = 1.0 / np.sqrt(len(powers) * squares)
     D = np.linalg.norm(weights * scales, axis=1)

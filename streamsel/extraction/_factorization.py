@@ -110,18 +110,16 @@ class FactorizationExtractor(Extractor):
         return cast("FactorizationState | None", self._columns)
 
     @property
-    def _row_state(self) -> tuple[RowFactorization, Moments] | None:
-        """The loadings and the moments, once rows are learnt."""
-        if self._moments is None:
-            return None
-        return cast("RowFactorization", self._row_extension), self._moments
+    def _row_state(self) -> tuple[RowFactorization, Moments]:
+        """The loadings and the moments, on rows."""
+        return cast("RowFactorization", self._row_extension), cast("Moments", self._moments)
 
     def _set_state(self, state: dict[str, Any]) -> None:
         super()._set_state(state)
         loadings = None if self._column_state is None else self._column_state.loadings
         if loadings is not None:
             loadings.expect_components(self.n_components)
-        if self._row_state is not None:
+        if self._phase.on_rows:
             row_state, moments = self._row_state
             if row_state.table.names != moments.table.names:
                 raise ValueError("Expected loadings of the variables tracked. Got: of others.")
@@ -144,7 +142,7 @@ class FactorizationExtractor(Extractor):
     @cached_until_update
     def _solution_on_rows(self) -> tuple[FactorModel, Floats, Floats] | None:
         """Return the fit to the rows, the signed loadings, and the residual variances."""
-        if self._row_state is None:
+        if not self._phase.on_rows:
             return None
         row_state, moments = self._row_state
         fit, squares, _ = row_state.refreshed(moments.stats().mean)
@@ -159,7 +157,7 @@ class FactorizationExtractor(Extractor):
             self._solution_on_columns(),
             self._solution_on_rows(),
         )
-        if on_rows is not None and self._row_state is not None:
+        if on_rows is not None:
             fit, loadings, _ = on_rows
             noise, moments = fit.noise, self._row_state[1]
             names, means = moments.table.names, moments.stats().mean
@@ -176,7 +174,7 @@ class FactorizationExtractor(Extractor):
 
     def _alignment(self, new: LinearMap, in_use: LinearMap | None) -> Floats:
         found = self._solution_on_rows()
-        if in_use is None or found is None or self._row_state is None:
+        if in_use is None or found is None:
             return super()._alignment(new, in_use)
         fit, _, residual = found
         indices, mine, theirs = shared_weights(new, in_use, self._row_state[1].index_of)

@@ -13,7 +13,7 @@ import numpy as np
 from streamsel import params
 from streamsel.base.caching import cached_until_update
 from streamsel.base.extractor import Extractor
-from streamsel.base.joint_rows import CrossMomentsOnRows
+from streamsel.base.joint_rows import max_joint_features
 from streamsel.base.linear_map import LinearMap
 from streamsel.base.report import Report
 from streamsel.base.shared_gram import share_columns
@@ -35,7 +35,9 @@ from streamsel.state.gram.gram import check_rows
 from streamsel.state.gram.pooled import SharedGram
 from streamsel.state.gram.view import GramView
 from streamsel.state.moments.aligned_view import RowView
+from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.moments.moments import Moments
+from streamsel.state.moments.row_extension import RowExtension
 from streamsel.state.pool.pool import (
     MostRelevant,
     Ranking,
@@ -53,13 +55,14 @@ _PROBES = 2
 _SPARE_AXES = 10
 
 
-class GramExtractor(CrossMomentsOnRows, Extractor):
+class GramExtractor(Extractor):
     """A linear extractor on the Gram matrix of all columns; on rows, on their joint moments.
 
     A method gives the components as a function of inner products, `_dual_weights`.
     """
 
     _column_state_type = SharedGram
+    _row_state_type: ClassVar[type[RowExtension]] = CrossMoments
     _loads_all_variables = True
     # Whether the pool ranks columns by relevance, and not by variance.
     _ranks_by_relevance: ClassVar[bool] = False
@@ -68,26 +71,9 @@ class GramExtractor(CrossMomentsOnRows, Extractor):
     # Whether components must be orthogonal to the target.
     _excludes_target: ClassVar[bool] = False
 
-    max_loadings: int = param(
-        params.IntRule(1),
-        default=500,
-        doc="""
-        Number of variables with loadings after a second pass (`learn_loadings`). A pool of as many,
-        and at most twice as many, is kept alongside the Gram matrix: its variables have loadings
-        without a second pass, and rows continue from them.
-        """,
-    )
-    max_gram_rows: int = param(
-        params.IntRule(2),
-        default=15_000,
-        doc="""
-        Maximum number of observations for a Gram matrix; 15,000 take 0.9 GB, and nine times as much
-        while components are computed. With more, PCA and related methods keep the leading axes
-        only, by incremental SVD, which `report()` shows; a method that needs the whole matrix
-        refuses them.
-        """,
-    )
-
+    max_features: int | None = max_joint_features()
+    max_loadings: int = _second_pass.max_loadings_param()
+    max_gram_rows: int = _second_pass.max_gram_rows_param()
     scale: bool = param(
         params.FlagRule(),
         default=False,
@@ -204,31 +190,29 @@ class GramExtractor(CrossMomentsOnRows, Extractor):
     @cached_until_update
     def _solution(self) -> GramSolution | None:
         """Return the components; None if there are no variables for them."""
-        state, solver, columns = self._state, self._solver, self._gram_state
+        state, solver = cast("SharedGram | RowView | None", self._state), self._solver
         indices = solver.candidates(state)
         if state is None or not indices.size:
             return None
         factors, about = solver.scaling(state, indices)
-        if columns is None:
-            inner, variables = cast("RowView", state).inner_products(indices, factors, about)
-            return solver.solve(inner, variables, indices, factors)
-        inner, variables, axes = columns.inner_products(indices, factors, about)
-        if axes is None:
-            return solver.solve(inner, variables, indices, factors, _PROBES)
-        return solver.solve(inner, variables, indices, factors).along(axes)
+        products = state.inner_products(indices, factors, about)
+        return solver.solve(products, indices, factors, _PROBES)
 
     def _component_map(self) -> LinearMap:
-        state, found, columns = self._state, self._solution(), self._gram_state
+        columns = self._gram_state
         if columns is not None and columns.loadings is not None:
-            found_map = LinearMap(*columns.loadings[:3])
-        elif state is None or found is None:
+            return self._padded(LinearMap(*columns.loadings[:3]))
+        state, found = self._state, self._solution()
+        if state is None or found is None:
             return LinearMap.empty(self._fixed_n_components or 1)
-        elif columns is None or columns.complete:
-            found_map = found.linear_map(state, found.loadings)
-        else:
-            found_map = found.linear_map(state, self._regressed_loadings(columns, found))
-        # Components that do not exist are 0.
-        return found_map.padded(self._fixed_n_components or max(1, found_map.weights.shape[1]))
+        loadings = found.loadings
+        if columns is not None and not columns.complete:
+            loadings = self._regressed_loadings(columns, found)
+        return self._padded(found.linear_map(state, loadings))
+
+    def _padded(self, found: LinearMap) -> LinearMap:
+        """Return a map with zeros for the components that do not exist."""
+        return found.padded(self._fixed_n_components or max(1, found.weights.shape[1]))
 
     def _regressed_loadings(self, state: SharedGram, found: GramSolution) -> Floats:
         """Return the loadings of the pool's variables, (m, k), that fit the scores best."""

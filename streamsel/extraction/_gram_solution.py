@@ -10,7 +10,7 @@ import numpy as np
 from streamsel.base.linear_map import LinearMap
 from streamsel.extraction._canonical_ridge import largest_signs, project_out
 from streamsel.state.base import Floats, Indices, VariableState
-from streamsel.state.gram.view import GramScale, GramView, residual_squares
+from streamsel.state.gram.view import GramScale, GramView, InnerProducts, residual_squares
 
 
 class GramSolution(NamedTuple):
@@ -43,15 +43,6 @@ class GramSolution(NamedTuple):
     weight: float
     probes: Floats
     gram_times_probes: Floats
-
-    def along(self, axes: Floats) -> GramSolution:
-        """Return the solution over the observations, from one along some axes (n, s)."""
-        return self._replace(
-            scores=axes @ self.scores,
-            duals=axes @ self.duals,
-            probes=axes @ self.probes,
-            gram_times_probes=axes @ self.gram_times_probes,
-        )
 
     def linear_map(self, state: VariableState, loadings: Floats) -> LinearMap:
         """Return the map of these loadings, (m, k), of the variables of a state."""
@@ -107,19 +98,20 @@ class GramSolver(NamedTuple):
         return factors, about
 
     def solve(
-        self, inner: GramView, variables: Floats, indices: Indices, scale: Floats, probes: int = 0
+        self, products: InnerProducts, indices: Indices, scale: Floats, probes: int = 0
     ) -> GramSolution:
         """Return the components.
 
         Parameters
         ----------
-        inner, variables
-            Inner products, and coordinates of the variables, (m, s).
+        products
+            The inner products.
         indices, scale
             (m,) indices of the variables, and their factors.
         probes
-            Number of random vectors to multiply.
+            Number of random vectors to multiply, if the products are those of observations.
         """
+        inner, variables, axes = products
         alpha = self.dual_weights(inner, inner.size if self.q is None else self.q)
         loadings = variables @ alpha
         up = largest_signs(loadings)
@@ -133,10 +125,15 @@ class GramSolver(NamedTuple):
         if self.is_supervised:
             along, length = (np.linalg.norm(part, axis=0) for part in (inner.U.T @ scores, scores))
             relevance = np.minimum(along / np.where(length > 0.0, length, 1.0), 1.0)
-        probe = np.random.default_rng(0).choice([-1.0, 1.0], size=(inner.size, probes))
+        size = inner.size, probes if axes is None else 0
+        probe = np.random.default_rng(0).choice([-1.0, 1.0], size=size)
+        found = scores, alpha * up, probe, inner.matmul(probe)
+        if axes is not None:
+            found = axes @ found[0], axes @ found[1], axes @ found[2], axes @ found[3]
+        scores, duals, probe, gram_times_probe = found
         return GramSolution(
             scores=scores,
-            duals=alpha * up,
+            duals=duals,
             relevance=relevance,
             indices=indices,
             scale=scale,
@@ -145,5 +142,5 @@ class GramSolver(NamedTuple):
             n=inner.n,
             weight=inner.weight,
             probes=probe,
-            gram_times_probes=inner.matmul(probe),
+            gram_times_probes=gram_times_probe,
         )

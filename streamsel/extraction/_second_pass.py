@@ -15,6 +15,7 @@ from streamsel.extraction._loadings import (
     collect_loadings,
     loadings_file,
 )
+from streamsel.params import param
 from streamsel.state.source_check import LearntColumns
 from streamsel.stream import ColumnStream, as_stream
 
@@ -23,6 +24,33 @@ if TYPE_CHECKING:
     from streamsel.extraction.ridge_components import RidgeComponents
 
 Model: TypeAlias = "GramExtractor | RidgeComponents"
+
+
+def max_loadings_param() -> Any:
+    """Declare the parameter `max_loadings`."""
+    return param(
+        params.IntRule(1),
+        default=500,
+        doc="""
+        Number of variables with loadings after a second pass (`learn_loadings`). A pool of as many,
+        and at most twice as many, is kept alongside the Gram matrix: its variables have loadings
+        without a second pass, and rows continue from them.
+        """,
+    )
+
+
+def max_gram_rows_param() -> Any:
+    """Declare the parameter `max_gram_rows`."""
+    return param(
+        params.IntRule(2),
+        default=15_000,
+        doc="""
+        Maximum number of observations for a Gram matrix; 15,000 take 0.9 GB, and nine times as much
+        while components are computed. With more, PCA and related methods keep the leading axes
+        only, by incremental SVD, which `report()` shows; a method that needs the whole matrix
+        refuses them.
+        """,
+    )
 
 
 def learn_loadings(

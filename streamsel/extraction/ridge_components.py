@@ -12,7 +12,7 @@ import numpy as np
 from streamsel import params
 from streamsel.base.caching import cached_until_update
 from streamsel.base.extractor import Extractor
-from streamsel.base.joint_rows import CrossMomentsOnRows
+from streamsel.base.joint_rows import max_joint_features
 from streamsel.base.linear_map import LinearMap
 from streamsel.base.null import noise_floor
 from streamsel.base.report import NOISE_LEVEL, Report, number
@@ -41,7 +41,7 @@ from streamsel.state.pool.representatives import Representatives, select_represe
 from streamsel.targets.target import Target
 
 
-class RidgeComponents(CrossMomentsOnRows, Extractor, Supervised):
+class RidgeComponents(Extractor, Supervised):
     r"""Ridge components: canonical ridge on relevance-weighted columns, then PCA of the residual.
 
     Every column is weighted by a power of its relevance to the target, so that noise is attenuated
@@ -185,25 +185,9 @@ class RidgeComponents(CrossMomentsOnRows, Extractor, Supervised):
         ),
         default="reml",
     )
-    max_loadings: int = param(
-        params.IntRule(1),
-        default=500,
-        doc="""
-        Number of variables with loadings after a second pass (`learn_loadings`). A pool of as many,
-        and at most twice as many, is kept alongside the Gram matrix: its variables have loadings
-        without a second pass, and rows continue from them.
-        """,
-    )
-    max_gram_rows: int = param(
-        params.IntRule(2),
-        default=15_000,
-        doc="""
-        Maximum number of observations for a Gram matrix; 15,000 take 0.9 GB, and nine times as much
-        while components are computed. With more, PCA and related methods keep the leading axes
-        only, by incremental SVD, which `report()` shows; a method that needs the whole matrix
-        refuses them.
-        """,
-    )
+    max_features: int | None = max_joint_features()
+    max_loadings: int = _second_pass.max_loadings_param()
+    max_gram_rows: int = _second_pass.max_gram_rows_param()
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

@@ -200,14 +200,12 @@ class SOSPCA(Extractor, Supervised):
         return cast("SOSPCAState | None", self._columns)
 
     @property
-    def _row_state(self) -> tuple[SOSPCARowState, Moments] | None:
-        """The components and the moments, once rows are learnt."""
-        if self._moments is None:
-            return None
-        return cast("SOSPCARowState", self._row_extension), self._moments
+    def _row_state(self) -> tuple[SOSPCARowState, Moments]:
+        """The components and the moments, on rows."""
+        return cast("SOSPCARowState", self._row_extension), cast("Moments", self._moments)
 
     def _alignment(self, new: LinearMap, in_use: LinearMap | None) -> Floats:
-        if self._row_state is None:
+        if not self._phase.on_rows:
             return super()._alignment(new, in_use)
         on_rows, _ = self._row_state
         turn = np.eye(self.n_components) if in_use is None else on_rows.rotation()
@@ -216,7 +214,6 @@ class SOSPCA(Extractor, Supervised):
 
     def _next_due(self, rows: int, weight: float) -> int:
         due = super()._next_due(rows, weight)
-        assert self._row_state is not None  # noqa: S101
         on_rows, moments = self._row_state
         # Components that do not exist yet, or that are based on few rows, change at the next
         # refresh.
@@ -228,7 +225,6 @@ class SOSPCA(Extractor, Supervised):
     @cached_until_update
     def _support(self) -> tuple[list[Hashable], Stats, Floats]:
         """Return names, moments and loadings of the support on rows."""
-        assert self._row_state is not None  # noqa: S101
         on_rows, moments = self._row_state
         return on_rows.support(moments)
 
@@ -245,7 +241,7 @@ class SOSPCA(Extractor, Supervised):
     @property
     def relevance(self) -> dict[Hashable, float]:
         """Relevance of each component learnt so far (signed if `signed`): name -> relevance."""
-        if self._row_state is not None:
+        if self._phase.on_rows:
             on_rows, moments = self._row_state
             assert moments.space is not None  # noqa: S101
             found = on_rows.relevances(self._support(), moments.space)
@@ -305,7 +301,7 @@ class SOSPCA(Extractor, Supervised):
 
     def _component_map(self) -> LinearMap:
         q, state = self.n_components, self._column_state
-        if self._row_state is not None:
+        if self._phase.on_rows:
             names, stats, B = self._support()
             return LinearMap(names, stats.mean, B[:, :q])
         if state is None:

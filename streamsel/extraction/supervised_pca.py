@@ -11,18 +11,19 @@ from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
 from streamsel.base.caching import cached_until_update
 from streamsel.base.extractor import Extractor
-from streamsel.base.joint_rows import CrossMomentsOnRows
+from streamsel.base.joint_rows import max_joint_features
 from streamsel.base.linear_map import LinearMap
 from streamsel.base.river import Supervised
 from streamsel.extraction._gram_solution import GramSolution, GramSolver
 from streamsel.params import param
 from streamsel.state.base import Floats, Indices, VariableState
 from streamsel.state.gram.view import GramView, JointState, gram_of_variables, residual_squares
+from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.pool.pool import MostRelevant, SamplePool
 from streamsel.targets.target import Target
 
 
-class SupervisedPCA(CrossMomentsOnRows, Extractor, Supervised):
+class SupervisedPCA(Extractor, Supervised):
     r"""Supervised principal components: PCA of the variables most relevant to the target.
 
     PCA ignores the target, and if most variables are unrelated to it, so are the components. Here
@@ -115,11 +116,13 @@ class SupervisedPCA(CrossMomentsOnRows, Extractor, Supervised):
     """
 
     _column_state_type = SamplePool
+    _row_state_type = CrossMoments
     _loads_all_variables = True
 
     threshold: float | None = param(params.FloatRule(0.0, below=1.0, optional=True), default=None)
     max_candidates: int = param(params.IntRule(2), default=500)
     scale: bool = param(params.FlagRule(), default=False)
+    max_features: int | None = max_joint_features()
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -152,8 +155,8 @@ class SupervisedPCA(CrossMomentsOnRows, Extractor, Supervised):
             return None
         factors, about = solver.scaling(state, indices)
         joint = cast("JointState", state)
-        inner, variables = gram_of_variables(joint, indices, factors, about)
-        return solver.solve(inner, variables, indices, factors)
+        products = gram_of_variables(joint, indices, factors, about)
+        return solver.solve(products, indices, factors)
 
     def _most_relevant(self, state: VariableState, indices: Indices) -> Indices:
         relevance = state.relevance(indices)

@@ -7,6 +7,7 @@ import pytest
 
 import streamsel
 from streamsel import registry
+from streamsel.base.embedder import Embedder
 from streamsel.base.extractor import Extractor
 from streamsel.base.river import Supervised, Unsupervised
 from streamsel.base.selector import Selector
@@ -56,6 +57,19 @@ def test_tags(name):
     assert issubclass(cls._column_state_type, VariableState)
     assert issubclass(cls, Selector) == (name in registry.names("selector"))
     assert issubclass(cls, Extractor) == (name in registry.names("extractor"))
+
+
+@pytest.mark.parametrize("name", registry.names("extractor"))
+def test_an_extractor_inherits_from_one_family_at_most(name):
+    """Itself, one family, `Extractor`, and three classes that every learner has."""
+    own = [cls for cls in CLASSES[name].__mro__ if cls.__module__.startswith("streamsel.")]
+    assert len(own) <= 6
+
+
+def test_only_linear_components_have_loadings():
+    for name in registry.names("extractor"):
+        cls = CLASSES[name]
+        assert hasattr(cls, "loadings") is not issubclass(cls, Embedder)
 
 
 # ------------------------------------------------------------------------------------ the catalogue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from streamsel.serialization.schema import CountKind, FloatKind, OptionalKind, e
 from streamsel.state.base import ColumnState, Floats, Indices, StoredLoadings
 from streamsel.state.gram.gram import Gram
 from streamsel.state.gram.subspace import Subspace
-from streamsel.state.gram.view import GramScale, GramView, gram_of_variables
+from streamsel.state.gram.view import GramScale, GramView, InnerProducts, gram_of_variables
 from streamsel.state.gram.weighting import ColumnWeights, EqualWeights
 from streamsel.state.pool.pool import SamplePool, residuals
 from streamsel.targets.space import TargetSpace
@@ -168,24 +168,6 @@ class GramState(ColumnState, Generic[PoolT]):
 _TOTALS = ("total", "largest", "sum_of_squared_squares")
 
 
-class InnerProducts(NamedTuple):
-    """Inner products of observations, or along axes, with those of individual variables.
-
-    Parameters
-    ----------
-    view
-        The inner products.
-    variables
-        (m, s) the coordinates of the variables.
-    axes
-        (n, s) the axes; None if the coordinates are the observations.
-    """
-
-    view: GramView
-    variables: Floats
-    axes: Floats | None
-
-
 class SharedGram(GramState[SamplePool]):
     """Gram matrix of columns of equal weight, and a pool of those that the method ranks highest.
 
@@ -330,11 +312,12 @@ class SharedGram(GramState[SamplePool]):
         """
         weighted = self.weighted_samples(indices, factors)
         if self.rank is None:
-            return InnerProducts(self.inner(), weighted, None)
+            return InnerProducts(self.inner(), weighted)
         if self.complete:
             # All columns are available, so their inner products are exact.
-            view, along = gram_of_variables(self.pool, indices, factors, about)
-            return InnerProducts(view, along, weighted.T @ (along / view.K))
+            products = gram_of_variables(self.pool, indices, factors, about)
+            axes = weighted.T @ (products.variables / products.view.K)
+            return products._replace(axes=axes)
         view, E = self._along_axes()
         return InnerProducts(view, weighted @ E, E)
 

@@ -150,6 +150,24 @@ def _substantial(d: Floats, trace: float) -> int:
     return int(np.count_nonzero(d > _ZERO_TOL * d[0]))
 
 
+class InnerProducts(NamedTuple):
+    """Inner products of observations, or along axes, with those of individual variables.
+
+    Parameters
+    ----------
+    view
+        The inner products.
+    variables
+        (m, s) the coordinates of the variables.
+    axes
+        (n, s) the axes in terms of the observations of all columns; None for no such axes.
+    """
+
+    view: GramView
+    variables: Floats
+    axes: Floats | None = None
+
+
 class JointState(Protocol):
     """State of variables with their joint moments, on columns or on rows."""
 
@@ -179,7 +197,7 @@ def residual_squares(state: VariableState, indices: Indices | None = None) -> Fl
 
 def gram_of_variables(
     state: JointState, indices: Indices, scale: Floats, about: GramScale
-) -> tuple[GramView, Floats]:
+) -> InnerProducts:
     """Return the inner products of individual variables, along their principal axes.
 
     Parameters
@@ -191,10 +209,6 @@ def gram_of_variables(
     about
         Scale and counts; those that follow from the variables are replaced.
 
-    Returns
-    -------
-    inner, weighted
-        The inner products, and the coordinates of the variables on the axes, (m, s).
     """
     stats, space = state.stats(indices), state.space
     length = np.sqrt(adjusted_squares(space, stats)) * scale
@@ -211,4 +225,4 @@ def gram_of_variables(
     if space is not None:
         U = V.T @ (length[:, None] * state.coordinates(indices)) / root[:, None]
         Y = V.T @ (scale[:, None] * (stats.cxy @ space.target_map.T)) / root[:, None]
-    return GramView(d, U, Y, about), V * root
+    return InnerProducts(GramView(d, U, Y, about), V * root)

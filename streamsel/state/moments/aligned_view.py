@@ -12,7 +12,7 @@ import numpy as np
 from streamsel._kernels.scan import ROUNDING_RTOL, UNDERFLOW
 from streamsel.data.columns import Stats
 from streamsel.state.base import Floats, Indices, VariableState
-from streamsel.state.gram.view import GramScale, GramView, gram_of_variables
+from streamsel.state.gram.view import GramScale, InnerProducts, gram_of_variables
 from streamsel.state.moments.aligned import AlignedMoments
 from streamsel.state.moments.moments import Moments
 from streamsel.targets.space import TargetSpace
@@ -27,9 +27,7 @@ class RowView(VariableState):
         """The effective number of rows of equal weight (Kish 1965)."""
 
     @abc.abstractmethod
-    def inner_products(
-        self, indices: Indices, scale: Floats, about: GramScale
-    ) -> tuple[GramView, Floats]:
+    def inner_products(self, indices: Indices, scale: Floats, about: GramScale) -> InnerProducts:
         """Return the inner products of variables, as `gram_of_variables` does."""
 
     @abc.abstractmethod
@@ -132,9 +130,7 @@ class AlignedView(RowView):
         seen: Floats = self._seen[self._c :] / self.window.unit
         return seen
 
-    def inner_products(
-        self, indices: Indices, scale: Floats, about: GramScale
-    ) -> tuple[GramView, Floats]:
+    def inner_products(self, indices: Indices, scale: Floats, about: GramScale) -> InnerProducts:
         """Return the inner products of variables, as `gram_of_variables` does."""
         return gram_of_variables(self, indices, scale, about)
 

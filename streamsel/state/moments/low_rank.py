@@ -11,7 +11,7 @@ import numpy as np
 from streamsel._utils.rollback import Restore
 from streamsel.data.columns import Stats
 from streamsel.state.base import Floats, Indices
-from streamsel.state.gram.view import GramScale, GramView
+from streamsel.state.gram.view import GramScale, GramView, InnerProducts
 from streamsel.state.moments.aligned import AlignedMoments
 from streamsel.state.moments.aligned_view import AlignedView, RowView
 from streamsel.state.moments.joint import CrossMoments
@@ -78,14 +78,13 @@ class LowRankView(RowView):
         """Return the moments of variables over all rows; of all variables if `indices` is None."""
         return self._moments.stats(indices)
 
-    def inner_products(
-        self, indices: Indices, scale: Floats, about: GramScale
-    ) -> tuple[GramView, Floats]:
+    def inner_products(self, indices: Indices, scale: Floats, about: GramScale) -> InnerProducts:
         """Return the inner products of variables along the axes; without those of a target."""
         V, lengths, _ = np.linalg.svd(self.axes[indices] * scale[:, None], full_matrices=False)
         none = np.zeros((lengths.size, 0))
         trace = float((self.stats(indices).m2 * np.square(scale)).sum())
-        return GramView(np.square(lengths), none, none, about, trace), V * lengths
+        view = GramView(np.square(lengths), none, none, about, trace)
+        return InnerProducts(view, V * lengths)
 
     def gram_of(self, indices: Indices, W: Floats) -> Floats:
         """Return the Gram matrix, (k, k), of combinations of variables with weights W, (m, k)."""

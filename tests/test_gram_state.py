@@ -1,0 +1,83 @@
+"""A Gram matrix with a pool is one state: undone together, ranked by an object, never pickled."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from streamsel import PCA, KernelPCA, RidgeComponents
+from streamsel.data.columns import Block, iter_chunks
+from streamsel.state.gram.gram import Gram
+from streamsel.state.gram.pooled import GramState, SharedGram
+from streamsel.state.gram.weighting import EqualWeights
+from streamsel.state.pool.pool import SamplePool, TopRanked, equal_scores, sums_of_squares
+from streamsel.targets.target import NoTarget
+
+N = 12
+
+
+def pool_of(score, limit=3):
+    pool = SamplePool(None, N, limit)
+    pool.method = TopRanked(score)
+    return pool
+
+
+def admit(state, X, first):
+    """Let a state learn columns that are named from `first` on."""
+    for chunk in iter_chunks(Block(range(first, first + X.shape[1]), X), N):
+        state.admit(chunk, chunk.scan(NoTarget(N), 1), first)
+
+
+@pytest.mark.parametrize("rank", [None, 4])
+def test_matrix_and_pool_are_restored_together_any_number_of_times(rank):
+    X = np.random.default_rng(0).normal(size=(N, 40))
+    state = SharedGram(pool_of(sums_of_squares), scaled=False, rank=rank, n_jobs=1)
+    admit(state, X[:, :10], 0)
+    before, restore = pickle.dumps(state.to_state()), state.snapshot()
+    for stop in (11, 40):
+        admit(state, X[:, 10:stop], 10)
+        assert pickle.dumps(state.to_state()) != before
+        restore()
+        assert pickle.dumps(state.to_state()) == before
+    other = SharedGram(pool_of(sums_of_squares), scaled=False, rank=rank, n_jobs=1)
+    admit(other, X[:, 10:], 50)
+    state.merge(other, 10)
+    restore()
+    assert pickle.dumps(state.to_state()) == before
+
+
+def test_the_score_decides_what_the_pool_keeps():
+    X = np.random.default_rng(0).normal(size=(N, 20)) * np.arange(1.0, 21.0)
+    kept = {}
+    for score in (sums_of_squares, equal_scores):
+        state = GramState(Gram(N), pool_of(score), EqualWeights(None, scaled=False))
+        admit(state, X, 0)
+        kept[score] = state.names
+        centred = X - X.mean(axis=0)
+        np.testing.assert_allclose(state.matrix(), centred @ centred.T, rtol=1e-10, atol=1e-8)
+        assert state.n_varying == 20
+    assert kept[equal_scores][:3] == [0, 1, 2]
+    assert max(kept[sums_of_squares]) >= 17
+
+
+@pytest.mark.parametrize("cls", [PCA, RidgeComponents])
+def test_a_pass_carries_no_gram_matrix(cls):
+    rng = np.random.default_rng(0)
+    n = 500
+    X = rng.normal(size=(n, 40))
+    model = cls(2, max_loadings=5)
+    if cls is RidgeComponents:
+        model.learn_target(X[:, 0] + rng.normal(size=n))
+    model.learn_columns(X)
+    assert len(pickle.dumps(model._next_pass())) < 8 * n * n / 4
+
+
+def test_weights_by_relevance_cannot_be_shared():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 8))
+    ridge = RidgeComponents(2)
+    ridge.learn_target(X[:, 0] + rng.normal(size=30))
+    ridge.learn_columns(X)
+    for model in (PCA(2), KernelPCA(2)):
+        with pytest.raises(TypeError, match="Got: RidgeComponents"):
+            model.learn_from(ridge)
