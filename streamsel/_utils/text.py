@@ -71,6 +71,13 @@ def seconds_text(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
+def utc_text(seconds: float) -> str:
+    """Return a time, in seconds since 1970, in ISO 8601 format."""
+    import datetime as dt
+
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat(timespec="seconds")
+
+
 def option_name(name: str) -> str:
     """Quote a name for an option that takes several names separated by commas."""
     return '"' + name.replace('"', '""') + '"' if "," in name or '"' in name else name

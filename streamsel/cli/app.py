@@ -6,51 +6,40 @@ Only click is imported here, so that `--help` does not load numpy.
 from __future__ import annotations
 
 import sys
+import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from streamsel import registry
-from streamsel._utils.text import spelling_hint
+from streamsel._utils.text import printable, seconds_text, spelling_hint
 from streamsel._version import __version__
 from streamsel.cli.click_ext import FilesArgument, MethodType, SectionCommand
 from streamsel.cli.commands.evaluate import evaluate
 from streamsel.cli.commands.plot import plot
 from streamsel.cli.commands.report import report_command as page
 from streamsel.cli.commands.stability import stability_command
-from streamsel.cli.errors import (
-    EXPECTED_ERRORS,
-    CommandError,
-    install_warning_format,
-    message_of,
-    report_defect,
-    show_usage_error,
-    stop_with_note,
+from streamsel.cli.errors import EXPECTED_ERRORS, CommandError, message_of, usage_text
+from streamsel.cli.log import Log, redirect_to_null
+from streamsel.cli.methods import (
+    MethodCommand,
+    input_options,
+    n_jobs_option,
+    output_options,
+    permutations_option,
+    run_options,
 )
-from streamsel.cli.log import log, redirect_to_null, start_log
-from streamsel.cli.methods import MethodCommand
 from streamsel.cli.options import (
     INPUT,
     LEARNER,
     OUTPUT,
     config_option,
-    decimal_option,
-    delimiter_option,
     files_argument,
-    input_options,
-    keep_option,
-    layer_options,
     log_options,
-    method_options,
-    na_values_option,
-    no_target_option,
     option,
     orientation_option,
-    output_options,
-    permutation_options,
 )
-from streamsel.cli.signals import exit_code_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,34 +56,45 @@ class Application(click.Group):
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **settings: Any) -> Any:
         """Run the command and exit with its exit code."""
-        start_log(sys.argv[1:] if args is None else args)
+        log = Log.of_arguments(sys.argv[1:] if args is None else args)
         # A name that the locale cannot encode must not lose a result.
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
-        code = self._run(args, *rest, **settings | {"standalone_mode": False})
-        log().end(code)
+        with warnings.catch_warnings():
+            log.capture_warnings()
+            code = self._run(log, args, *rest, **settings | {"standalone_mode": False, "obj": log})
+        log.end(code)
         sys.exit(code)
 
-    def _run(self, *args: Any, **settings: Any) -> int:
+    def _run(self, log: Log, *args: Any, **settings: Any) -> int:
         """Run the command, report errors, and return the exit code."""
         try:
             # click returns the exit code of --help and the like; commands return None.
             return super().main(*args, **settings) or 0
         except CommandError as error:
-            error.show()
+            log.show_error(error.format_message(), error.exit_code)
             return error.exit_code
         except click.ClickException as error:
-            show_usage_error(error)
+            if log.as_json:
+                log.show_error(usage_text(error), error.exit_code)
+            elif isinstance(error, click.exceptions.NoArgsIsHelpError):
+                error.show()
+            else:
+                click.UsageError(printable(usage_text(error)), getattr(error, "ctx", None)).show()
             return error.exit_code
         except click.Abort:
-            log().emit("interrupted", "interrupted", level="error", exit_code=130)
+            log.emit("interrupted", "interrupted", level="error", exit_code=130)
             return 130
         except Exception as error:
-            if not log().as_json:
+            if not log.as_json:
                 raise
             # A bug in streamsel; with a JSON log it is reported as an event too.
-            report_defect(error)
+            import traceback
+
+            log.show_error(
+                message_of(error), 1, traceback="".join(traceback.format_exception(error))
+            )
             return 1
 
     def resolve_command(
@@ -115,17 +115,15 @@ class Application(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""
-        with warnings.catch_warnings():
-            install_warning_format()
-            try:
-                return super().invoke(ctx)
-            except KeyboardInterrupt as error:
-                stop_with_note("interrupted", exit_code_of(error))
-            except BrokenPipeError:
-                redirect_to_null(sys.stdout)  # the reader has closed the pipe
-                ctx.exit(141)
-            except EXPECTED_ERRORS as error:
-                raise CommandError(message_of(error)) from error
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            ctx.obj.stop("interrupted", getattr(error, "exit_code", 130))
+        except BrokenPipeError:
+            redirect_to_null(sys.stdout)  # the reader has closed the pipe
+            ctx.exit(141)
+        except EXPECTED_ERRORS as error:
+            raise CommandError(message_of(error)) from error
 
 
 @click.group(
@@ -143,10 +141,8 @@ def app() -> None:
 @app.command(
     cls=MethodCommand, kind="selector", short_help="Select the variables that explain a target."
 )
-@input_options
-@no_target_option
-@method_options("selector")
-@permutation_options
+@input_options("select", "selector")
+@permutations_option
 @option(
     "-k",
     metavar="K",
@@ -210,7 +206,8 @@ def app() -> None:
     help="What to do when the target is explained in full before K variables are selected: "
     "restart or stop.",
 )
-@output_options
+@n_jobs_option
+@output_options("select")
 @click.pass_context
 def select(ctx: click.Context, /, **_: Any) -> None:
     """Select the variables of FILE that best explain the target.
@@ -229,9 +226,8 @@ def select(ctx: click.Context, /, **_: Any) -> None:
 @app.command(
     cls=MethodCommand, kind="extractor", short_help="Build a few components from many variables."
 )
-@input_options
-@method_options("extractor")
-@permutation_options
+@input_options("reduce", "extractor")
+@permutations_option
 @option(
     "--n-components",
     "-q",
@@ -264,7 +260,8 @@ def select(ctx: click.Context, /, **_: Any) -> None:
     parameter="signed",
     help="Rank a negative correlation with the target as small, as in the paper.",
 )
-@output_options
+@n_jobs_option
+@output_options("reduce")
 @click.pass_context
 def reduce(ctx: click.Context, /, **_: Any) -> None:
     """Build components, combinations of the columns of FILE, that explain the target.
@@ -280,9 +277,9 @@ def reduce(ctx: click.Context, /, **_: Any) -> None:
 
 def _run(ctx: click.Context) -> None:
     from streamsel.cli.commands.select import run_learning
-    from streamsel.cli.request import make_request
+    from streamsel.cli.request import make_settings
 
-    run_learning(make_request(ctx))
+    run_learning(make_settings(ctx), ctx.obj)
 
 
 @app.command(cls=SectionCommand, short_help="Apply a saved model to another file.")
@@ -290,11 +287,7 @@ def _run(ctx: click.Context) -> None:
 @click.argument("model", type=click.Path())
 @files_argument
 @orientation_option
-@delimiter_option
-@decimal_option
-@na_values_option
-@layer_options
-@keep_option
+@run_options("transform", INPUT, OUTPUT)
 @option(
     "--out",
     "-o",
@@ -306,7 +299,10 @@ def _run(ctx: click.Context) -> None:
     "stdout.",
 )
 @log_options
+@click.pass_obj
 def transform(
+    log: Log,
+    /,
     model: str,
     files: tuple[str, ...],
     orientation: str,
@@ -324,7 +320,7 @@ def transform(
     """  # noqa: D301 (\b is a click escape)
     from streamsel.cli.commands.transform import transform_files as apply
 
-    apply(model, files, orientation, options, keep, out)
+    apply(log, model, files, orientation, options, keep, out)
 
 
 @app.command(cls=SectionCommand, short_help="Show the contents of a saved model.")
@@ -363,7 +359,10 @@ def info(model: str, as_json: bool) -> None:
 )
 @option("--json", "as_json", is_flag=True, section=OUTPUT, common="Print JSON.", help="Print JSON.")
 @log_options
-def merge(models: tuple[str, ...], along: str, out: str, as_json: bool, **_: Any) -> None:
+@click.pass_obj
+def merge(
+    log: Log, /, models: tuple[str, ...], along: str, out: str, as_json: bool, **_: Any
+) -> None:
     """Merge MODELs, saved by select or reduce on parts of the data, into one.
 
     All models must have the same method and parameters. They are merged in the order given; those
@@ -374,7 +373,7 @@ def merge(models: tuple[str, ...], along: str, out: str, as_json: bool, **_: Any
     """  # noqa: D301 (\b is a click escape)
     from streamsel.cli.commands.merge import merge_models
 
-    merge_models(models, out, along, as_json=as_json)
+    merge_models(log, models, out, along, as_json=as_json)
 
 
 @app.command(cls=SectionCommand, short_help="Compile the numerical kernels in advance.")
@@ -387,7 +386,8 @@ def merge(models: tuple[str, ...], along: str, out: str, as_json: bool, **_: Any
     section=LEARNER,
     help="Method of select or reduce; may be repeated.  [default: all]",
 )
-def warmup(methods: tuple[str, ...]) -> None:
+@click.pass_obj
+def warmup(log: Log, /, methods: tuple[str, ...]) -> None:
     """Compile the numerical kernels of the methods, for column-wise and row-wise learning.
 
     Otherwise they are compiled at first use on a machine. The result is cached on disk, in
@@ -396,9 +396,22 @@ def warmup(methods: tuple[str, ...]) -> None:
     \b
       streamsel warmup --method SelectKBest --method PCA
     """  # noqa: D301 (\b is a click escape)
-    from streamsel.cli.warmup import warm_up
+    from streamsel.cli.progress import stage_progress
 
-    warm_up(methods)
+    names = list(dict.fromkeys(methods)) or registry.names()
+    start = time.monotonic()
+    with stage_progress(log) as progress:
+        for i, name in enumerate(names):
+            if progress is not None:
+                progress(f"compiling {name}", i, len(names))
+            cls = registry.fetch(name)
+            model = cls()
+            if model._get_params().get("n_components", 0) is None:
+                model = cls(n_components=2)  # required to learn rows
+            model.precompile()
+    of = names[0] if len(names) == 1 else f"{len(names)} methods"
+    seconds = round(time.monotonic() - start, 3)
+    log.note(f"compiled {of} in {seconds_text(seconds)}")
 
 
 @app.command(
@@ -410,7 +423,8 @@ def warmup(methods: tuple[str, ...]) -> None:
     section="Size",
     help="Run one task with fewer documents and shorter n-grams, in a few seconds.",
 )
-def demo(quick: bool) -> None:
+@click.pass_obj
+def demo(log: Log, /, quick: bool) -> None:
     """Predict the SciPy sub-package of a docstring from its words and phrases.
 
     The data have 300,000 variables. The accuracy with a few of them is compared with that of all
@@ -421,7 +435,7 @@ def demo(quick: bool) -> None:
     from streamsel import demo as demonstration
     from streamsel.cli.progress import stage_progress
 
-    with stage_progress() as progress:
+    with stage_progress(log) as progress:
         report = demonstration.run(quick=quick, progress=progress)
     demonstration.render(report, Console(highlight=False))
 

@@ -1,123 +1,118 @@
-"""Checkpoints of a run, locks of its outputs, and its end after an interrupt or an error."""
+"""The end of a run before its time: signals, checkpoints, and what is saved after an error.
+
+Signals are delivered between blocks, never while learning or saving.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import platform
 import shlex
-import sys
+import signal
+import threading
 import time
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Never
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Never, Self
 
 from streamsel._utils.text import count_text
-from streamsel.cli.errors import (
-    EXPECTED_ERRORS,
-    CommandError,
-    message_of,
-    note,
-    reason_of,
-    stop_with_note,
-    warn,
-)
-from streamsel.cli.log import log
+from streamsel.cli.errors import EXPECTED_ERRORS, CommandError, message_of, reason_of
 from streamsel.cli.results import show_results
-from streamsel.cli.source_comparison import iso_utc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
+    from types import FrameType, TracebackType
 
     from streamsel.cli.run import Run
 
-if sys.platform != "win32":
-    import fcntl
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
+# Signals within this many seconds count as one: service managers send two at a time.
+SAME_SIGNAL_SECONDS = 1.0
 
 
-# Longest file name, in bytes, that is part of the lock's name; longer ones are hashed.
-_MAX_NAME_BYTES = 60
-
-
-@contextmanager
-def output_locks(outputs: Mapping[str, str | None]) -> Iterator[None]:
-    """Prevent other runs from writing the same files.
-
-    The locks are advisory and end with the process, however it ends. On Windows, and on file
-    systems without locks, nothing is locked.
+class Interrupted(KeyboardInterrupt):
+    """Raised by a signal.
 
     Parameters
     ----------
-    outputs
-        Paths by option; None if not given.
-
-    Raises
-    ------
-    CommandError
-        For a file that another run is writing, with that run.
+    exit_code
+        128 + the signal's number, as in shells: 130 for Ctrl-C.
     """
-    with ExitStack() as stack:
-        for option, path in outputs.items():
-            if path is not None and sys.platform != "win32":
-                stack.enter_context(_locked(option, path))
-        yield
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__()
+        self.exit_code = exit_code
 
 
-def lock_path(path: str) -> Path:
-    """Return the lock file of a path."""
-    target = Path(os.path.realpath(path))
-    name = target.name
-    if len(os.fsencode(name)) > _MAX_NAME_BYTES:
-        name = hashlib.sha256(os.fsencode(name)).hexdigest()[:_MAX_NAME_BYTES]
-    return target.with_name(f".lock-{name}")
+def exit_code_of(error: KeyboardInterrupt) -> int:
+    """Return the exit code of an interrupted run."""
+    return error.exit_code if isinstance(error, Interrupted) else 128 + signal.SIGINT
 
 
-@contextmanager
-def _locked(option: str, path: str) -> Iterator[None]:
-    lock = lock_path(path)
-    opened = _open_locked(lock, f"{option} {path}")
-    try:
-        if opened is not None:
-            with suppress(OSError):
-                os.truncate(opened, 0)
-                os.write(opened, _run_description().encode())
-        yield
-    finally:
-        if opened is not None:
-            # Removed before unlocking, as it may then belong to another run.
-            lock.unlink(missing_ok=True)
-            os.close(opened)
+class Interrupts:
+    """Turns SIGINT, SIGTERM and SIGHUP into `Interrupted` at safe points.
 
+    While waiting for data, a signal interrupts at once. Inside `deferred()`, while a block is
+    learnt or a model is saved, it is deferred until the end of the block, so that a model and its
+    number of learnt columns always agree. A signal that was ignored before (nohup) stays ignored.
+    """
 
-def _open_locked(lock: Path, what: str) -> int | None:
-    """Open and lock a lock file; None if that is not possible."""
-    while True:
+    def __init__(self) -> None:
+        self._deferring = False
+        self._ending = False
+        self._pending = 0
+        self._raised_at = -SAME_SIGNAL_SECONDS
+        self._previous: dict[int, Any] = {}
+        self._terminals: list[int] = []
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._terminals = [number for number in (1, 2) if os.isatty(number)]
+            for name in NAMES:
+                number = getattr(signal, name, None)
+                if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                    self._previous[number] = signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    @contextmanager
+    def deferred(self) -> Iterator[None]:
+        """Defer signals until the end of the context."""
+        self._deferring = True
         try:
-            opened = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError:
-            return None
-        try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            other = os.read(opened, 1000).decode(errors="replace").strip()
-            os.close(opened)
-            raise CommandError(
-                f"{what}: another run is writing this file{other and f' ({other})'}. Hint: "
-                "wait for it to end, or use another file"
-            ) from None
-        except OSError:  # a file system without locks
-            os.close(opened)
-            lock.unlink(missing_ok=True)
-            return None
-        # Meanwhile its owner may have removed it and another run created it again.
-        with suppress(OSError):
-            if os.path.samestat(os.fstat(opened), lock.stat()):
-                return opened
-        os.close(opened)
+            yield
+        finally:
+            self._deferring = False
+        if self._pending:
+            self._interrupt()
 
+    def ignore_signals(self) -> None:
+        """Ignore further signals: the run is already being ended."""
+        self._ending = True
 
-def _run_description() -> str:
-    return f"process {os.getpid()} on {platform.node()}, since {iso_utc(time.time())}"
+    def _on_signal(self, number: int, _: FrameType | None) -> None:
+        if number == getattr(signal, "SIGHUP", None):
+            self._leave_terminal()
+        self._pending = self._pending or number
+        if not self._deferring and not self._ending:
+            self._interrupt()
+
+    def _interrupt(self) -> None:
+        if time.monotonic() - self._raised_at >= SAME_SIGNAL_SECONDS:
+            self._raised_at = time.monotonic()
+            raise Interrupted(128 + self._pending)
+
+    def _leave_terminal(self) -> None:
+        """Redirect output for a closed terminal to the null device: writing would fail."""
+        for number in self._terminals:
+            if not os.isatty(number):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), number)
 
 
 class Checkpointer:
@@ -127,6 +122,8 @@ class Checkpointer:
     ----------
     job
         The job.
+    interrupts
+        Delays signals while a block is learnt or the model is saved.
 
     Attributes
     ----------
@@ -134,7 +131,8 @@ class Checkpointer:
         Outputs that could not be written, by option, with the reason; reported at the end.
     """
 
-    def __init__(self, job: Run) -> None:
+    def __init__(self, job: Run, interrupts: Interrupts) -> None:
+        self.interrupts = interrupts
         self.failed_outputs: dict[str, str] = {}
         self._job = job
         self._saved_at = time.monotonic()
@@ -143,10 +141,11 @@ class Checkpointer:
         """Save the model; a failure is reported at the end, so that the result is not lost."""
         from streamsel.serialization.archive import save
 
-        path = self._job.request.model
+        path = self._job.settings.model
         if path is None:
             return True
-        self._job.skipped.flush()
+        if self._job.settings.skipped_file is not None:
+            self._job.skipped.flush()
         try:
             save(self._job.model, path, self._job.metadata)
         except EXPECTED_ERRORS as error:
@@ -157,24 +156,26 @@ class Checkpointer:
 
     def save_if_due(self) -> None:
         """Save the model if a checkpoint is due."""
-        every = self._job.request.checkpoint
+        every = self._job.settings.checkpoint
         if every is not None and time.monotonic() - self._saved_at >= every:
             self._job.record_time()
             if self.save():
                 n_read = self._job.metadata["columns_read"]
-                log().emit("checkpoint", file=self._job.request.model, columns_read=n_read)
+                self._job.log.emit("checkpoint", file=self._job.settings.model, columns_read=n_read)
             else:
-                warn(self.failed_outputs["--model"])
+                self._job.log.show_warning(self.failed_outputs["--model"])
             self._saved_at = time.monotonic()
 
     def save_completed(self) -> None:
         """Save a model that was complete before, if --model differs from --resume."""
-        request = self._job.request
-        note(f"{request.resume} is complete; no columns are learnt")
-        listed = request.skipped_file
+        settings = self._job.settings
+        self._job.log.note(f"{settings.resume} is complete; no columns are learnt")
+        listed = settings.skipped_file
         if listed not in (None, "-") and not os.path.exists(listed):  # noqa: PTH110 (as given)
-            warn(f"--list-skipped {listed}: not written, because no columns are read")
-        if request.model != request.resume:
+            self._job.log.show_warning(
+                f"--list-skipped {listed}: not written, because no columns are read"
+            )
+        if settings.model != settings.resume:
             self.save()
 
     def _save_partial(self) -> str:
@@ -183,7 +184,7 @@ class Checkpointer:
         n_read = self._job.metadata["columns_read"]
         if not n_read:
             return "before the first column was learnt"
-        path = self._job.request.model
+        path = self._job.settings.model
         if path is None:
             return f"after {count_text(n_read, 'column')}; the model was not saved (no --model)"
         if not self.save():
@@ -193,28 +194,28 @@ class Checkpointer:
     def stop(self, exit_code: int) -> Never:
         """End an interrupted run: save the model and show the results so far."""
         job = self._job
-        request, state, further = job.request, self._save_partial(), []
+        settings, state, further = job.settings, self._save_partial(), []
         if job.metadata["columns_read"]:
-            show_results(job.report(), job.metadata, as_json=request.as_json)
+            show_results(job, job.report())
             can_resume = job.metadata["complete"] or not job.model._needs_single_source
-            if request.model is not None and can_resume and not self.failed_outputs:
+            if settings.model is not None and can_resume and not self.failed_outputs:
                 arguments = [
                     "streamsel",
-                    request.command,
-                    *request.arguments,
-                    *request.worker_options,
+                    settings.command,
+                    *settings.arguments,
+                    *settings.worker_options,
                 ]
-                arguments += ["--resume", request.model]
+                arguments += ["--resume", settings.model]
                 further.append(f"to resume: {shlex.join(arguments)}")
         if (
-            request.model is not None
+            settings.model is not None
             and job.model._needs_single_source
             and not job.metadata["complete"]
         ):
             further.append("a run with --exact cannot be resumed; use --checkpoint or --no-exact")
-        if request.out is not None:
-            further.append(f"{request.out} was not written")
-        stop_with_note(f"interrupted {state}", exit_code, *further)
+        if settings.out is not None:
+            further.append(f"{settings.out} was not written")
+        job.log.stop(f"interrupted {state}", exit_code, *further)
 
     def fail(self, error: BaseException) -> Never:
         """End a run after an error: save the model."""

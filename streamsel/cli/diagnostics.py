@@ -12,9 +12,10 @@ from streamsel._utils.text import count_text, option_name
 from streamsel.stream.files import diagnose_non_numeric
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from streamsel.base.report import Report
+    from streamsel.cli.log import Log
 
 # Share of skipped columns above which the user is warned.
 MAX_SKIPPED = 0.1
@@ -25,7 +26,7 @@ _MIN_ROWS = 8
 _NEAR_PERFECT = 0.99
 _HIGH_RELEVANCE = 0.9
 _HIGH_CORRELATION = 0.8
-_MAX_EXAMPLES = 3
+MAX_EXAMPLES = 3
 # Commands with --list-skipped.
 _COMMANDS_WITH_LIST = frozenset({"select", "reduce"})
 _LIST_HINT = "--list-skipped lists them"
@@ -36,6 +37,27 @@ class DataWarning(NamedTuple):
 
     code: str
     text: str
+
+
+class WarningList:
+    """The warnings of a run.
+
+    Parameters
+    ----------
+    log
+        The log.
+    """
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._found: list[DataWarning] = []
+
+    def add(self, found: Iterable[DataWarning]) -> list[dict[str, str]]:
+        """Log warnings; return all of the run, as its metadata."""
+        for warning in found:
+            self._log.show_warning(warning.text, code=warning.code)
+            self._found.append(warning)
+        return [warning._asdict() for warning in self._found]
 
 
 def target_warnings(columns: Mapping[str, Any], kind: str) -> list[DataWarning]:
@@ -130,6 +152,19 @@ def _target_name(name: str) -> str:
     return f"the target {name}" if name else "the target"
 
 
+def row_number_exclusion_warning(path: str, names: Sequence[str]) -> list[DataWarning]:
+    """Return the warning for columns that are excluded because they number the rows."""
+    if not names:
+        return []
+    listed = ", ".join(map(repr, names))
+    verb = "numbers the rows and is" if len(names) == 1 else "number the rows and are"
+    return [
+        DataWarning(
+            "index", f"{path}: {listed} {verb} excluded. Hint: --keep-index keeps it as a candidate"
+        )
+    ]
+
+
 def exclusion_warning(metadata: Mapping[str, Any]) -> DataWarning | None:
     """Return a warning if a run skipped many columns, given the metadata of the run."""
     can_list = metadata["command"] in _COMMANDS_WITH_LIST
@@ -220,8 +255,8 @@ def outcome_warning(
     ):
         names = find_suspects(found)
         if names:
-            listed = ", ".join(map(str, names[:_MAX_EXAMPLES]))
-            more = ", ..." if len(names) > _MAX_EXAMPLES else ""
+            listed = ", ".join(map(str, names[:MAX_EXAMPLES]))
+            more = ", ..." if len(names) > MAX_EXAMPLES else ""
             return DataWarning(
                 "outcome",
                 f"{listed}{more} {why}. Is it another outcome, or derived from the target? "
@@ -300,6 +335,16 @@ def count_similar(columns: Sequence[Any]) -> int:
     return int((np.abs(np.tril(values @ values.T, -1)).max(axis=1) >= _HIGH_CORRELATION).sum())
 
 
+def counting_warning(names: Sequence[str]) -> DataWarning | None:
+    """Return a warning about columns that have other names and number the rows."""
+    if not names:
+        return None
+    listed = ", ".join(names[:MAX_EXAMPLES]) + (", ..." if names[MAX_EXAMPLES:] else "")
+    verb = "counts" if len(names) == 1 else "count"
+    text = f"{listed} {verb} up with the rows and may only number them"
+    return DataWarning("index", f"{text}. Hint: --drop excludes such columns")
+
+
 def result_warnings(
     report: Report, metadata: Mapping[str, Any], targets: Sequence[str]
 ) -> list[DataWarning]:
@@ -318,5 +363,7 @@ def result_warnings(
         exclusion_warning(metadata),
         *unreadable_warning(metadata),
         outcome_warning(report.results, targets) if report.kind == "selected" else None,
+        counting_warning(metadata["counting"]),
+        *(DataWarning(*caution) for caution in report.warnings),
     ]
     return [warning for warning in found if warning is not None]

@@ -1,10 +1,8 @@
-"""Print the results of a model: as a table, tab-separated values or JSON."""
+"""Tables of results on a terminal."""
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from streamsel._utils.text import (
@@ -16,11 +14,9 @@ from streamsel._utils.text import (
     seconds_text,
     skipped_text,
 )
-from streamsel._version import __version__
 from streamsel.base.report import NOISE_LEVEL
-from streamsel.cli.output import row_writer
+from streamsel.cli.output import cell_text
 from streamsel.reporting.glossary import COMPONENT_TERMS, SELECTION_TERMS, explain_columns
-from streamsel.reporting.json import as_json as json_of
 from streamsel.reporting.summary import is_certificate_needed, summarize
 
 if TYPE_CHECKING:
@@ -30,67 +26,12 @@ if TYPE_CHECKING:
     from streamsel.base.report import Report
 
 TOP_LOADINGS = 5
-TOP_MODELS = 20
 # Report columns of a selected variable; a method may add others.
 SELECTED_FIELDS = ("name", "relevance", "score", "round", "certified", "above_noise", "arrival")
 
 
-def n_results(report: Report) -> int:
-    """Return the number of results; components without loadings do not count.
-
-    They do count if any variable may be used, or if components are built from landmark rows.
-    """
-    if report.details.get("any_variable") or "n_landmarks" in report.details:
-        return len(report.results)
-    return sum(1 for row in report.results if row.get("loadings", True))
-
-
-def show_report(report: Report, metadata: Any, *, as_json: bool) -> None:
-    """Print the results of a model, and the metadata of its run, in the format for stdout."""
-    if as_json:
-        from streamsel.reporting.sections import all_warnings
-
-        of_run = metadata if isinstance(metadata, Mapping) else {}
-        known = {
-            "streamsel": __version__,
-            **report.as_dict(),
-            "warnings": all_warnings(report, of_run),
-            "metadata": metadata,
-        }
-        sys.stdout.write(json_of(known, indent=2) + "\n")
-    elif sys.stdout.isatty():
-        _show_table(report, metadata)
-    else:
-        _show_text(report)
-    sys.stdout.flush()
-
-
-def _show_text(report: Report) -> None:
-    """Print tab-separated values: a line per variable, or per loading."""
-    writer = row_writer(sys.stdout, "\t")
-    if report.kind == "selected":
-        writer.writerow(report.results[0] if report.results else SELECTED_FIELDS)
-        writer.writerows(map(_cell, row.values()) for row in report.results)
-        return
-    writer.writerow(["component", "relevance", "above_noise", "variable", "loading", "weight"])
-    empty = dict.fromkeys(("variable", "loading", "weight"))
-    if_empty = [empty] if "n_landmarks" in report.details else []
-    for row in report.results:
-        for loading in row["loadings"] or if_empty:
-            cells = [row["name"], row["relevance"], row["above_noise"], *loading.values()]
-            writer.writerow(map(_cell, cells))
-
-
-def _cell(value: Any) -> str:
-    """Return a value as text; an empty cell means not applicable."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _show_table(report: Report, metadata: Any) -> None:
+def show_table(report: Report, metadata: Any) -> None:
+    """Print the results of a model, a summary, and the metadata of its run."""
     from rich.console import Console
     from rich.text import Text
 
@@ -153,7 +94,7 @@ def _selection(report: Report) -> Table:
             cells.append(str(row["round"]))
         if show_certified:
             cells.append("yes" if row["certified"] else "")
-        cells += [Text(printable(_cell(row[name]))) for name in extra]
+        cells += [Text(printable(cell_text(row[name]))) for name in extra]
         table.add_row(str(rank), Text(printable(row["name"])), *cells, mark, style=style)
     return table
 
@@ -255,105 +196,3 @@ def _assumption(report: Report) -> str:
     if report.normal_scores:
         return "from normal scores of the target, as its tails are heavy"
     return "assuming normal columns or target"
-
-
-def show_info(path: str, report: Report, metadata: Any, *, as_json: bool) -> None:
-    """Print the contents of a model file."""
-    if as_json or not sys.stdout.isatty():
-        if not as_json:
-            _show_facts_as_text(path, report, metadata)
-        show_report(report, metadata, as_json=as_json)
-        return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console(highlight=False)
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim")
-    grid.add_column(overflow="fold")
-    for name, value in model_facts(path, report, metadata):
-        grid.add_row(Text(printable(name)), Text(printable(value)))
-    console.print(grid)
-    show_report(report, None, as_json=False)
-
-
-def _show_facts_as_text(path: str, report: Report, metadata: Any) -> None:
-    rows = model_facts(path, report, metadata)
-    if report.noise_floor is not None:
-        rows.append(("noise floor", f"{report.noise_floor:.6g}"))
-    for name, value in rows:
-        sys.stdout.write(f"# {printable(name)}: {printable(value)}\n")
-
-
-def model_facts(path: str, report: Report, metadata: Any) -> list[tuple[str, str]]:
-    """Return facts about a model other than its results, as pairs of label and text."""
-    parameters = ", ".join(f"{k}={v!r}" for k, v in report.parameters.items())
-    rows = [
-        ("model file", path),
-        ("model", f"{report.learner}({parameters})"),
-        ("rows", f"{report.rows:,}{rows_excluded_text(report.rows_excluded)}"),
-        ("columns seen", f"{report.columns_seen:,}"),
-    ]
-    if report.target is not None:
-        rows.append(("target type", report.target))
-    if report.columns_constant:
-        rows.append(("constant", f"{report.columns_constant:,}"))
-    known = {k: v for k, v in report.details.items() if k != "pool_complete"}
-    n_certified = known.pop("n_certified", None)
-    if n_certified is not None and is_certificate_needed(report):
-        rows.append(("certified", f"{n_certified} of {len(report.results)}"))
-    if n_passes := known.pop("n_passes", 0):  # 0 if the model learnt from rows
-        rows.append(("passes", f"{n_passes:.3g}"))
-    known |= metadata if isinstance(metadata, Mapping) else {"metadata": metadata}
-    for name, value in known.items():
-        if value or value is False or name == "n_above_noise":
-            rows.append((str(name).replace("_", " "), _fact(name, value)))
-    return rows
-
-
-def _are_models(merged: Any) -> bool:
-    return isinstance(merged, Sequence) and all(
-        isinstance(metadata, Mapping) and "model" in metadata for metadata in merged
-    )
-
-
-def _is_warning(each: Any) -> bool:
-    return isinstance(each, Mapping) and "text" in each
-
-
-def _models(merged: Sequence[Mapping[str, Any]]) -> str:
-    """Return a list of the merged models, with the files that they were learnt from."""
-    texts = []
-    for metadata in merged[:TOP_MODELS]:
-        files = metadata.get("file", [])
-        of = ", ".join(map(str, files if isinstance(files, list | tuple) else [files]))
-        texts.append(f"{metadata['model']} ({of})" if of else str(metadata["model"]))
-    if len(merged) > TOP_MODELS:
-        texts.append(f"and {len(merged) - TOP_MODELS:,} more")
-    return ", ".join(texts)
-
-
-def _fact(name: str, value: Any) -> str:
-    # Metadata may come from the user: check the type of each value.
-    is_number = type(value) in (int, float) and math.isfinite(value)
-    if name == "seconds" and is_number:
-        return seconds_text(value)
-    if name == "peak_memory" and is_number:
-        return bytes_text(value)
-    if name == "warnings" and isinstance(value, list):
-        return "; ".join(str(each["text"]) for each in value if _is_warning(each)) or "none"
-    if name == "merged" and _are_models(value):
-        return _models(value)
-    if isinstance(value, Mapping):
-        of_parts = (
-            f"{k} ({_fact(k, v)})" if isinstance(v, Mapping) else f"{k} {_fact(k, v)}"
-            for k, v in value.items()
-            if v is not None
-        )
-        return ", ".join(of_parts)
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

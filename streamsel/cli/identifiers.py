@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel.cli.errors import CommandError
-from streamsel.cli.inputs import as_integers
-from streamsel.cli.orientation import orientation_hint
+from streamsel.cli.inputs import orientation_hint
+from streamsel.cli.source import as_integers
 from streamsel.stream.files import ReadOptions, find_layout, may_be_rounded_integers
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streamsel.cli.inputs import Source
+    from streamsel.cli.source import Source
 
 # Usual names of identifier columns, in lower case without separators.
 _NOUNS = (

@@ -1,235 +1,59 @@
-"""The input of the command: files of columns in any supported format, and columns to exclude."""
+"""Open the input files of the command: pipes are copied, and the content of text is inferred."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from fnmatch import translate
-from typing import TYPE_CHECKING, Any, cast
+import itertools
+import os
+import stat
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, cast
 
-import numpy as np
+import click
 
-from streamsel.cli.errors import CommandError, message_of, missing_columns_text, note
-from streamsel.cli.orientation import text_orientation
-from streamsel.cli.spool import spool
+from streamsel.cli.checkpoint import Interrupts, exit_code_of
+from streamsel.cli.errors import CommandError, message_of
+from streamsel.cli.progress import spool_progress
+from streamsel.cli.settings import STDIN
+from streamsel.cli.source import Source
 from streamsel.stream.files import (
     DEFAULT_READ_OPTIONS,
-    EXACT_INTEGER_LIMIT,
-    MultiFileStream,
+    FIRST_BYTES,
+    LineBound,
     Orientation,
     ReadOptions,
     delimiter_of,
     file_format,
-    find_indices,
-    find_layout,
+    find_delimiter,
     find_numerals,
-    iter_files,
-    may_be_rounded_integers,
-    null_byte_message,
+    is_number,
     numbered_lines,
     open_files,
     open_text,
-    parse_integers,
     paths_of,
-    raise_unknown_names,
-    read_exact_integers,
     split_cells,
     split_name,
     text_errors,
 )
-from streamsel.stream.formats import FORMATS
+from streamsel.stream.formats import FORMATS, format_of_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
-    from streamsel.stream import ColumnStream
-    from streamsel.stream.files import Numerals, OnBad
+    from streamsel.cli.log import Log
+    from streamsel.stream.files import OnBad
 
-
-def may_be_pattern(name: str) -> bool:
-    """Return whether a text contains wildcards; a column may have such a name too."""
-    return "*" in name or "?" in name
-
-
-def expand_drop(source: Source, given: Sequence[str], *, strict: bool = True) -> list[str]:
-    """Return the names of the columns that match.
-
-    Parameters
-    ----------
-    source
-        The file.
-    given
-        Names and patterns: * matches anything, ? one character, and [0-9] one of a set. A pattern
-        that is itself the name of a column matches only that column.
-    strict
-        Whether every name and pattern must match.
-
-    Raises
-    ------
-    CommandError
-        For a name that the file does not have, and a pattern that matches no column.
-    """
-    if not given:
-        return []
-    patterns = [name for name in given if may_be_pattern(name)]
-    plain = [name for name in given if name not in patterns]
-    if strict:
-        source.check(plain)
-    if not patterns:
-        return plain
-    known = [str(name) for name in _names(source)]
-    names_present = set(known)
-    found = dict.fromkeys(plain)
-    for pattern in patterns:
-        matches = re.compile(translate(pattern)).match
-        names = [pattern] if pattern in names_present else [name for name in known if matches(name)]
-        if strict and not names:
-            _refuse(source, pattern, known)
-        found.update(dict.fromkeys(names))
-    return list(found)
-
-
-def _names(source: Source) -> Iterable[object]:
-    return _names_in_lines(source) if source.stream.names is None else source.stream.names
-
-
-def _names_in_lines(source: Source) -> Iterator[object]:
-    """Yield the names of all columns if they are the first cells of lines."""
-    for path, delimiter in source.line_files:
-        first = find_layout(path, ReadOptions(delimiter)).first_line
-        with open_text(path) as file, text_errors(path):
-            for number, line in numbered_lines(file, path):
-                if number >= first:
-                    yield split_name(line, delimiter)[0]
-    lines = {path for path, _ in source.line_files}
-    others = [path for path in source.files if path not in lines]
-    yield from (iter_files(others).names or ()) if others else ()
-
-
-def _refuse(source: Source, pattern: str, known: Sequence[str]) -> None:
-    try:
-        raise_unknown_names([pattern], known)
-    except KeyError as error:
-        raise CommandError(missing_columns_text(source.path, error)) from None
-
-
-MAX_COMPARED = 20_000  # names compared with a misspelt one
-
-
-@dataclass(frozen=True)
-class Source:
-    """One file of columns, or several whose columns are concatenated.
-
-    Parameters
-    ----------
-    path
-        Its path, for messages.
-    files
-        The files.
-    format
-        The format returned by `file_format` (that of the first of several files); if any is text,
-        the content of its lines: "samples" or "variables".
-    stream
-        The columns.
-    line_files
-        Text files with one variable per line, and their delimiters.
-    is_numbered
-        Whether there are columns without names, such as those of .npy files.
-    options
-        How the files are read.
-    """
-
-    path: str
-    files: Sequence[str]
-    format: str
-    stream: ColumnStream
-    line_files: Sequence[tuple[str, str]]
-    is_numbered: bool
-    options: ReadOptions = DEFAULT_READ_OPTIONS
-
-    @property
-    def has_genotypes(self) -> bool:
-        """Whether the columns are genotypes."""
-        return self.format in FORMATS and FORMATS[self.format].genotypes
-
-    def name(self, text: str) -> Hashable:
-        """Return the column name that a text means: some columns have only numbers."""
-        if not (self.is_numbered and text.isdecimal()):
-            return text
-        names = self.stream.names
-        # Tables among the files may have column names that look like numbers.
-        is_name = names is not None and not isinstance(names, range) and text in names
-        return text if is_name else int(text)
-
-    def take(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
-        """Fetch columns or row metadata; raise for missing names."""
-        try:
-            if not self.line_files:
-                if self.stream.row_metadata and self.stream.names is not None:
-                    find_indices([*self.stream.row_metadata, *self.stream.names], names)
-                metadata = self._row_metadata_of(names)
-                found = self.stream.take([name for name in names if name not in metadata])
-                return {name: metadata.get(name, found.get(name)) for name in names}
-            found, seen = read_from_lines(self.line_files, names, self.options)
-            found |= self._take_from_other_files([name for name in names if name not in found])
-            missing = [name for name in names if name not in found]
-            if missing:
-                raise_unknown_names(missing, seen)
-            return {name: found[name] for name in names}
-        except KeyError as error:
-            raise CommandError(missing_columns_text(self.path, error)) from None
-
-    def take_existing(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
-        """Fetch those of the columns that exist."""
-        if self.line_files:
-            found = read_from_lines(self.line_files, names, self.options)[0]
-            return found | self._take_from_other_files(
-                [name for name in names if name not in found]
-            )
-        wanted = set(names)
-        existing = wanted.intersection(name for name in self.stream.names or () if name in wanted)
-        found = self.stream.take([name for name in names if name in existing])
-        return found | self._row_metadata_of(names)
-
-    def exact(self, name: Hashable, values: Any) -> Any:
-        """Return the exact integers of a fetched column, if they are too large for floats.
-
-        Identifiers of 16 digits and more are such integers.
-        """
-        if may_be_rounded_integers(values) and str(name) not in self.stream.row_metadata:
-            for path in self.files:
-                found = read_exact_integers(path, name, self.format, self.options)
-                if found is not None and len(found) == len(values):
-                    return found
-        return values
-
-    def _row_metadata_of(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
-        """Return the row metadata of these names; columns take precedence."""
-        found = [name for name in names if name in self.stream.row_metadata]
-        columns = {*(self.stream.names or ())}.intersection(found) if found else ()
-        return {
-            str(name): self.stream.row_metadata[str(name)] for name in found if name not in columns
-        }
-
-    def _take_from_other_files(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
-        """Fetch columns from files that do not have one variable per line."""
-        if (
-            names
-            and isinstance(self.stream, MultiFileStream)
-            and len(self.files) > len(self.line_files)
-        ):
-            return self.stream.take_available(names)
-        return {}
-
-    def check(self, names: Sequence[str]) -> None:
-        """Raise unless all these columns exist."""
-        if self.stream.names is None:
-            self.take([self.name(name) for name in names])
-            return
-        try:
-            find_indices(self.stream.names, [self.name(name) for name in names])
-        except KeyError as error:
-            raise CommandError(missing_columns_text(self.path, error)) from None
+_CHUNK_BYTES = 1 << 20
+_GZIP = b"\x1f\x8b"
+# Cells and lines searched for identifiers, and the share that must be known identifiers.
+_MAX_CELLS = 8
+_MAX_LINES = 5
+_MIN_SHARE = 0.5
+_HINTS = {
+    "samples": "use --orientation samples: each line is a sample, below a header of names",
+    "variables": "use --orientation variables: each line is a variable that begins with its name",
+}
 
 
 def expand_files(given: Sequence[str]) -> list[str]:
@@ -237,10 +61,10 @@ def expand_files(given: Sequence[str]) -> list[str]:
     return [path for one in given for path in paths_of(one)]
 
 
-def check_layer(files: Sequence[str], *, layer: str | None, raw: bool) -> None:
+def check_layer(files: Sequence[str], log: Log, *, layer: str | None, raw: bool) -> None:
     """Raise if --layer or --raw is given and no file is AnnData."""
     if (raw or layer is not None) and not any(
-        "layer" in FORMATS[file_format(spool(path))].options for path in files
+        "layer" in FORMATS[file_format(spool(path, log))].options for path in files
     ):
         option = "--raw" if raw else f"--layer {layer}"
         raise CommandError(
@@ -250,6 +74,7 @@ def check_layer(files: Sequence[str], *, layer: str | None, raw: bool) -> None:
 
 def open_source(
     files: Sequence[str],
+    log: Log,
     orientation: str,
     wanted: Sequence[str],
     on_bad: OnBad | None = None,
@@ -264,6 +89,8 @@ def open_source(
     ----------
     files
         The files, in the order of their columns.
+    log
+        The log.
     orientation
         Of text: "samples", "variables", or "auto" to infer it from the position of the `wanted`
         names.
@@ -282,7 +109,7 @@ def open_source(
     id_
         The column of row identifiers, if known.
     """
-    files = [spool(path) for path in files]
+    files = [spool(path, log) for path in files]
     formats = [file_format(path) for path in files]
     texts = [path for path, format_ in zip(files, formats, strict=True) if format_ == "text"]
     if texts and orientation == "auto":
@@ -293,7 +120,7 @@ def open_source(
     is_lines = bool(texts) and orientation == "variables"
     with_commas = [] if options.decimal else [p for p in texts if _has_commas(p, options)]
     if with_commas:
-        note(
+        log.note(
             f"{with_commas[0]}: read with decimal commas. Hint: use --decimal . if commas are not "
             "decimal marks"
         )
@@ -320,53 +147,235 @@ def _has_commas(path: str, options: ReadOptions) -> bool:
     return find_numerals(path, delimiter_of(path, options.delimiter), options).decimal == ","
 
 
-def read_from_lines(
-    files: Sequence[tuple[str, str]], names: Sequence[Hashable], options: ReadOptions
-) -> tuple[dict[Hashable, Any], list[str]]:
-    """Read some variables from files of lines; also return names of other variables there."""
-    found: dict[Hashable, Any] = {}
-    seen: list[str] = []
-    for path, delimiter in files:
-        numerals = find_numerals(path, delimiter, options)
-        with open_text(path) as file, text_errors(path):
-            for number, line in numbered_lines(file, path):
-                if len(found) == len(set(names)):
-                    return found, seen
-                name, _ = split_name(line, delimiter)
-                if name in names and name not in found:
-                    cells = split_cells(line, delimiter)[1:]
-                    found[name] = numbers_or_labels(cells, numerals)
-                    if found[name].dtype == object:
-                        for j, cell in enumerate(cells, start=2):
-                            refuse_null(cell, path, f"line {number}, column {j}")
-                if len(seen) < MAX_COMPARED:
-                    seen.append(name)
-    return found, seen
+def text_orientation(
+    paths: Sequence[str],
+    wanted: Sequence[str],
+    delimiter: str | None = None,
+    ids: Collection[str] = (),
+    *,
+    must_contain: bool = True,
+) -> str:
+    """Return "samples" or "variables": the content of a line, inferred from where names are found.
+
+    Parameters
+    ----------
+    paths
+        The files.
+    wanted
+        Names to search for.
+    delimiter
+        Delimiter of cells; None to infer it.
+    ids
+        Possible identifiers of samples.
+    must_contain
+        Whether the names must be in one of these files.
+    """
+    guesses = []
+    for path in paths if wanted or ids else ():
+        by_ids = _orientations_by_ids(path, delimiter, ids)
+        if by_ids:
+            return by_ids[0]
+        found, guess = _orientation_of(path, wanted, delimiter) if wanted else (False, "")
+        if found:
+            return guess
+        guesses += [guess] if guess else []
+    if guesses and must_contain:
+        # The names were not found: the guess lets the caller report close matches.
+        return guesses[0]
+    raise CommandError(
+        f"{paths[0]}: cannot infer whether a line is a sample or a variable. Hint: use "
+        "--orientation samples (a header names the columns) or --orientation variables (a "
+        "line begins with its name)"
+    )
 
 
-def numbers_or_labels(cells: Sequence[str], numerals: Numerals) -> Any:
-    """Return an array of numbers if all cells are numeric, otherwise of labels; None is missing."""
-    numbers = numerals.numbers(cells)
-    if numbers is not None:
-        exact = parse_integers(cells) if may_be_rounded_integers(numbers) else None
-        return as_integers(numbers) if exact is None else exact
-    texts = [None if numerals.is_missing(cell) else cell.strip() for cell in cells]
-    return np.array(texts, dtype=object)
+def _orientation_of(path: str, wanted: Sequence[str], delimiter: str | None) -> tuple[bool, str]:
+    """Return whether a text has one of the names, and the (possibly guessed) line content."""
+    with open_text(path) as file, text_errors(path):
+        lines = (line for _, line in numbered_lines(file, path))
+        line = next(lines, "")
+        delimiter = delimiter_of(path, delimiter)
+        first = [cell.strip() for cell in split_cells(line, delimiter)] if line else []
+        if not set(wanted).isdisjoint(first):
+            # The first line may be a variable, not a header: then numbers follow its name.
+            is_variable = first[0] in wanted and all(map(is_number, first[1:])) and len(first) > 1
+            return True, "variables" if is_variable else "samples"
+        second = split_name(next(lines, ""), delimiter)[0]
+        if second in wanted or any(split_name(line, delimiter)[0] in wanted for line in lines):
+            return True, "variables"
+    is_table = is_number(second) and not any(map(is_number, first))
+    return False, "samples" if is_table else "variables"
 
 
-def refuse_null(cell: str, path: str, where: str) -> None:
-    """Raise CommandError for a cell with a null byte."""
-    if null := null_byte_message(cell, path, where):
-        raise CommandError(null)
+def _orientations_by_ids(path: str, delimiter: str | None, ids: Collection[str]) -> list[str]:
+    """Return the possible contents of a line, by where the first lines have identifiers."""
+    # Numbers may be data.
+    known = {value for value in ids if not is_number(value)}
+    if not known:
+        return []
+    with open_text(path) as file, text_errors(path):
+        lines = [line for _, line in itertools.islice(numbered_lines(file, path), _MAX_LINES)]
+    separator = delimiter_of(path, delimiter)
+    rows = [[cell.strip() for cell in split_cells(line, separator)] for line in lines]
+    if not rows:
+        return []
+    header = rows[0][1:]
+    in_header = header and sum(cell in known for cell in header) >= _MIN_SHARE * len(header)
+    columns = itertools.zip_longest(*(row[:_MAX_CELLS] for row in rows[1:]), fillvalue="")
+    in_rows = any(all(cell in known for cell in cells) for cells in columns)
+    return [*(["variables"] if in_header else []), *(["samples"] if in_rows else [])]
 
 
-def as_integers(values: Any) -> Any:
-    """Convert floats that are all whole numbers to integers: text has no types."""
-    if values.ndim == 1 and values.dtype.kind == "f" and np.isfinite(values).all():
-        whole = (
-            values.astype(np.int64)
-            if np.abs(values).max(initial=0) < EXACT_INTEGER_LIMIT
-            else values
+def orientation_hint(
+    files: Sequence[str],
+    orientation: str,
+    options: ReadOptions,
+    ids: Collection[str] = (),
+    n: int | None = None,
+) -> str:
+    """Return a hint if the other orientation fits a text better than the one used; otherwise "".
+
+    Parameters
+    ----------
+    files, orientation, options
+        The files, and how they were read.
+    ids
+        Identifiers of the samples.
+    n
+        Number of samples.
+    """
+    texts = [path for path in files if file_format(path) == "text"]
+    if not texts or orientation not in _HINTS:
+        return ""
+    path, (other,) = texts[0], {*_HINTS} - {orientation}
+    if ids:
+        # A matrix of samples by samples has identifiers on both axes.
+        return (
+            _HINTS[other] if _orientations_by_ids(path, options.delimiter, ids) == [other] else ""
         )
-        return whole if (whole == values).all() else values
-    return values
+    with open_text(path) as file, text_errors(path):
+        lines = numbered_lines(file, path)
+        if other == "samples":
+            # Without the header.
+            fits = sum(1 for _ in lines) - 1 == n
+        else:
+            first_lines = [line for _, line in itertools.islice(lines, 2)]
+            # Without the name.
+            separator = delimiter_of(path, options.delimiter)
+            fits = len(split_cells(first_lines[-1], separator)) - 1 == n
+    return _HINTS[other] if fits else ""
+
+
+def spool(path: str, log: Log, *, is_table: bool = False) -> str:
+    """Return a file that can be read more than once: the given one, or a copy of a pipe.
+
+    Each pipe is copied once per command, to the directory of `tempfile` (TMPDIR); the copy is
+    removed when the command ends.
+
+    Parameters
+    ----------
+    path
+        A file, a named pipe or process substitution, or "-" for standard input.
+    log
+        The log.
+    is_table
+        Whether text must be a table, even if it has only one column.
+
+    Raises
+    ------
+    CommandError
+        If standard input is a terminal, or the copy cannot be written.
+    """
+    if path != STDIN and not _is_pipe(path):
+        return path
+    root = click.get_current_context().find_root()
+    copies: dict[str, str] = root.meta.setdefault(__name__, {})
+    if path not in copies:
+        import tempfile
+
+        name = "standard input" if path == STDIN else path
+        # Signals raise here as in a run, so that the copy is removed.
+        with Interrupts():
+            try:
+                directory = root.with_resource(tempfile.TemporaryDirectory(prefix="streamsel-"))
+                copies[path] = str(_copy(path, name, Path(directory), log, is_table=is_table))
+            except KeyboardInterrupt as error:
+                log.stop(f"interrupted while copying {name}", exit_code_of(error))
+        log.display_names[copies[path]] = name
+    return copies[path]
+
+
+def _is_pipe(path: str) -> bool:
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116 (the error names the file as the user did)
+    except OSError:
+        return False  # reported when it is opened
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+@contextmanager
+def _opened(path: str, log: Log) -> Iterator[IO[bytes]]:
+    if path != STDIN:
+        with log.waiting_for_writer(path):
+            file = open(path, "rb")  # noqa: PTH123, SIM115 (as above; closed below)
+        with file:
+            yield file
+        return
+    if sys.stdin is None or sys.stdin.isatty():
+        raise CommandError(
+            "expected a file or pipe on standard input. Got: a terminal. Hint: streamsel ... "
+            "- < FILE"
+        )
+    yield sys.stdin.buffer
+
+
+def _copy(path: str, name: str, directory: Path, log: Log, *, is_table: bool) -> Path:
+    """Copy a pipe; return the copy, with the suffix of its format."""
+    copy, n_bytes, is_text = directory / "copy", 0, True
+    # Stop endless text without line breaks before the disk is full.
+    bound = LineBound(name, FIRST_BYTES, FIRST_BYTES)
+    with _opened(path, log) as source, spool_progress(log, name) as show:
+        try:
+            with copy.open("wb") as file:
+                while chunk := source.read(_CHUNK_BYTES):
+                    if not n_bytes:
+                        is_text = format_of_bytes(chunk) is None and not chunk.startswith(_GZIP)
+                    if is_text:
+                        bound.check(chunk)
+                    file.write(chunk)
+                    n_bytes += len(chunk)
+                    show(n_bytes)
+        except OSError as error:
+            raise CommandError(
+                f"{name}: cannot copy it to {directory.parent}: {error.strerror or error} "
+                f"(after {n_bytes:,} bytes). Hint: set TMPDIR to another directory"
+            ) from error
+    if not n_bytes:
+        raise CommandError(f"{name}: no data")
+    return copy.rename(directory / f"copy{_suffix(copy, name, is_table=is_table)}")
+
+
+def _suffix(copy: Path, name: str, *, is_table: bool) -> str:
+    """Return the file suffix for the content of a copy."""
+    import gzip
+
+    with copy.open("rb") as file:
+        compression = ".gz" if file.read(2) == _GZIP else ""
+    try:
+        with gzip.open(copy) if compression else copy.open("rb") as file:
+            line = file.readline(_CHUNK_BYTES)
+    except (OSError, EOFError):  # reported when it is read
+        line = b""
+    if format_ := format_of_bytes(line):
+        suffix, others = FORMATS[format_].suffixes[0], FORMATS[format_].companions
+        if others:
+            raise CommandError(
+                f"{name}: expected a format of one file. Got: {suffix}, which needs its "
+                f"{' and '.join(others)} files. Hint: pass the path of the {suffix} file"
+            )
+        return suffix + compression
+    separator = find_delimiter(line.decode(errors="replace"), None, "")
+    if separator == "\t":
+        return ".tsv" + compression
+    # Text without a delimiter may be a list of values.
+    return (".csv" if is_table or separator.encode() in line else ".txt") + compression

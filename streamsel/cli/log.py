@@ -1,22 +1,32 @@
-"""The log on stderr: text lines for people, or JSON events for programs."""
+"""The log on stderr: text lines for people, or JSON events for programs.
+
+Every command has one, which click passes as `ctx.obj`.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+import warnings
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Never, TextIO
 
 import click
 
 from streamsel._utils.text import printable
 from streamsel._version import __version__
+from streamsel.cli.errors import with_option_names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 Level = Literal["info", "warning", "error"]
 FORMATS = ("text", "json")
+# Seconds until a note that a named pipe has no writer.
+WRITER_WAIT_SECONDS = 3.0
 VARIABLES = {"log_format": "STREAMSEL_LOG_FORMAT", "quiet": "STREAMSEL_QUIET"}
 
 
@@ -44,6 +54,24 @@ class Log:
         self.display_names: dict[str, str] = {}
         self.outcome: dict[str, Any] = {}
         self._began = time.monotonic()
+
+    @classmethod
+    def of_arguments(cls, args: Sequence[str]) -> Log:
+        """Return a log in the format given by the arguments or the environment.
+
+        The arguments are not parsed yet: errors in them must be logged too.
+        """
+        format_ = os.environ.get(VARIABLES["log_format"], "")
+        for i, arg in enumerate(args):
+            name, sign, value = arg.partition("=")
+            if name == "--log-format":
+                format_ = value if sign else "".join(args[i + 1 : i + 2])
+        return cls(as_json=format_ == "json")
+
+    @cached_property
+    def on_terminal(self) -> bool:
+        """Whether stderr is a terminal that may show a progress bar; read after the options."""
+        return not self.as_json and not self.quiet and sys.stderr.isatty()
 
     def emit(
         self, event: str, message: str = "", *further: str, level: Level = "info", **facts: Any
@@ -74,6 +102,55 @@ class Log:
                 _write(
                     f"streamsel: {printable(self._with_display_names(line))}", event == "warning"
                 )
+
+    def note(self, message: str) -> None:
+        """Write a note."""
+        self.emit("note", message)
+
+    def show_warning(self, message: str, **facts: Any) -> None:
+        """Write a warning."""
+        self.emit("warning", message, level="warning", **facts)
+
+    def show_error(self, message: str, exit_code: int, **facts: Any) -> None:
+        """Write an error."""
+        self.emit("error", message, level="error", exit_code=exit_code, **facts)
+
+    @contextmanager
+    def waiting_for_writer(self, path: str) -> Iterator[None]:
+        """Write a note if opening a named pipe takes more than a few seconds."""
+        text = f"{path}: waiting for a program to write to this named pipe (Ctrl-C to stop)"
+        timer = threading.Timer(WRITER_WAIT_SECONDS, self.note, [text])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def stop(self, message: str, exit_code: int, *further: str) -> Never:
+        """Exit with a message when a run ends early without a failure.
+
+        Parameters
+        ----------
+        message
+            The reason.
+        exit_code
+            The exit code.
+        *further
+            Lines that follow.
+        """
+        # A nonzero exit code is explained even with --quiet.
+        self.emit("interrupted", message, *further, level="error", exit_code=exit_code)
+        raise click.exceptions.Exit(exit_code)
+
+    def capture_warnings(self) -> None:
+        """Write only `UserWarning`s, one line each."""
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = self._on_warning
+
+    def _on_warning(self, message: Warning | str, *_: object, **__: object) -> None:
+        self.show_warning(with_option_names(str(message)))
 
     def begin(self, command: str, **facts: Any) -> None:
         """Write the begin event (JSON only)."""
@@ -118,40 +195,3 @@ def redirect_to_null(stream: TextIO) -> None:
     """Redirect a stream to the null device."""
     # Otherwise Python reports an error when it closes the stream at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-_log = Log()
-
-
-def log() -> Log:
-    """Return the current log."""
-    return _log
-
-
-def start_log(args: Sequence[str]) -> None:
-    """Start a log in the format given by the arguments or the environment.
-
-    The arguments are not parsed yet: errors in them must be logged too.
-    """
-    global _log  # noqa: PLW0603 (warnings have no click context)
-    format_ = os.environ.get(VARIABLES["log_format"], "")
-    for i, arg in enumerate(args):
-        name, sign, value = arg.partition("=")
-        if name == "--log-format":
-            format_ = value if sign else "".join(args[i + 1 : i + 2])
-    _log = Log(as_json=format_ == "json")
-
-
-def set_log_format(_: click.Context, __: click.Parameter, value: str) -> None:
-    """Set the format of the log."""
-    _log.as_json = value == "json"
-
-
-def set_quiet(_: click.Context, __: click.Parameter, value: bool) -> None:
-    """Set whether only errors are written."""
-    _log.quiet = value
-
-
-def stderr_is_terminal() -> bool:
-    """Return whether stderr is a terminal that may show a progress bar."""
-    return not _log.as_json and not _log.quiet and sys.stderr.isatty()

@@ -1,33 +1,37 @@
-"""The method that the options choose and its parameters, validated by the learner's own rules.
+"""Commands that learn with a method: their options, and help on the methods.
 
-`--help` imports no learner: one is imported when it is created, or when its help is asked for by
-name.
+`--help` imports no learner: one is imported when its help is asked for by name.
 """
 
 from __future__ import annotations
 
 import inspect
-import re
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from streamsel import registry
-from streamsel._utils.text import close_spellings
-from streamsel.cli.click_ext import SectionCommand, SectionOption
-from streamsel.cli.options import LEARNER
+from streamsel.cli.click_ext import MethodType, SectionCommand, SettingType, section_options
+from streamsel.cli.options import (
+    INPUT,
+    LEARNER,
+    LONG_RUNS,
+    OUTPUT,
+    Decorator,
+    all_of,
+    config_option,
+    files_argument,
+    log_options,
+    option,
+)
+from streamsel.cli.settings import SETTINGS
 from streamsel.params import default_texts, rules_of
 from streamsel.reporting.glossary import TERMS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from streamsel.cli.click_ext import Record
-    from streamsel.params import Rule
-
-# A parameter in an error message of a learner; replaced by its option.
-PARAMETER_OF = re.compile(r"Expected (\w+) of \w+ to be ")
 
 
 class MethodCommand(SectionCommand):
@@ -75,12 +79,12 @@ class MethodCommand(SectionCommand):
             yield from super().common_records(ctx)
             return
         defaults = default_texts(registry.fetch(method))
-        for option in _options(self):
-            is_of_method = option.parameter in (None, *defaults) and option.name != "method"
-            if option.common is None or not is_of_method:
+        for each in section_options(self):
+            is_of_method = each.parameter in (None, *defaults) and each.name != "method"
+            if each.common is None or not is_of_method:
                 continue
-            spelt, text = option.common_record(ctx)
-            default = defaults.get(str(option.parameter), "None")
+            spelt, text = each.common_record(ctx)
+            default = defaults.get(str(each.parameter), "None")
             yield spelt, text if default in ("None", "0") else f"{text}  [default: {default}]"
 
     def closing(self, ctx: click.Context) -> Iterator[str]:
@@ -91,7 +95,7 @@ class MethodCommand(SectionCommand):
             yield from super().closing(ctx)
             return
         cls = registry.fetch(method)
-        by_option = {option.parameter for option in _options(self)}
+        by_option = {option.parameter for option in section_options(self)}
         own = [
             f"{name}={default}"
             for name, default in default_texts(cls).items()
@@ -108,7 +112,9 @@ class MethodCommand(SectionCommand):
         cls = registry.fetch(method)
         rules, descriptions = rules_of(cls), _described(cls)
         defaults = default_texts(cls)
-        parameter_of = {option.get_help_record(ctx): option.parameter for option in _options(self)}
+        parameter_of = {
+            option.get_help_record(ctx): option.parameter for option in section_options(self)
+        }
         for title, record in records:
             parameter, (spelt, text) = parameter_of.get(record), record
             default = defaults.get(str(parameter), "None")
@@ -120,131 +126,6 @@ class MethodCommand(SectionCommand):
             if name not in parameter_of.values():
                 text = f"{descriptions.get(name, '')}{rule}  [default: {defaults[name]}]"
                 yield LEARNER, (f"--set {name}=VALUE", text)
-
-
-def learner_of(ctx: click.Context) -> Any:
-    """Create the learner that the options describe.
-
-    Raises
-    ------
-    click.UsageError
-        For a parameter that the method does not have, that is given twice, or that is invalid.
-    """
-    method = _method(ctx)
-    cls = registry.fetch(method)
-    rules = rules_of(cls)
-    given_values = {name: value for name, (_, value) in explicit_parameters(ctx, method).items()}
-    if ctx.params["event"] is not None and "target_type" in rules:
-        given_values["target_type"] = "survival"
-    bounded = "max_pool_bytes" in rules or given_values.get("max_candidates") is not None
-    if given_values.get("exact") and not bounded:
-        raise click.UsageError(
-            "--exact requires --max-candidates; without it the selection is always exact", ctx
-        )
-    if _may_reread(ctx) and "max_candidates" in given_values and "exact" in rules:
-        given_values.setdefault("exact", True)
-    try:
-        return cls(**given_values)
-    except ValueError as error:
-        raise click.UsageError(_with_option_names(str(error), ctx), ctx) from error
-
-
-def _method(ctx: click.Context) -> str:
-    """Return the chosen method; with --no-target and no --method, the first without a target."""
-    method: str = ctx.params["method"]
-    is_default = ctx.get_parameter_source("method") is ParameterSource.DEFAULT
-    if not (is_default and ctx.params.get("no_target")):
-        return method
-    names = registry.names(getattr(ctx.command, "kind", None))
-    return next(name for name in names if registry.fetch(name)._takes_no_target)
-
-
-def _may_reread(ctx: click.Context) -> bool:
-    """Return whether a run may read its files again; runs that must be resumable read them once."""
-    given = ctx.params
-    return (
-        "exact" in given
-        and given["checkpoint"] is None
-        and given["resume"] is None
-        and "-" not in given["files"]
-    )
-
-
-def explicit_parameters(ctx: click.Context, method: str) -> dict[str, tuple[str, Any]]:
-    """Return the parameters of a method that the user set: the option used, and the value.
-
-    Raises
-    ------
-    click.UsageError
-        For a parameter that the method does not have, that is given twice, or that is invalid.
-    """
-    rules = rules_of(registry.fetch(method))
-    given_values: dict[str, tuple[str, Any]] = {}
-    for name, spelt, value in _given_parameters(ctx):
-        if name not in rules:
-            raise click.UsageError(_no_such(name, spelt, method, rules), ctx)
-        if name in given_values:
-            raise click.UsageError(f"{spelt}: {name} is given more than once", ctx)
-        given_values[name] = spelt, _read(rules[name], spelt, value, ctx)
-    return given_values
-
-
-def _options(command: click.Command) -> list[SectionOption]:
-    return [option for option in command.params if isinstance(option, SectionOption)]
-
-
-def _given_parameters(ctx: click.Context) -> Iterator[tuple[str, str, Any]]:
-    """Yield the parameters that were set: name, the option used, and value."""
-    spelt = {option.name: option.given_as(ctx) for option in _options(ctx.command)}
-    for option in _options(ctx.command):
-        given = ctx.get_parameter_source(str(option.name)) is not ParameterSource.DEFAULT
-        if option.parameter is not None and given:
-            value = ctx.params[str(option.name)]
-            several = tuple(dict.fromkeys(value)) if isinstance(value, list) else value
-            yield option.parameter, spelt[option.name], several
-    for text in ctx.params["set"]:
-        name, sign, value = text.partition("=")
-        if not sign:
-            raise click.UsageError(f"{spelt['set']} {text}: expected PARAM=VALUE", ctx)
-        yield name.strip(), f"{spelt['set']} {name.strip()}", value.strip()
-
-
-def _read(rule: Rule, spelt: str, value: Any, ctx: click.Context) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return rule.read(value)
-    except ValueError:
-        raise click.UsageError(f"{spelt}: expected {rule}. Got: {value!r}.", ctx) from None
-
-
-def _no_such(name: str, spelt: str, method: str, rules: Mapping[str, Rule]) -> str:
-    kind = next(entry.kind for entry in registry.LEARNERS if entry.name == method)
-    methods_with: dict[str, list[str]] = {}
-    for other in registry.names(kind):
-        for parameter in rules_of(registry.fetch(other)):
-            methods_with.setdefault(parameter, []).append(other)
-    if name in methods_with:
-        hint = f"--method {' or '.join(methods_with[name])}"
-    elif close := close_spellings(name, rules):
-        hint = f"did you mean {' or '.join(close)}? It has {', '.join(rules)}"
-    elif close := close_spellings(name, methods_with):
-        hint = f"did you mean {close[0]}, with --method {' or '.join(methods_with[close[0]])}?"
-    else:
-        hint = f"it has {', '.join(rules)}"
-    return f"{spelt}: {method} has no such parameter. Hint: {hint}"
-
-
-def _with_option_names(text: str, ctx: click.Context) -> str:
-    """Return a learner's error message with its parameters replaced by options."""
-    spelt = {o.parameter: o.given_as(ctx) for o in _options(ctx.command) if o.parameter is not None}
-    text = " ".join(text.split())
-    text = PARAMETER_OF.sub(
-        lambda found: f"{spelt.get(found[1], f'--set {found[1]}')}: expected ", text
-    )
-    for name, option in spelt.items():
-        text = text.replace(f" {name} = ", f" {option} = ")
-    return text
 
 
 def _described(cls: type) -> dict[str, str]:
@@ -264,3 +145,137 @@ def _described(cls: type) -> dict[str, str]:
         name: text.translate(marks).strip().split(". ")[0].rstrip(".") + "; "
         for name, text in descriptions.items()
     }
+
+
+def run_options(command: str, *sections: str) -> Decorator:
+    """Return the options of a command that are settings of a run, of some sections."""
+    return all_of(
+        *(
+            option(*each.names, name, section=each.section, **each.click_settings)
+            for name, each in SETTINGS.items()
+            if command in each.commands and each.section in sections
+        )
+    )
+
+
+def input_options(command: str, kind: str | None) -> Decorator:
+    """Return the arguments and options of a command that learns with methods of a kind."""
+    return all_of(config_option, files_argument, run_options(command, INPUT), method_options(kind))
+
+
+def output_options(command: str) -> Decorator:
+    """Return the options on outputs, long runs and the log."""
+    return all_of(run_options(command, OUTPUT, LONG_RUNS), log_options)
+
+
+def batch_options(
+    command: str, *, section: str, seed_of: str, out: str, out_help: str
+) -> Decorator:
+    """Return the options of a command that learns many models together.
+
+    Parameters
+    ----------
+    command, section
+        The command, and the section of its own options.
+    seed_of
+        What is drawn at random.
+    out, out_help
+        Short and long help of the option for its table.
+    """
+    return all_of(
+        option(
+            "--seed",
+            type=click.IntRange(min=0),
+            default=1,
+            show_default=True,
+            metavar="N",
+            section=section,
+            help=f"Random seed of {seed_of}.",
+        ),
+        option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            type=click.Path(),
+            section=OUTPUT,
+            common=out,
+            help=out_help,
+        ),
+        option(
+            "--max-memory",
+            type=click.IntRange(min=1),
+            default=512,
+            show_default=True,
+            metavar="MB",
+            section=LONG_RUNS,
+            help="Memory limit for the models of one pass; FILE is read in as many passes as "
+            "needed.",
+        ),
+        output_options(command),
+    )
+
+
+def _default_advice(kind: str | None) -> str:
+    if kind != "selector":
+        return ""
+    return (
+        " BackwardElimination is an alternative for 10 or more variables if all columns fit in "
+        "memory."
+    )
+
+
+def method_options(kind: str | None) -> Decorator:
+    """Return the options that set a method of a kind (None for any kind) and its parameters."""
+    methods = registry.names(kind)
+    return all_of(
+        option(
+            "--method",
+            type=MethodType(methods),
+            default=methods[0],
+            show_default=True,
+            metavar="NAME",
+            # Eager, so that a later --help describes this method.
+            is_eager=True,
+            section=LEARNER,
+            common="Method, one of those below.",
+            help="Method, one of those below; --method NAME --help shows its parameters and their "
+            "defaults." + _default_advice(kind),
+        ),
+        option(
+            "--set",
+            type=SettingType(),
+            metavar="PARAM=VALUE",
+            multiple=True,
+            section=LEARNER,
+            common="Set any parameter of the method.",
+            help="Set any parameter of the method; others keep their defaults. May be repeated.",
+        ),
+    )
+
+
+permutations_option = option(
+    "--permutations",
+    metavar="B",
+    section=LEARNER,
+    parameter="permutations",
+    common="Permutations for p-values; 1000 is usual.",
+    help="Compare with B permutations of the target, in the same pass: noise floor and "
+    "p-values are then also valid for counts, rare variants and small classes; 1000 is "
+    "usual.  [default: 0]",
+)
+n_jobs_option = option(
+    "--n-jobs",
+    metavar="N",
+    section=LEARNER,
+    parameter="n_jobs",
+    help="Number of threads; -1 for one per core. The result does not depend on it.  [default: 1]",
+)
+# For commands that learn many models together.
+candidates_each_option = option(
+    "--max-candidates",
+    metavar="M",
+    section=LEARNER,
+    parameter="max_candidates",
+    help="Keep at most M candidates per model, in constant memory; an error for methods without "
+    "this parameter.",
+)

@@ -1,157 +1,174 @@
-"""Runs of many models over shared passes of the files, for `stability` and `evaluate`."""
+"""Run many models over shared passes of the files, for `stability` and `evaluate`."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from streamsel._kernels.compile import silence_compile_message
 from streamsel._utils.text import count_text, skipped_text
 from streamsel._version import __version__
-from streamsel.cli.checkpoint import output_locks
-from streamsel.cli.errors import note, stop_with_note
-from streamsel.cli.log import log, stderr_is_terminal
-from streamsel.cli.output import check_distinct_outputs, check_table, row_writer
+from streamsel.cli.checkpoint import Interrupts, exit_code_of
+from streamsel.cli.exclusions import Skipped, learn_accepted
+from streamsel.cli.output import (
+    check_distinct_outputs,
+    check_table,
+    output_locks,
+    row_writer,
+    write_table,
+)
 from streamsel.cli.progress import meter
-from streamsel.cli.request import make_request
+from streamsel.cli.request import make_settings
 from streamsel.cli.results import check_skipped
 from streamsel.cli.run import Run
-from streamsel.cli.signals import Interrupts, exit_code_of
-from streamsel.cli.skipped import Skipped, learn_accepted
-from streamsel.cli.warmup import compile_for
+from streamsel.data.columns import Block
 from streamsel.reporting.json import as_json
+from streamsel.stream import ColumnStream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
+    from rich.console import Console
+
+    from streamsel.base.report import Report
+    from streamsel.cli.log import Log
     from streamsel.cli.progress import Meter
-    from streamsel.data.columns import Block
     from streamsel.evaluate.model_batch import ModelBatch
-    from streamsel.stream import ColumnStream
 
 MEGABYTE = 1_000_000
 # Memory of the models above which the plan is reported, in bytes.
 _MIN_REPORTED_BYTES = 10_000_000
-# Options of `select` that these runs lack: they save no model and cannot be resumed.
-SELECT_ONLY_OPTIONS = {
-    "model": None,
-    "resume": None,
-    "force": False,
-    "checkpoint": None,
-    "skipped_file": None,
-    "workers": None,
-    "scheduler": None,
-    "keep": (),
-}
+
+
+class BatchTask(Protocol):
+    """What a command does with many models, and how it shows the result."""
+
+    @property
+    def progress_title(self) -> str:
+        """Title of the progress bar."""
+
+    @property
+    def titles(self) -> Sequence[str]:
+        """Titles of the lines that are printed."""
+
+    def start(self, job: Run, options: Mapping[str, Any], max_bytes: int) -> ModelBatch:
+        """Return the models, which learn together in at most `max_bytes`."""
+
+    def record(self, block: Block) -> None:
+        """Look at a block of the first pass."""
+
+    def report(self) -> Report:
+        """Return the report of one of the models, which have learnt."""
+
+    def result(self, job: Run) -> Any:
+        """Return the result, which has `as_dict`."""
+
+    def columns(self, found: Any) -> tuple[Sequence[str], Sequence[Any]]:
+        """Return the titles and the columns of the table that is written to a file."""
+
+    def lines(self, found: Any) -> Iterable[Sequence[Any]]:
+        """Yield the lines that are printed."""
+
+    def words(self, found: Any) -> Sequence[str]:
+        """Return sentences that summarise the result."""
+
+    def show_table(self, found: Any, console: Console) -> None:
+        """Print the result on a terminal."""
+
+    def check(self, job: Run, found: Any) -> None:
+        """Report, once it is printed, what the result lacks."""
+
+
+def run_model_batch(ctx: click.Context, task: BatchTask) -> None:
+    """Run the task of a command on the columns that its options describe."""
+    log: Log = ctx.obj
+    settings = make_settings(ctx)
+    out = settings.out
+    if out is not None:
+        check_distinct_outputs({"--out": out}, {path: path for path in settings.files})
+        if out.lower().endswith(".npy"):
+            raise click.UsageError(
+                f"--out {out}: an .npy file cannot hold variable names. Hint: use .csv or .parquet",
+                ctx,
+            )
+        check_table(out)
+    with Interrupts() as interrupts, output_locks({"--out": out}):
+        job = Run(settings, log)
+        with _explained(job, interrupts):
+            max_bytes = MEGABYTE * ctx.params["max_memory"]
+            _learn(job, task, task.start(job, ctx.params, max_bytes), interrupts, max_bytes)
+            job.check(task.report())
+            found = task.result(job)
+            if out is not None:
+                write_table(out, *task.columns(found))
+            _show(job, task, found)
+            task.check(job, found)
 
 
 @contextmanager
-def batch_run(ctx: click.Context) -> Iterator[tuple[Run, Interrupts]]:
-    """Yield the job that the options describe; report an interrupt."""
-    if not stderr_is_terminal():
-        silence_compile_message()
-    ctx.params = {**SELECT_ONLY_OPTIONS, **ctx.params}
-    request = make_request(ctx)
-    if request.out is not None:
-        check_distinct_outputs({"--out": request.out}, {path: path for path in request.files})
-        if request.out.lower().endswith(".npy"):
-            raise click.UsageError(
-                f"--out {request.out}: an .npy file cannot hold variable names. Hint: use .csv or "
-                ".parquet",
-                ctx,
-            )
-        check_table(request.out)
-    with Interrupts() as interrupts, output_locks({"--out": request.out}):
-        job = Run(request)
-        try:
-            yield job, interrupts
-        except (ValueError, TypeError) as error:
-            raise job.with_row_ids(error) from error
-        except KeyboardInterrupt as error:
-            interrupts.ignore_signals()
-            n_read = job.metadata["columns_read"]
-            stop_with_note(f"interrupted after {count_text(n_read, 'column')}", exit_code_of(error))
-
-
-def learn_model_batch(
-    job: Run,
-    crowd: ModelBatch,
-    title: str,
-    interrupts: Interrupts,
-    max_bytes: int,
-    on_block: Callable[[Block], None] | None = None,
-) -> None:
-    """Let many models learn all columns of a job, with progress.
-
-    Parameters
-    ----------
-    job
-        The job that provides the columns; its model determines how they are screened.
-    crowd
-        The models.
-    title
-        Title of the progress bar.
-    interrupts
-        Delays signals while a block is learnt.
-    max_bytes
-        Memory limit for the models of one pass together.
-    on_block
-        Called with each block of the first pass.
-    """
-    plan = crowd.plan(job.screen.n_columns)
-    if len(plan.passes) > 1 or plan.n_individual or plan.bytes_each >= _MIN_REPORTED_BYTES:
-        note(plan.text(max_bytes))
-    log().begin(job.request.command, file=job.request.arguments, n_columns=job.screen.n_columns)
-    job.report_target()
-    with meter(title, job.screen.n_columns) as bar:
-        bar.compiling()
-        compile_for(job.model, job.source.stream, supervised=job.given.y is not None)
-        bar.begin()
-        job.start_clock()
-        job.skipped.is_recording = True
-        skipped = job.skipped
-        for number, part in enumerate(plan.passes):
-            learn = partial(_learn, crowd, part, on_block if number == 0 else None)
-            stream = (
-                job.screen
-                if number == 0
-                else with_progress(job.all_columns(), bar, f"pass {number + 1}")
-            )
-            for block in stream.blocks():
-                with interrupts.deferred():
-                    learn_accepted(learn, block, skipped)
-                    if number == 0:
-                        job.row_number_detector.check_block(block)
-                        job.record_progress(0)
-                        bar.update(job.metadata["columns_read"])
-            if number == 0:
-                job.record_progress(0)
-                skipped.is_recording = False
-                # Columns that later passes reject were counted in the first.
-                skipped = Skipped(None)
-            crowd.end_pass(part)
-        crowd.learn_individually(with_progress(job.all_columns(), bar, "separate pass per model"))
-    job.metadata["complete"] = True
-    job.record_time()
-    check_skipped(job)
-    job._report_warnings(job.row_number_detector.warnings())
+def _explained(job: Run, interrupts: Interrupts) -> Iterator[None]:
+    """Add identifiers of rows to errors, and report an interrupt."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise job.given.with_row_ids(error) from error
+    except KeyboardInterrupt as error:
+        interrupts.ignore_signals()
+        n_read = job.metadata["columns_read"]
+        job.log.stop(f"interrupted after {count_text(n_read, 'column')}", exit_code_of(error))
 
 
 def _learn(
-    crowd: ModelBatch, part: Sequence[int], on_block: Callable[[Block], None] | None, block: Block
+    job: Run, task: BatchTask, models: ModelBatch, interrupts: Interrupts, max_bytes: int
 ) -> None:
-    crowd.learn_block(block, part)
-    if on_block is not None:
-        on_block(block)
+    """Let many models learn all columns of a job, with progress."""
+    plan = models.plan(job.screen.n_columns)
+    if len(plan.passes) > 1 or plan.n_individual or plan.bytes_each >= _MIN_REPORTED_BYTES:
+        job.log.note(plan.text(max_bytes))
+    job.log.begin(job.settings.command, file=job.settings.arguments, n_columns=job.screen.n_columns)
+    job.given.report_target(job.model)
+    with meter(job.log, task.progress_title, job.screen.n_columns) as bar:
+        job.compile(bar)
+        first, *further = plan.passes
+
+        def learn_first(values: Any, names: Sequence[Hashable]) -> None:
+            _learn_part(models, first, values, names)
+            task.record(Block(names, values))
+
+        job.skipped.is_recording = True
+        for block in job.screen.blocks():
+            with interrupts.deferred():
+                learn_accepted(learn_first, block, job.skipped)
+                job.row_number_detector.check_block(block)
+                job.record_progress(0)
+                bar.update(job.metadata["columns_read"])
+        job.record_progress(0)
+        job.skipped.is_recording = False
+        models.end_pass(first)
+        # Columns that later passes reject were counted in the first.
+        skipped = Skipped(None, job.log)
+        for number, part in enumerate(further, start=2):
+            for block in _with_progress(job.all_columns(), bar, f"pass {number}").blocks():
+                with interrupts.deferred():
+                    learn_accepted(partial(_learn_part, models, part), block, skipped)
+            models.end_pass(part)
+        models.learn_individually(_with_progress(job.all_columns(), bar, "separate pass per model"))
+    job.metadata["complete"] = True
+    job.record_time()
+    check_skipped(job)
 
 
-def with_progress(stream: ColumnStream, bar: Meter, reading: str) -> ColumnStream:
+def _learn_part(
+    models: ModelBatch, part: Sequence[int], values: Any, names: Sequence[Hashable]
+) -> None:
+    models.learn_block(Block(names, values), part)
+
+
+def _with_progress(stream: ColumnStream, bar: Meter, reading: str) -> ColumnStream:
     """Return a stream whose passes are shown by a progress meter."""
-    from streamsel.stream import ColumnStream
 
     def blocks() -> Iterator[Block]:
         n_read = 0
@@ -163,63 +180,31 @@ def with_progress(stream: ColumnStream, bar: Meter, reading: str) -> ColumnStrea
     return ColumnStream(blocks, n_rows=stream.n_rows, n_columns=stream.n_columns, take=stream.take)
 
 
-def n_rows(job: Run) -> int:
-    """Return the number of rows: of the target, or else of the file."""
-    if job.given.y is not None:
-        return len(job.given.y)
-    stream = job.source.stream
-    if stream.n_rows is None:
-        next(stream.blocks(), None)  # reading a block sets n_rows
-    return stream.n_rows or 0
-
-
-def show_batch_result(
-    job: Run,
-    found: Any,
-    table: Callable[[Any], None],
-    titles: Sequence[str],
-    lines: Iterable[Sequence[Any]],
-    words: Sequence[str],
-) -> None:
-    """Print the result, its summary, and how many columns were skipped.
-
-    Parameters
-    ----------
-    job
-        The job that was run.
-    found
-        The result; it has `as_dict`.
-    table
-        Prints the result and the summary on a terminal.
-    titles, lines
-        Header and rows of the tab-separated values printed elsewhere.
-    words
-        Sentences that summarise the result.
-    """
+def _show(job: Run, task: BatchTask, found: Any) -> None:
+    """Print the result, its summary, and how many columns were skipped."""
     on_terminal = sys.stdout.isatty()
-    if job.request.as_json:
+    if job.settings.as_json:
         known = {"streamsel": __version__, **found.as_dict(), "warnings": job.metadata["warnings"]}
         known["target"] = job.model._target_description()
         known["rows_excluded"] = job.model._rows_excluded()
         known["metadata"] = job.metadata
         sys.stdout.write(as_json(known, indent=2) + "\n")
     elif on_terminal:
-        table(found)
+        from rich.console import Console
+        from rich.text import Text
+
+        console = Console(highlight=False)
+        task.show_table(found, console)
+        for line in task.words(found):
+            console.print(Text(f"{line[0].upper()}{line[1:]}.", style="dim"))
     else:
         writer = row_writer(sys.stdout, "\t")
-        writer.writerow(titles)
-        for line in lines:
-            writer.writerow(line)
+        writer.writerow(task.titles)
+        writer.writerows(task.lines(found))
     sys.stdout.flush()
     if not on_terminal:
-        for line in words:
-            note(line)
+        for line in task.words(found):
+            job.log.note(line)
     skipped = job.metadata["skipped"]
     if text := skipped_text(skipped):
-        note(f"skipped {count_text(sum(skipped.values()), 'column')}: {text}")
-
-
-def run_model_batch(ctx: click.Context, work: Callable[..., None], **further: Any) -> None:
-    """Run the work of a command on the job that its options describe."""
-    with batch_run(ctx) as (job, interrupts):
-        work(job, interrupts, options=ctx.params, **further)
+        job.log.note(f"skipped {count_text(sum(skipped.values()), 'column')}: {text}")

@@ -1,11 +1,15 @@
-"""Output files and CSV lines: checked before a long run, and written completely or not at all."""
+"""Output files: checked and locked before a long run, and written completely or not at all."""
 
 from __future__ import annotations
 
 import csv
 import errno
+import hashlib
 import os
+import platform
 import sys
+import time
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,12 +18,16 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from streamsel._utils.text import printable
+from streamsel._utils.text import printable, utc_text
 from streamsel.cli.errors import CommandError
+from streamsel.cli.settings import STDIN, RunSettings
 from streamsel.serialization.atomic import atomic_write, ensure_writable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+if sys.platform != "win32":
+    import fcntl
 
 
 def row_writer(file: IO[str], delimiter: str) -> Any:
@@ -29,6 +37,15 @@ def row_writer(file: IO[str], delimiter: str) -> Any:
     return unless lines end with one.
     """
     return csv.writer(_UnixLines(file), delimiter=delimiter, lineterminator="\r\n")
+
+
+def cell_text(value: Any) -> str:
+    """Return a value as text; an empty cell means not applicable."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 class _UnixLines:
@@ -90,6 +107,91 @@ def _same_file(one: str, other: str) -> bool:
         return os.path.realpath(one) == os.path.realpath(other)
 
 
+# Longest file name, in bytes, that is part of the lock's name; longer ones are hashed.
+_MAX_NAME_BYTES = 60
+
+
+@contextmanager
+def output_locks(outputs: Mapping[str, str | None]) -> Iterator[None]:
+    """Prevent other runs from writing the same files.
+
+    The locks are advisory and end with the process, however it ends. On Windows, and on file
+    systems without locks, nothing is locked.
+
+    Parameters
+    ----------
+    outputs
+        Paths by option; None if not given.
+
+    Raises
+    ------
+    CommandError
+        For a file that another run is writing, with that run.
+    """
+    with ExitStack() as stack:
+        for option, path in outputs.items():
+            if path is not None and sys.platform != "win32":
+                stack.enter_context(_locked(option, path))
+        yield
+
+
+def lock_path(path: str) -> Path:
+    """Return the lock file of a path."""
+    target = Path(os.path.realpath(path))
+    name = target.name
+    if len(os.fsencode(name)) > _MAX_NAME_BYTES:
+        name = hashlib.sha256(os.fsencode(name)).hexdigest()[:_MAX_NAME_BYTES]
+    return target.with_name(f".lock-{name}")
+
+
+@contextmanager
+def _locked(option: str, path: str) -> Iterator[None]:
+    lock = lock_path(path)
+    opened = _open_locked(lock, f"{option} {path}")
+    try:
+        if opened is not None:
+            with suppress(OSError):
+                os.truncate(opened, 0)
+                os.write(opened, _run_description().encode())
+        yield
+    finally:
+        if opened is not None:
+            # Removed before unlocking, as it may then belong to another run.
+            lock.unlink(missing_ok=True)
+            os.close(opened)
+
+
+def _open_locked(lock: Path, what: str) -> int | None:
+    """Open and lock a lock file; None if that is not possible."""
+    while True:
+        try:
+            opened = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            other = os.read(opened, 1000).decode(errors="replace").strip()
+            os.close(opened)
+            raise CommandError(
+                f"{what}: another run is writing this file{other and f' ({other})'}. Hint: "
+                "wait for it to end, or use another file"
+            ) from None
+        except OSError:  # a file system without locks
+            os.close(opened)
+            lock.unlink(missing_ok=True)
+            return None
+        # Meanwhile its owner may have removed it and another run created it again.
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(opened), lock.stat()):
+                return opened
+        os.close(opened)
+
+
+def _run_description() -> str:
+    return f"process {os.getpid()} on {platform.node()}, since {utc_text(time.time())}"
+
+
 def check_table(path: str) -> None:
     """Raise now if a table cannot be written to this file or in this format."""
     suffix = Path(path).suffix.lower()
@@ -103,6 +205,27 @@ def check_table(path: str) -> None:
             f'--out {path}: {suffix} needs pyarrow. Hint: pip install "streamsel[io]"'
         )
     check_writable(path, "--out")
+
+
+def check_run_files(settings: RunSettings, outputs: Mapping[str, str | None]) -> None:
+    """Raise early for outputs of a run, by option, that could not be written at its end."""
+    if [*settings.arguments, settings.target_file].count(STDIN) > 1:
+        raise click.UsageError("-: standard input can be used only once")
+    check_distinct_outputs(
+        outputs,
+        {
+            **{path if len(settings.files) > 1 else "FILE": path for path in settings.files},
+            "--target-file": settings.target_file,
+        },
+    )
+    others = {name: outputs[name] for name in ("--out", "--list-skipped")}
+    check_distinct_outputs(others, {"--resume": settings.resume})
+    if settings.out is not None:
+        check_table(settings.out)
+    if settings.model is not None:
+        check_writable(settings.model, "--model")
+    if outputs["--list-skipped"] is not None:
+        check_writable(outputs["--list-skipped"], "--list-skipped")
 
 
 def write_table(path: str, names: Sequence[Any], columns: Sequence[Any]) -> None:
@@ -169,3 +292,14 @@ def _write_ipc(path: Path, names: Sequence[str], columns: Sequence[Any]) -> None
     table = _arrow_table(names, columns)
     with path.open("wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
+
+
+def prepend_columns(
+    columns: dict[str, Any], names: Sequence[Any], further: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Return the names and the columns of the copied columns followed by the others."""
+    pairs = [pair for pair in zip(names, further, strict=True) if str(pair[0]) not in columns]
+    return (
+        [*columns, *(name for name, _ in pairs)],
+        [*columns.values(), *(values for _, values in pairs)],
+    )

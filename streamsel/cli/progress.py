@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from streamsel._utils.system import resident_bytes
 from streamsel._utils.text import bytes_text, printable, seconds_text
-from streamsel.cli.log import log, stderr_is_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,11 +20,14 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.progress import Progress
 
+    from streamsel.cli.log import Log
+
+COMPILING = "compiling (first use)"
 FIRST_LINE, LONGEST_INTERVAL = 10.0, 60.0  # seconds
 
 
 class Meter(Protocol):
-    """Shows the progress of a run."""
+    """Shows the progress of a run; until it begins, that code is being compiled."""
 
     def __enter__(self) -> Self:
         """Start showing progress."""
@@ -37,9 +39,6 @@ class Meter(Protocol):
         traceback: TracebackType | None,
     ) -> None:
         """Remove the display."""
-
-    def compiling(self) -> None:
-        """Show that code is being compiled."""
 
     def begin(self) -> None:
         """Show the title, and restart the clock."""
@@ -60,9 +59,6 @@ class NoProgress:
 
     def __exit__(self, *_: object) -> None:
         pass
-
-    def compiling(self) -> None:
-        """Do nothing."""
 
     def begin(self) -> None:
         """Do nothing."""
@@ -88,7 +84,7 @@ class ProgressBar:
         self._best = ""
         self._best_at = 0.0
         self._progress = self._make_progress()
-        self._task = self._progress.add_task(title, total=n_columns, completed=n_read)
+        self._task = self._progress.add_task(COMPILING, total=n_columns, completed=n_read)
         self._title = title
         self._n_before = n_read
         self._n_read = n_read
@@ -138,10 +134,6 @@ class ProgressBar:
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def compiling(self) -> None:
-        """Show that code is being compiled."""
-        self._progress.update(self._task, description="compiling (first use)")
-
     def begin(self) -> None:
         """Show the title, and restart the clock."""
         self._progress.reset(self._task, description=self._title, completed=self._n_before)
@@ -185,13 +177,16 @@ class ProgressLines:
 
     Parameters
     ----------
+    log
+        The log.
     n_columns
         Columns in the source, None if unknown.
     n_read
         Columns that an earlier run has read.
     """
 
-    def __init__(self, n_columns: int | None, n_read: int) -> None:
+    def __init__(self, log: Log, n_columns: int | None, n_read: int) -> None:
+        self._log = log
         self._n_columns = n_columns
         self._n_before = self._n_read = n_read
         self._pace = LinePace()
@@ -202,9 +197,6 @@ class ProgressLines:
 
     def __exit__(self, *_: object) -> None:
         pass
-
-    def compiling(self) -> None:
-        """Do nothing: only terminals show this."""
 
     def begin(self) -> None:
         """Restart the clock."""
@@ -218,7 +210,8 @@ class ProgressLines:
         self._n_read = n_read
         if self._pace.is_due():
             facts = self._facts(n_read, pass_name) | best_facts(model)
-            log().emit("progress", "" if log().as_json else progress_text(facts), **facts)
+            text = "" if self._log.as_json else progress_text(facts)
+            self._log.emit("progress", text, **facts)
 
     def _facts(self, n_read: int, pass_name: str) -> dict[str, Any]:
         now = time.monotonic()
@@ -248,21 +241,19 @@ def progress_text(facts: Mapping[str, Any]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def meter(title: str, n_columns: int | None, n_read: int = 0) -> Meter:
+def meter(log: Log, title: str, n_columns: int | None, n_read: int = 0) -> Meter:
     """Return a progress bar for a terminal, otherwise periodic lines, or nothing if quiet."""
-    if log().quiet:
+    if log.quiet:
         return NoProgress()
-    return (
-        ProgressBar(title, n_columns, n_read)
-        if stderr_is_terminal()
-        else ProgressLines(n_columns, n_read)
-    )
+    if log.on_terminal:
+        return ProgressBar(title, n_columns, n_read)
+    return ProgressLines(log, n_columns, n_read)
 
 
 @contextmanager
-def spool_progress(name: str) -> Iterator[Callable[[int], None]]:
+def spool_progress(log: Log, name: str) -> Iterator[Callable[[int], None]]:
     """Show the amount copied; yield a function to call with the number of bytes."""
-    if stderr_is_terminal():
+    if log.on_terminal:
         from rich.console import Console
         from rich.text import Text
 
@@ -277,18 +268,18 @@ def spool_progress(name: str) -> Iterator[Callable[[int], None]]:
         if pace.is_due():
             seconds = round(time.monotonic() - pace.began, 3)
             text = f"copying {name}, {bytes_text(n_bytes)}"
-            log().emit("copying", text, file=name, bytes=n_bytes, seconds=seconds)
+            log.emit("copying", text, file=name, bytes=n_bytes, seconds=seconds)
 
     yield show
 
 
 @contextmanager
-def stage_progress() -> Iterator[Callable[[str, int, int], None] | None]:
+def stage_progress(log: Log) -> Iterator[Callable[[str, int, int], None] | None]:
     """Show work in stages; yield a function of the stage, the amount done and the total.
 
     Yields None, and shows nothing, if stderr is not a terminal.
     """
-    if not stderr_is_terminal():
+    if not log.on_terminal:
         yield None
         return
     from rich.console import Console

@@ -1,191 +1,105 @@
-"""The settings of a run of `select` or `reduce`."""
+"""The settings of a run and its learner, from the options of a command."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from streamsel.cli.errors import CommandError, note
-from streamsel.cli.methods import learner_of
-from streamsel.cli.options import SAME_AS_MODEL
-from streamsel.cli.resume import agreed_options, read_options_of, read_saved
-from streamsel.cli.spool import STDIN
+from streamsel import registry
+from streamsel._utils.text import close_spellings
+from streamsel.cli.click_ext import section_options
+from streamsel.cli.errors import CommandError
+from streamsel.cli.inputs import check_layer, expand_files
+from streamsel.cli.settings import SAME_AS_MODEL, SETTINGS, STDIN, RunSettings, stored_settings
+from streamsel.params import rules_of
+from streamsel.stream.files import ReadOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from streamsel.cli.resume import SavedRun
-    from streamsel.stream.files import Missing, ReadOptions
+    from streamsel.params import Rule
+
+# A parameter in an error message of a learner; replaced by its option.
+PARAMETER_OF = re.compile(r"Expected (\w+) of \w+ to be ")
 
 
-@dataclass(frozen=True)
-class Request:
-    """The settings of a run.
-
-    Parameters
-    ----------
-    command
-        "select" or "reduce".
-    arguments
-        The files of columns, or patterns, as the user wrote them.
-    files
-        These files, in the order of their columns.
-    learner
-        A new learner with the given method and parameters.
-    weights
-        Name of the column of sample weights.
-    strata
-        Name of the column of groups within which the target is permuted.
-    target, target_file
-        Columns and file of the target; both empty to learn without a target.
-    id, by_position
-        The identifier columns of FILE and of the target file, as in `--id`; whether their rows are
-        matched by position.
-    missing_target
-        "drop" to drop rows without a target, "error" to stop.
-    drop
-        Names of columns to exclude.
-    keep_index
-        Whether columns that only number the rows are candidates.
-    orientation, missing, min_count, max_skipped
-        As the options of the same names.
-    read_options
-        How files are read.
-    keep
-        Names of columns that are copied to `out`.
-    model, resume, out, skipped_file
-        The model to write, the model to resume, the table of results, and the list of skipped
-        columns.
-    saved
-        The content of `resume`; None to start a new run.
-    force
-        Whether to continue if the file or the target has changed.
-    checkpoint
-        Seconds between saves of the model during the run; None for no checkpoints.
-    workers, scheduler
-        Number of processes that read parts of the files, or the address of the Dask scheduler whose
-        workers do; None for neither.
-    as_json
-        Whether the result is printed as JSON.
-    """
-
-    command: str
-    arguments: Sequence[str]
-    files: Sequence[str]
-    learner: Any
-    weights: str | None
-    strata: str | None
-    target: Sequence[str]
-    target_file: str | None
-    id: str | None
-    by_position: bool
-    missing_target: str
-    drop: Sequence[str]
-    keep_index: bool
-    orientation: str
-    read_options: ReadOptions
-    missing: Missing | None
-    min_count: int
-    max_skipped: float | None
-    keep: Sequence[str]
-    model: str | None
-    resume: str | None
-    saved: SavedRun | None
-    force: bool
-    out: str | None
-    skipped_file: str | None
-    checkpoint: float | None
-    workers: int | None
-    scheduler: str | None
-    as_json: bool
-
-    @property
-    def file(self) -> str:
-        """The name of the files in messages."""
-        first, last = self.arguments[0], self.arguments[-1]
-        return " to ".join(
-            "standard input" if path == STDIN else path for path in dict.fromkeys((first, last))
-        )
-
-    @property
-    def in_parts(self) -> bool:
-        """Whether parts of the files are read by other processes."""
-        return self.workers is not None or self.scheduler is not None
-
-    @property
-    def worker_options(self) -> list[str]:
-        """The options that choose the processes that read parts."""
-        if self.workers is not None:
-            return ["--workers", str(self.workers)]
-        return [] if self.scheduler is None else ["--scheduler", self.scheduler]
-
-    @property
-    def covariates(self) -> Sequence[str]:
-        """Names of the covariates."""
-        return [str(name) for name in self.learner.covariates or ()]
-
-    @property
-    def row_columns(self) -> list[str]:
-        """Names of the columns of weights and strata."""
-        return [name for name in (self.weights, self.strata) if name is not None]
-
-
-def make_request(ctx: click.Context) -> Request:
+def make_settings(ctx: click.Context) -> RunSettings:
     """Return the settings of a run; check dependencies between options, and the parameters."""
-    from streamsel.cli.inputs import check_layer, expand_files
-
+    # Commands have some of these options only.
+    ctx.params = {name: declared.default for name, declared in SETTINGS.items()} | ctx.params
     _take_event(ctx)
     options = ctx.params
     files = expand_files(options["files"])
-    check_layer(files, layer=options["layer"], raw=options["raw"])
+    check_layer(files, ctx.obj, layer=options["layer"], raw=options["raw"])
     _check_workers(ctx)
     if options["by_position"] and options["id"] is not None:
         raise click.UsageError("--id and --by-position are mutually exclusive", ctx)
     model, resume = _model_files(ctx)
-    saved = None if resume is None else read_saved(resume, str(ctx.info_name))
+    saved = None if resume is None else _saved_run(ctx, resume)
     if saved is None:
-        learner = _learner_to_begin(ctx, resume)
+        learner = learner_of(ctx)
+        _check_target(ctx, learner)
+        _check_missing(ctx, learner)
     else:
-        _check_missing(ctx, saved)
-        options, learner = {**options, **agreed_options(ctx, saved)}, saved.model.clone()
+        options, learner = {**options, **_agreed_options(ctx, saved)}, saved.model.clone()
         if saved.cannot_continue:
-            note(
+            ctx.obj.note(
                 f"--resume {resume}: a run with --exact cannot be continued; starting from the "
                 "beginning"
             )
             saved = None
-    return Request(
+    arguments = options["files"]
+    ends = dict.fromkeys((arguments[0], arguments[-1]))
+    values = {name: options[name] for name in SETTINGS} | {
+        "model": model,
+        "resume": resume,
+        "target_type": learner.target_type,
+        "covariates": [str(name) for name in learner.covariates or ()],
+    }
+    return RunSettings(
         command=str(ctx.info_name),
-        arguments=options["files"],
+        arguments=arguments,
         files=files,
-        learner=learner,
-        weights=options["weights"],
-        strata=options.get("strata"),
-        target=options["target"],
-        target_file=options["target_file"],
-        id=options["id"],
-        by_position=options["by_position"],
-        missing_target=options["missing_target"],
-        drop=options["drop"],
-        keep_index=options["keep_index"],
-        orientation=options["orientation"],
+        file=" to ".join("standard input" if path == STDIN else path for path in ends),
         read_options=read_options_of(options),
-        missing=options["missing"],
-        min_count=options["min_count"],
-        max_skipped=options["max_skipped"],
-        keep=options["keep"],
-        model=model,
-        resume=resume,
+        learner=learner,
         saved=saved,
-        force=options["force"],
-        out=options["out"],
-        skipped_file=options["skipped_file"],
-        checkpoint=options["checkpoint"],
-        workers=options["workers"],
-        scheduler=options["scheduler"],
-        as_json=options["as_json"],
+        **values,
+    )
+
+
+def read_options_of(
+    options: Mapping[str, Any], metadata: Mapping[str, Any] | None = None
+) -> ReadOptions:
+    """Return how files are read.
+
+    Parameters
+    ----------
+    options
+        Options of the command, which may lack some.
+    metadata
+        Metadata of the applied model: defaults for options on cells and layers.
+    """
+    known = {} if metadata is None else metadata
+    cells, layer, raw = options.get("na_values"), options.get("layer"), options.get("raw")
+    if not cells and isinstance(known.get("na_values"), list):
+        cells = [text for text in known["na_values"] if isinstance(text, str)]
+    if layer is None and not raw:
+        layer, raw = known.get("layer"), known.get("raw")
+    if layer is not None and raw:
+        raise click.UsageError("--raw and --layer are mutually exclusive")
+    return ReadOptions(
+        delimiter=options.get("delimiter"),
+        decimal=options.get("decimal"),
+        na_values=tuple(cells or ()),
+        layer=layer if isinstance(layer, str) else None,
+        raw=raw is True,
+        # During a run the screen imputes and counts them.
+        missing="mean" if known.get("missing") == "mean" else "keep",
     )
 
 
@@ -218,22 +132,26 @@ def _model_files(ctx: click.Context) -> tuple[str | None, str | None]:
     return model, resume
 
 
-def _learner_to_begin(ctx: click.Context, resume: str | None) -> Any:
-    """Return the learner of a new run; raise if a required option is missing."""
-    if resume is not None:
-        note(f"--resume {resume}: no such file; starting a new run")
-    learner = learner_of(ctx)
-    _check_target(ctx, learner)
+def _saved_run(ctx: click.Context, resume: str) -> SavedRun | None:
+    """Return the run to resume; None if there is no such file."""
+    from streamsel.cli.resume import read_saved
+
+    saved = read_saved(resume, str(ctx.info_name))
+    if saved is None:
+        ctx.obj.note(f"--resume {resume}: no such file; starting a new run")
+    else:
+        _check_missing(ctx, saved.model, f"--resume {saved.path}: ")
+    return saved
+
+
+def _check_missing(ctx: click.Context, learner: Any, of_saved: str = "") -> None:
+    """Raise if the method does not accept the missing values that would be kept."""
     if ctx.params["missing"] == "keep" and not learner._takes_missing:
-        raise click.UsageError(missing_values_text(type(learner).__name__), ctx)
-    return learner
-
-
-def _check_missing(ctx: click.Context, saved: SavedRun) -> None:
-    if ctx.params["missing"] == "keep" and not saved.model._takes_missing:
-        raise CommandError(
-            f"--resume {saved.path}: {missing_values_text(type(saved.model).__name__)}"
+        text = (
+            f"{of_saved}--missing keep: {type(learner).__name__} does not accept missing values. "
+            "Hint: use --missing mean or skip"
         )
+        raise CommandError(text) if of_saved else click.UsageError(text, ctx)
 
 
 def _check_workers(ctx: click.Context) -> None:
@@ -252,7 +170,7 @@ def _check_workers(ctx: click.Context) -> None:
 def _check_target(ctx: click.Context, learner: Any) -> None:
     """Raise if the method cannot learn with, or without, the given target."""
     options, method = ctx.params, type(learner).__name__
-    has_target, without = options["target"] or options["target_file"], options.get("no_target")
+    has_target, without = options["target"] or options["target_file"], options["no_target"]
     if without and has_target:
         raise click.UsageError("--no-target cannot be combined with --target or --target-file", ctx)
     if not learner._is_supervised:
@@ -267,39 +185,197 @@ def _check_target(ctx: click.Context, learner: Any) -> None:
         raise click.UsageError(f"--no-target: {method} requires a target", ctx)
     if not has_target and not without:
         alternatives = "--target NAME or --target-file FILE"
-        alternatives += (
-            ", or --no-target" if "no_target" in options and learner._takes_no_target else ""
-        )
+        has_option = ctx.info_name in SETTINGS["no_target"].commands
+        alternatives += ", or --no-target" if has_option and learner._takes_no_target else ""
         raise click.UsageError(f"Missing option: {alternatives}.", ctx)
     covariates = learner.covariates or ()
     if covariates and not has_target:
         raise click.UsageError("--covariate requires a target", ctx)
     for name in ("weights", "strata"):
-        column = options.get(name)
+        column = options[name]
         also = () if name == "strata" else covariates
         if column is not None and column in {*also, *options["target"]}:
             roles = "target" if name == "strata" else "target or covariate"
             raise click.UsageError(f"--{name} {column}: already used as {roles}", ctx)
-    if options.get("strata") is not None and not getattr(learner, "permutations", 0):
+    if options["strata"] is not None and not getattr(learner, "permutations", 0):
         raise click.UsageError("--strata requires --permutations, for example 1000", ctx)
     if both := set(covariates).intersection(options["target"]):
         raise click.UsageError(f"--covariate {min(both)}: already used as target", ctx)
 
 
-def missing_values_text(method: str) -> str:
-    """Return the message for a method that does not accept missing values."""
+def _agreed_options(ctx: click.Context, saved: SavedRun) -> dict[str, Any]:
+    """Return the options of a resumed run, taken from the earlier run.
+
+    Raises
+    ------
+    CommandError
+        For an option that differs from that run: the model would be another one.
+    """
+    for spelt, known, current in _repeated_options(ctx, saved):
+        if known != current:
+            raise CommandError(
+                f"--resume {saved.path}: the saved run has {spelt} {_text(known)}. Got: "
+                f"{spelt} {_text(current)}. Hint: omit {spelt} to resume, or use another --model"
+            )
+    if is_option_given(ctx, "n_jobs"):  # the result does not depend on it
+        saved.model.n_jobs = explicit_parameters(ctx, type(saved.model).__name__)["n_jobs"][1]
+    return {
+        name: declared.default if saved.metadata[key] is None else saved.metadata[key]
+        for name, key, declared in stored_settings()
+        if not (declared.may_change and ctx.params[name] is not None)
+    }
+
+
+def _repeated_options(ctx: click.Context, saved: SavedRun) -> Iterator[tuple[str, Any, Any]]:
+    """Yield options that are both saved and set: the option, the saved and the new value."""
+    options, metadata, method = ctx.params, saved.metadata, type(saved.model).__name__
+    if is_option_given(ctx, "method"):
+        yield "--method", method, options["method"]
+    for name, (spelt, value) in explicit_parameters(ctx, method).items():
+        known = getattr(saved.model, name)
+        if name == "covariates":  # names of array columns are numbers
+            yield spelt, [str(column) for column in known or ()], list(value)
+        elif name != "n_jobs":
+            yield spelt, known, value
+    for name, declared in SETTINGS.items():
+        if callable(declared.agrees):
+            yield declared.spelt, declared.agrees(options, metadata), options[name]
+        elif declared.agrees and is_option_given(ctx, name):
+            yield declared.spelt, metadata[declared.key or name], options[name]
+
+
+def is_option_given(ctx: click.Context, name: str) -> bool:
+    """Return whether the user set an option, on the command line or elsewhere."""
+    return ctx.get_parameter_source(name) not in (None, ParameterSource.DEFAULT)
+
+
+def _text(value: Any) -> str:
+    """Return a value as on the command line."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)
+
+
+def learner_of(ctx: click.Context) -> Any:
+    """Create the learner that the options describe.
+
+    Raises
+    ------
+    click.UsageError
+        For a parameter that the method does not have, that is given twice, or that is invalid.
+    """
+    method = _method(ctx)
+    cls = registry.fetch(method)
+    rules = rules_of(cls)
+    given_values = {name: value for name, (_, value) in explicit_parameters(ctx, method).items()}
+    if ctx.params["event"] is not None and "target_type" in rules:
+        given_values["target_type"] = "survival"
+    bounded = "max_pool_bytes" in rules or given_values.get("max_candidates") is not None
+    if given_values.get("exact") and not bounded:
+        raise click.UsageError(
+            "--exact requires --max-candidates; without it the selection is always exact", ctx
+        )
+    if _may_reread(ctx) and "max_candidates" in given_values and "exact" in rules:
+        given_values.setdefault("exact", True)
+    try:
+        return cls(**given_values)
+    except ValueError as error:
+        raise click.UsageError(_with_option_names(str(error), ctx), ctx) from error
+
+
+def _method(ctx: click.Context) -> str:
+    """Return the chosen method; with --no-target and no --method, the first without a target."""
+    method: str = ctx.params["method"]
+    if is_option_given(ctx, "method") or not ctx.params.get("no_target"):
+        return method
+    names = registry.names(getattr(ctx.command, "kind", None))
+    return next(name for name in names if registry.fetch(name)._takes_no_target)
+
+
+def _may_reread(ctx: click.Context) -> bool:
+    """Return whether a run may read its files again; runs that must be resumable read them once."""
+    given = ctx.params
     return (
-        f"--missing keep: {method} does not accept missing values. Hint: use --missing mean or skip"
+        "exact" in given
+        and given["checkpoint"] is None
+        and given["resume"] is None
+        and STDIN not in given["files"]
     )
 
 
-def check_same_parts(request: Request, metadata: Mapping[str, Any]) -> None:
-    """Refuse to resume a run in parts as one without parts, or the reverse.
+def explicit_parameters(ctx: click.Context, method: str) -> dict[str, tuple[str, Any]]:
+    """Return the parameters of a method that the user set: the option used, and the value.
 
-    Progress is counted in parts, not columns: only the same parts give bit-identical results.
+    Raises
+    ------
+    click.UsageError
+        For a parameter that the method does not have, that is given twice, or that is invalid.
     """
-    if metadata["columns_read"] and request.in_parts != ("parts" in metadata):
-        begun = "without --workers and --scheduler; it must be resumed without them"
-        if "parts" in metadata:
-            begun = "with --workers or --scheduler; it must be resumed with one of them"
-        raise CommandError(f"--resume {request.resume}: that run was started {begun}")
+    rules = rules_of(registry.fetch(method))
+    given_values: dict[str, tuple[str, Any]] = {}
+    for name, spelt, value in _given_parameters(ctx):
+        if name not in rules:
+            raise click.UsageError(_no_such(name, spelt, method, rules), ctx)
+        if name in given_values:
+            raise click.UsageError(f"{spelt}: {name} is given more than once", ctx)
+        given_values[name] = spelt, _read(rules[name], spelt, value, ctx)
+    return given_values
+
+
+def _given_parameters(ctx: click.Context) -> Iterator[tuple[str, str, Any]]:
+    """Yield the parameters that were set: name, the option used, and value."""
+    spelt = {option.name: option.given_as(ctx) for option in section_options(ctx.command)}
+    for option in section_options(ctx.command):
+        if option.parameter is not None and is_option_given(ctx, str(option.name)):
+            value = ctx.params[str(option.name)]
+            several = tuple(dict.fromkeys(value)) if isinstance(value, list) else value
+            yield option.parameter, spelt[option.name], several
+    for text in ctx.params["set"]:
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise click.UsageError(f"{spelt['set']} {text}: expected PARAM=VALUE", ctx)
+        yield name.strip(), f"{spelt['set']} {name.strip()}", value.strip()
+
+
+def _read(rule: Rule, spelt: str, value: Any, ctx: click.Context) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return rule.read(value)
+    except ValueError:
+        raise click.UsageError(f"{spelt}: expected {rule}. Got: {value!r}.", ctx) from None
+
+
+def _no_such(name: str, spelt: str, method: str, rules: Mapping[str, Rule]) -> str:
+    kind = next(entry.kind for entry in registry.LEARNERS if entry.name == method)
+    methods_with: dict[str, list[str]] = {}
+    for other in registry.names(kind):
+        for parameter in rules_of(registry.fetch(other)):
+            methods_with.setdefault(parameter, []).append(other)
+    if name in methods_with:
+        hint = f"--method {' or '.join(methods_with[name])}"
+    elif close := close_spellings(name, rules):
+        hint = f"did you mean {' or '.join(close)}? It has {', '.join(rules)}"
+    elif close := close_spellings(name, methods_with):
+        hint = f"did you mean {close[0]}, with --method {' or '.join(methods_with[close[0]])}?"
+    else:
+        hint = f"it has {', '.join(rules)}"
+    return f"{spelt}: {method} has no such parameter. Hint: {hint}"
+
+
+def _with_option_names(text: str, ctx: click.Context) -> str:
+    """Return a learner's error message with its parameters replaced by options."""
+    spelt = {
+        o.parameter: o.given_as(ctx)
+        for o in section_options(ctx.command)
+        if o.parameter is not None
+    }
+    text = " ".join(text.split())
+    text = PARAMETER_OF.sub(
+        lambda found: f"{spelt.get(found[1], f'--set {found[1]}')}: expected ", text
+    )
+    for name, option in spelt.items():
+        text = text.replace(f" {name} = ", f" {option} = ")
+    return text

@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsel._utils.text import count_text, filled_text, skipped_text
+from streamsel._utils.text import (
+    bytes_text,
+    count_text,
+    filled_text,
+    printable,
+    rows_excluded_text,
+    seconds_text,
+    skipped_text,
+)
+from streamsel._version import __version__
 from streamsel.cli.diagnostics import exclusion_warning
-from streamsel.cli.display import n_results, show_report
-from streamsel.cli.errors import EXPECTED_ERRORS, CommandError, note, reason_of
-from streamsel.cli.output import write_table
-from streamsel.cli.passthrough import prepend_columns
+from streamsel.cli.display import SELECTED_FIELDS, show_table
+from streamsel.cli.errors import EXPECTED_ERRORS, CommandError, reason_of
+from streamsel.cli.output import cell_text, prepend_columns, row_writer, write_table
+from streamsel.reporting.json import as_json as json_of
+from streamsel.reporting.summary import is_certificate_needed
 from streamsel.stream import ColumnStream
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterator
 
     from streamsel.base.report import Report
     from streamsel.cli.run import Run
 
+TOP_MODELS = 20
 
-def write_results(job: Run, unwritten: dict[str, str]) -> None:
+
+def write_results(job: Run, report: Report, unwritten: dict[str, str]) -> None:
     """Write and print the results of a run.
 
     Parameters
     ----------
-    job
-        The run.
+    job, report
+        The run, and its results.
     unwritten
         Outputs that could not be written, by option, with the reason.
 
@@ -39,27 +53,27 @@ def write_results(job: Run, unwritten: dict[str, str]) -> None:
         If there are no results, or a file could not be written; the results are printed first.
     """
     check_skipped(job)
-    out, report = job.request.out, job.report()
+    out = job.settings.out
     n, asked = n_results(report), report.n_requested
     if out is not None and n:
         try:
             _write(job, out, report)
         except EXPECTED_ERRORS as error:
             unwritten = {**unwritten, "--out": f"--out {out}: not written ({reason_of(error)})"}
-    show_results(report, job.metadata, as_json=job.request.as_json)
+    show_results(job, report)
     if not n:
-        done = {"select": "selected", "reduce": "learnt"}[job.request.command]
+        done = {"select": "selected", "reduce": "learnt"}[job.settings.command]
         raise CommandError(f"nothing was {done}: {_why_no_more(job, report)}")
     if asked is not None and n < asked:
-        done = {"select": "selected", "reduce": "built"}[job.request.command]
-        note(f"{done} {n} of {asked} requested: {_why_no_more(job, report)}")
+        done = {"select": "selected", "reduce": "built"}[job.settings.command]
+        job.log.note(f"{done} {n} of {asked} requested: {_why_no_more(job, report)}")
     if unwritten:
         raise CommandError("; ".join(unwritten.values()))
 
 
 def check_skipped(job: Run) -> None:
     """Raise if more columns were skipped than --max-skipped allows."""
-    metadata, path = job.metadata, job.request.model
+    metadata, path = job.metadata, job.settings.model
     if metadata["max_skipped"] is None:
         return
     found = exclusion_warning(metadata)
@@ -70,18 +84,19 @@ def check_skipped(job: Run) -> None:
         )
 
 
-def show_results(report: Report, metadata: Any, *, as_json: bool) -> None:
+def show_results(job: Run, report: Report) -> None:
     """Print the results, and how many columns were skipped."""
-    show_report(report, metadata, as_json=as_json)
-    if "caution" in report.details and not sys.stdout.isatty():
-        note(f"caution: {report.details['caution']}")
-    skipped = skipped_text(metadata["skipped"])
-    if skipped and not sys.stdout.isatty():
+    metadata, log = job.metadata, job.log
+    show_report(report, metadata, as_json=job.settings.as_json)
+    if sys.stdout.isatty():
+        return
+    if "caution" in report.details:
+        log.note(f"caution: {report.details['caution']}")
+    if skipped := skipped_text(metadata["skipped"]):
         n_skipped = sum(metadata["skipped"].values())
-        note(f"skipped {count_text(n_skipped, 'column')}: {skipped}")
-    filled = filled_text(metadata)
-    if filled and not sys.stdout.isatty():
-        note(filled)
+        log.note(f"skipped {count_text(n_skipped, 'column')}: {skipped}")
+    if filled := filled_text(metadata):
+        log.note(filled)
 
 
 def _why_no_more(job: Run, report: Report) -> str:
@@ -112,7 +127,7 @@ def _write(job: Run, out: str, report: Report) -> None:
     else:
         matrix = _components(job)
         names, columns = job.model.components[: matrix.shape[1]], list(matrix.T)
-    write_table(out, *prepend_columns(job.passthrough, names, columns))
+    write_table(out, *prepend_columns(job.given.passthrough, names, columns))
 
 
 def _components(job: Run) -> Any:
@@ -154,3 +169,156 @@ def in_all_rows(job: Run, names: Sequence[Hashable]) -> dict[Hashable, Any]:
 
 def _dense(values: Any) -> Any:
     return values.toarray()[:, 0] if hasattr(values, "toarray") else np.asarray(values)
+
+
+def n_results(report: Report) -> int:
+    """Return the number of results; components without loadings do not count.
+
+    They do count if any variable may be used, or if components are built from landmark rows.
+    """
+    if report.details.get("any_variable") or "n_landmarks" in report.details:
+        return len(report.results)
+    return sum(1 for row in report.results if row.get("loadings", True))
+
+
+def show_report(report: Report, metadata: Any, *, as_json: bool) -> None:
+    """Print the results of a model, and the metadata of its run, in the format for stdout."""
+    if as_json:
+        from streamsel.reporting.sections import all_warnings
+
+        of_run = metadata if isinstance(metadata, Mapping) else {}
+        known = {
+            "streamsel": __version__,
+            **report.as_dict(),
+            "warnings": all_warnings(report, of_run),
+            "metadata": metadata,
+        }
+        sys.stdout.write(json_of(known, indent=2) + "\n")
+    elif sys.stdout.isatty():
+        show_table(report, metadata)
+    else:
+        _show_text(report)
+    sys.stdout.flush()
+
+
+def _show_text(report: Report) -> None:
+    """Print tab-separated values: a line per variable, or per loading."""
+    lines = _selection_lines(report) if report.kind == "selected" else _loading_lines(report)
+    row_writer(sys.stdout, "\t").writerows(lines)
+
+
+def _selection_lines(report: Report) -> list[Sequence[str]]:
+    titles = list(report.results[0]) if report.results else SELECTED_FIELDS
+    return [titles, *([cell_text(value) for value in row.values()] for row in report.results)]
+
+
+def _loading_lines(report: Report) -> Iterator[Sequence[str]]:
+    yield ["component", "relevance", "above_noise", "variable", "loading", "weight"]
+    empty = dict.fromkeys(("variable", "loading", "weight"))
+    if_empty = [empty] if "n_landmarks" in report.details else []
+    for row in report.results:
+        for loading in row["loadings"] or if_empty:
+            cells = [row["name"], row["relevance"], row["above_noise"], *loading.values()]
+            yield [cell_text(value) for value in cells]
+
+
+def show_info(path: str, report: Report, metadata: Any, *, as_json: bool) -> None:
+    """Print the contents of a model file."""
+    if as_json or not sys.stdout.isatty():
+        if not as_json:
+            _show_facts_as_text(path, report, metadata)
+        show_report(report, metadata, as_json=as_json)
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim")
+    grid.add_column(overflow="fold")
+    for name, value in model_facts(path, report, metadata):
+        grid.add_row(Text(printable(name)), Text(printable(value)))
+    console.print(grid)
+    show_report(report, None, as_json=False)
+
+
+def _show_facts_as_text(path: str, report: Report, metadata: Any) -> None:
+    rows = model_facts(path, report, metadata)
+    if report.noise_floor is not None:
+        rows.append(("noise floor", f"{report.noise_floor:.6g}"))
+    for name, value in rows:
+        sys.stdout.write(f"# {printable(name)}: {printable(value)}\n")
+
+
+def model_facts(path: str, report: Report, metadata: Any) -> list[tuple[str, str]]:
+    """Return facts about a model other than its results, as pairs of label and text."""
+    parameters = ", ".join(f"{k}={v!r}" for k, v in report.parameters.items())
+    rows = [
+        ("model file", path),
+        ("model", f"{report.learner}({parameters})"),
+        ("rows", f"{report.rows:,}{rows_excluded_text(report.rows_excluded)}"),
+        ("columns seen", f"{report.columns_seen:,}"),
+    ]
+    if report.target is not None:
+        rows.append(("target type", report.target))
+    if report.columns_constant:
+        rows.append(("constant", f"{report.columns_constant:,}"))
+    known = {k: v for k, v in report.details.items() if k != "pool_complete"}
+    n_certified = known.pop("n_certified", None)
+    if n_certified is not None and is_certificate_needed(report):
+        rows.append(("certified", f"{n_certified} of {len(report.results)}"))
+    if n_passes := known.pop("n_passes", 0):  # 0 if the model learnt from rows
+        rows.append(("passes", f"{n_passes:.3g}"))
+    known |= metadata if isinstance(metadata, Mapping) else {"metadata": metadata}
+    for name, value in known.items():
+        if value or value is False or name == "n_above_noise":
+            rows.append((str(name).replace("_", " "), _fact(name, value)))
+    return rows
+
+
+def _are_models(merged: Any) -> bool:
+    return isinstance(merged, Sequence) and all(
+        isinstance(metadata, Mapping) and "model" in metadata for metadata in merged
+    )
+
+
+def _is_warning(each: Any) -> bool:
+    return isinstance(each, Mapping) and "text" in each
+
+
+def _models(merged: Sequence[Mapping[str, Any]]) -> str:
+    """Return a list of the merged models, with the files that they were learnt from."""
+    texts = []
+    for metadata in merged[:TOP_MODELS]:
+        files = metadata.get("file", [])
+        of = ", ".join(map(str, files if isinstance(files, list | tuple) else [files]))
+        texts.append(f"{metadata['model']} ({of})" if of else str(metadata["model"]))
+    if len(merged) > TOP_MODELS:
+        texts.append(f"and {len(merged) - TOP_MODELS:,} more")
+    return ", ".join(texts)
+
+
+def _fact(name: str, value: Any) -> str:
+    # Metadata may come from the user: check the type of each value.
+    is_number = type(value) in (int, float) and math.isfinite(value)
+    if name == "seconds" and is_number:
+        return seconds_text(value)
+    if name == "peak_memory" and is_number:
+        return bytes_text(value)
+    if name == "warnings" and isinstance(value, list):
+        return "; ".join(str(each["text"]) for each in value if _is_warning(each)) or "none"
+    if name == "merged" and _are_models(value):
+        return _models(value)
+    if isinstance(value, Mapping):
+        of_parts = (
+            f"{k} ({_fact(k, v)})" if isinstance(v, Mapping) else f"{k} {_fact(k, v)}"
+            for k, v in value.items()
+            if v is not None
+        )
+        return ", ".join(of_parts)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

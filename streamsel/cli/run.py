@@ -1,50 +1,56 @@
-"""A run of `select` or `reduce`: a model, a source of columns, and the metadata of both."""
+"""A run of a command over many columns: a model, a source of columns, and the metadata of both."""
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from streamsel._kernels.compile import silence_compile_message
 from streamsel._utils.system import peak_bytes
+from streamsel._utils.text import utc_text
 from streamsel._version import __version__
-from streamsel.base.learn_target import learn_used_rows
+from streamsel.base.precompile import learn_rehearsal_columns, rehearsal_columns
 from streamsel.cli.diagnostics import (
-    DataWarning,
+    WarningList,
     count_similar,
     is_univariate_ranking,
     ranking_warning,
     result_warnings,
+    row_number_exclusion_warning,
     target_columns,
     target_warnings,
 )
-from streamsel.cli.errors import EXPECTED_ERRORS
-from streamsel.cli.identifiers import split_id_option
-from streamsel.cli.inputs import Source, open_source
-from streamsel.cli.log import log
-from streamsel.cli.request import check_same_parts
-from streamsel.cli.resume import read_options_metadata, unread_columns
-from streamsel.cli.row_numbers import RowCounterFinder, row_number_exclusion_warning
+from streamsel.cli.errors import EXPECTED_ERRORS, CommandError
+from streamsel.cli.exclusions import RowCounterFinder, Skipped
+from streamsel.cli.resume import PROGRESS, SourceComparison, check_same_parts
 from streamsel.cli.side_inputs import SideInputs
-from streamsel.cli.skipped import Skipped
-from streamsel.cli.source_comparison import SourceComparison, fingerprint, iso_utc
-from streamsel.cli.spool import spool
-from streamsel.stream.files import Fingerprint, file_format
+from streamsel.cli.source import unread_columns
+from streamsel.stream.files import CleanStream, Fingerprint, file_format
 from streamsel.stream.formats import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable
 
     from streamsel.base.report import Report
-    from streamsel.cli.request import Request
+    from streamsel.cli.log import Log
+    from streamsel.cli.progress import Meter
     from streamsel.cli.resume import SavedRun
+    from streamsel.cli.settings import RunSettings
+    from streamsel.cli.source import Source
     from streamsel.stream import ColumnStream
-    from streamsel.stream.files import CleanStream, Missing, OnBad
+    from streamsel.stream.files import Missing, OnBad
 
 # Values of selected variables fetched to compare them, at most: 8 MB.
 MAX_CELLS = 2**20
 # Size up to which text with one variable per line is read once more for that: about a second.
 MAX_BYTES = 2**25
+# Columns and rows that kernels are compiled with.
+_N_REHEARSED, _MAX_REHEARSED_ROWS = 3, 64
 
 
 class Run:
@@ -52,8 +58,10 @@ class Run:
 
     Parameters
     ----------
-    request
+    settings
         The settings of the run.
+    log
+        The log.
 
     Attributes
     ----------
@@ -61,63 +69,69 @@ class Run:
         The learner; it has its target.
     metadata
         Metadata saved with the model: what it was learnt from, and the progress.
+    in_parts
+        Whether parts of the files are read by other processes.
     source, screen
         The file, and the screened columns that remain to be read.
-    passthrough
-        Columns that are copied to the output.
     skipped
         Columns that were not learnt.
+    row_number_detector
+        Columns that only number the rows.
     given
         Inputs other than the columns.
     """
 
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self.skipped = Skipped(request.skipped_file)
+    def __init__(self, settings: RunSettings, log: Log) -> None:
+        self.settings, self.log, saved = settings, log, settings.saved
+        if not log.on_terminal:
+            silence_compile_message()
+        self.in_parts = settings.in_parts
+        self.metadata: dict[str, Any] = (
+            settings.metadata()
+            | {name: copy.copy(initial) for name, (_, initial) in PROGRESS.items()}
+            | {"version": __version__, "begun": utc_text(time.time())}
+            if saved is None
+            else saved.metadata
+        )
+        self._warnings = WarningList(log)
         self._seen = Fingerprint()
-        saved = request.saved
-        self.metadata: dict[str, Any] = _new_notes(request) if saved is None else saved.metadata
+        self._began = time.monotonic()
         self._seconds, self._n_filled = self.metadata["seconds"], self.metadata["filled"]
         self._n_values = self.metadata["filled_values"]
-        self._began = time.monotonic()
-        self._warnings: list[DataWarning] = []
+        self.skipped = Skipped(settings.skipped_file, log)
         self.row_number_detector = RowCounterFinder(self.metadata["counting"])
-        if saved is None:
-            self._start()
-        else:
-            self._resume(saved)
-
-    def _start(self) -> None:
-        request = self.request
-        self.given = given = SideInputs(request)
-        source = self._open(given)
+        if saved is not None:
+            check_same_parts(settings, saved.metadata)
+        self.given = given = SideInputs(settings, log)
+        # With parts, the reader of a part also counts its bad lines.
+        on_bad: OnBad = "pass" if self.in_parts else self.skipped.on_bad_line
+        self.source = source = given.open_columns(on_bad)
+        is_text = source.format in ("samples", "variables")
+        self.metadata["orientation"] = source.format if is_text else None
         given.read(source)
         # Column names come from the file: the columns of an array are numbered.
         known = {"covariates": tuple(given.covariates)} if given.covariates else {}
-        self.model = request.learner.clone(known)
-        self.metadata["index"] = given.row_number_columns
-        self._report_warnings(row_number_exclusion_warning(source.path, given.row_number_columns))
-        self._report_warnings(
-            target_warnings(target_columns(given.y, request.target), self.model.target_type)
-        )
-        with warnings.catch_warnings():
-            # The warning above has the same content, and the name of the column.
-            warnings.filterwarnings("ignore", "Expected classes that several rows share")
-            self._learn_target()
-        self.metadata["fingerprint"] = fingerprint(source, given.values())
-        self._screen_source(source, given)
+        self.model = settings.learner.clone(known) if saved is None else saved.model
+        numbering = given.row_number_columns if saved is None else ()
+        found = row_number_exclusion_warning(source.path, numbering)
+        found += target_warnings(target_columns(given.y, settings.target), self.model.target_type)
+        self.metadata["warnings"] = self._warnings.add(found)
+        if saved is None:
+            self.metadata["index"] = given.row_number_columns
+            with warnings.catch_warnings():
+                # A warning above has the same content, and the name of the column.
+                warnings.filterwarnings("ignore", "Expected classes that several rows share")
+                given.learn_target(self.model)
+            self.metadata["fingerprint"] = source.fingerprint(given.values())
+        self.screen = self._remaining(None if saved is None else self._compare(saved))
 
-    def _resume(self, saved: SavedRun) -> None:
-        request, metadata, self.model = self.request, self.metadata, saved.model
-        check_same_parts(request, metadata)
-        self.given = given = SideInputs(request)
-        source = self._open(given)
-        given.read(source, begins=False)
-        self._report_warnings(
-            target_warnings(target_columns(given.y, request.target), self.model.target_type)
+    def _compare(self, saved: SavedRun) -> SourceComparison:
+        """Compare the input with that of the saved run, and continue its metadata."""
+        settings, metadata, source = self.settings, self.metadata, self.source
+        now = source.fingerprint(self.given.values())
+        compared = SourceComparison(
+            saved.path, settings.file, metadata, now, self.log, force=settings.force
         )
-        now = fingerprint(source, given.values())
-        compared = SourceComparison(saved.path, request.file, metadata, now, force=request.force)
         compared.check_before_reading()
         if source.stream.names is None:
             # A column that differs, if any, is found while reading, and is more specific.
@@ -126,68 +140,18 @@ class Run:
                 compared.note_if_modified()
         known = metadata["fingerprint"] or {}
         self.skipped.resume(metadata)
-        self.metadata = metadata | {
-            "missing": request.missing,
-            "file": _file_argument(request),
-            "max_skipped": request.max_skipped,
-        }
+        self.metadata = metadata | settings.metadata(that_may_change=True)
         self.metadata["fingerprint"] = {**now, "read": known.get("read")}
         self._note_force(compared)
-        self._screen_source(source, given, compared)
+        return compared
 
-    def _learn_target(self) -> None:
-        """Let the model learn the target of the used rows."""
-        given = self.given
-        try:
-            if given.used_rows.kept is None:
-                self.model.learn_target(given.y, **given.target_arguments())
-            else:
-                known = {"weights": None} | given.target_arguments()
-                learn_used_rows(self.model, given.y, **known, kept=given.used_rows.kept)
-        except (ValueError, TypeError) as error:
-            raise self.with_row_ids(error) from error
-
-    def report_target(self) -> None:
-        """Report how the target was interpreted, and how to change that if it was inferred."""
-        target, taken = self.model._target, self.model._target_description()
-        if target is None or taken is None:
-            return
-        text = f"target: {taken}"
-        if target.decided_by_values and target.is_class:
-            text += " (inferred as classes; --target-type numeric treats it as numeric)"
-        elif target.decided_by_values:
-            text += " (inferred as numeric; --target-type class treats its values as classes)"
-        log().emit("target", text, target=taken, by_rule=target.decided_by_values)
-        self.given.report_dropped_rows()
-
-    def _open(self, given: SideInputs) -> Source:
-        request = self.request
-        # With parts, the reader of a part also counts its bad lines.
-        on_bad: OnBad = "pass" if request.in_parts else self.skipped.on_bad_line
-        source = open_source(
-            request.files,
-            request.orientation,
-            given.wanted,
-            on_bad,
-            request.read_options,
-            display_name=request.file,
-            ids=given.ids(),
-            id_=None if request.id is None else split_id_option(request.id)[0],
-        )
-        is_text = source.format in ("samples", "variables")
-        self.metadata["orientation"] = source.format if is_text else None
-        return source
-
-    def _screen_source(
-        self, source: Source, given: SideInputs, compared: SourceComparison | None = None
-    ) -> None:
-        """Screen the columns that remain, after checking those already read."""
-        self.source = source
-        self.passthrough = given.passthrough
-        # An ordered set.
-        self.skipped.excluded = dict.fromkeys(given.excluded)
+    def _remaining(self, compared: SourceComparison | None) -> CleanStream:
+        """Return the screened columns that remain, after checking those already read."""
+        if self.metadata["missing"] is None:
+            self.metadata["missing"] = _default_missing(self.settings.learner, self.source)
         self.skipped.strict = self.metadata["missing"] == "error"
-        self.skipped.add_row_ids = given.used_rows.with_row_ids
+        self.skipped.excluded = dict.fromkeys(self.given.excluded)  # an ordered set
+        self.skipped.add_row_ids = self.given.used_rows.with_row_ids
         # Lines that are not numeric are no columns of the stream.
         n_read = self.metadata["columns_read"] - self.metadata["bad_lines"]
 
@@ -198,22 +162,14 @@ class Run:
                 compared.note_if_modified()
                 self._note_force(compared)
 
-        if self.request.in_parts:
+        if self.in_parts:
             # Progress is counted in parts, which are formed from all columns again.
             if n_read and self._fingerprint_read(n_read):
                 check()
-            self.screen = self.all_columns()
-            return
-        self.screen = self._screened(
-            unread_columns(source.stream, self._left_out(), n_read, self._seen, check),
-            self.skipped.list_column,
-        )
-
-    def with_row_ids(self, error: BaseException) -> BaseException:
-        """Return an error whose text names a row by its identifier, if known."""
-        if type(error) not in (ValueError, TypeError):
-            return error
-        return type(error)(self.given.used_rows.with_row_ids(str(error)))
+            return self.all_columns()
+        excluded = self._excluded()
+        rest = unread_columns(self.source.stream, excluded, n_read, self._seen, check)
+        return self._screened(rest, self.skipped.list_column)
 
     def _fingerprint_read(self, n_read: int) -> bool:
         """Fingerprint the columns read by other processes, if the file has column names."""
@@ -221,7 +177,7 @@ class Run:
         if stream.names is None:
             return False
         self._seen = Fingerprint()
-        self._seen.look_at(stream.without(self._left_out()), n_read)
+        self._seen.look_at(stream.without(self._excluded()), n_read)
         return True
 
     def record_remote_progress(self) -> None:
@@ -239,14 +195,12 @@ class Run:
 
     def all_columns(self) -> CleanStream:
         """Return all columns of the file, screened again without reporting."""
-        return self._screened(self.source.stream.without(self._left_out()), None)
+        return self._screened(self.source.stream.without(self._excluded()), None)
 
-    def _left_out(self) -> list[Hashable]:
+    def _excluded(self) -> list[Hashable]:
         return [self.source.name(name) for name in self.skipped.excluded]
 
     def _screened(self, stream: ColumnStream, report: Any) -> CleanStream:
-        from streamsel.stream.files import CleanStream
-
         metadata, kept = self.metadata, self.given.used_rows.kept
         return CleanStream(
             stream,
@@ -257,8 +211,19 @@ class Run:
             kept,
         )
 
-    def start_clock(self) -> None:
-        """Start counting the learning time."""
+    def count_rows(self) -> int:
+        """Return the number of rows: of the target, or else of the file."""
+        if self.given.y is not None:
+            return len(self.given.y)
+        stream = self.source.stream
+        if stream.n_rows is None:
+            next(stream.blocks(), None)  # reading a block sets n_rows
+        return stream.n_rows or 0
+
+    def compile(self, bar: Meter) -> None:
+        """Compile the kernels of the model, and begin to count columns and the learning time."""
+        compile_for(self.model, self.source.stream, supervised=self.given.y is not None)
+        bar.begin()
         self._began = time.monotonic()
 
     def record_progress(self, before: int) -> None:
@@ -283,7 +248,7 @@ class Run:
         now = time.time()
         self.metadata |= {
             "version": __version__,
-            "saved": iso_utc(now),
+            "saved": utc_text(now),
             "seconds": self._seconds + time.monotonic() - self._began,
             "peak_memory": peak_bytes(),
         }
@@ -291,21 +256,17 @@ class Run:
     def check_result(self) -> bool:
         """Report warnings about the result; return whether there are any."""
         report, space = self.report(), self.model._space
-        found = (
-            result_warnings(report, self.metadata, self.request.target)
-            + self.row_number_detector.warnings()
-        )
-        found += [DataWarning(*caution) for caution in report.warnings]
+        found = result_warnings(report, self.metadata, self.settings.target)
         if is_univariate_ranking(report, None if space is None else space.rank):
             warning = ranking_warning(len(report.results), self._count_redundant(report))
             found += [] if warning is None else [warning]
-        self._report_warnings(found)
+        self.metadata["warnings"] = self._warnings.add(found)
         return bool(found)
 
     def check(self, report: Report) -> None:
         """Report warnings about one of the models of a run of many."""
-        found = result_warnings(report, self.metadata, self.request.target)
-        self._report_warnings([*found, *(DataWarning(*caution) for caution in report.warnings)])
+        found = result_warnings(report, self.metadata, self.settings.target)
+        self.metadata["warnings"] = self._warnings.add(found)
 
     def _count_redundant(self, report: Report) -> int | None:
         """Count the variables that nearly repeat an earlier one; None if that is too expensive."""
@@ -322,65 +283,47 @@ class Run:
     def _n_bytes(self) -> int:
         return int((self.metadata["fingerprint"] or {}).get("bytes", 0))
 
-    def _report_warnings(self, warnings: Sequence[DataWarning]) -> None:
-        for warning in warnings:
-            log().emit("warning", warning.text, level="warning", code=warning.code)
-        self._warnings += warnings
-        self.metadata["warnings"] = [warning._asdict() for warning in self._warnings]
-
     def report(self) -> Report:
         """Return the report of the model."""
         report: Report = self.model.report()
         return report if self.metadata["complete"] else report.without_certification()
 
 
-def _file_argument(request: Request) -> str | list[str]:
-    return request.arguments[0] if len(request.arguments) == 1 else list(request.arguments)
-
-
-def _default_missing(request: Request) -> Missing:
+def _default_missing(learner: Any, source: Source) -> Missing:
     """Return how missing values are handled by default."""
-    if request.learner._takes_missing:
+    if learner._takes_missing:
         return "keep"
     # Nearly every variant has missing values, and mean imputation is usual for genotypes.
-    formats = (FORMATS[file_format(spool(path))] for path in request.files)
+    formats = (FORMATS[file_format(path)] for path in source.files)
     return "mean" if all(one.genotypes for one in formats) else "skip"
 
 
-def _new_notes(request: Request) -> dict[str, Any]:
-    """Return the metadata of a new run."""
-    return {
-        "command": request.command,
-        "file": _file_argument(request),
-        "orientation": request.orientation,
-        **read_options_metadata(request.read_options),
-        "target": list(request.target),
-        "target_file": request.target_file,
-        "id": request.id,
-        "covariates": list(request.covariates),
-        "weights": request.weights,
-        "strata": request.strata,
-        "dropped": list(request.drop),
-        "missing_target": request.missing_target,
-        "missing": request.missing or _default_missing(request),
-        "min_count": request.min_count,
-        "max_skipped": request.max_skipped,
-        "warnings": [],
-        "columns_read": 0,
-        "last_column": "",
-        "bad_lines": 0,
-        "complete": False,
-        "skipped": {},
-        "index": [],
-        "counting": [],
-        "examples": {},
-        "filled": 0,
-        "filled_values": 0,
-        "seconds": 0.0,
-        "peak_memory": None,
-        "version": __version__,
-        "begun": iso_utc(time.time()),
-        "saved": None,
-        "fingerprint": None,
-        "listed": None,
-    }
+def compile_for(model: Any, stream: ColumnStream, *, supervised: bool) -> None:
+    """Compile the kernels of a model by fitting a copy to a few numbers of the stream's dtype.
+
+    Parameters
+    ----------
+    model
+        The model that is about to learn; it is not changed.
+    stream
+        The stream that it is about to learn; its first block is read.
+    supervised
+        Whether it has a target.
+    """
+    # Errors in data or parameters are reported by the run itself.
+    with suppress(*EXPECTED_ERRORS, CommandError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        block = next(iter(stream.blocks()), None)
+        if block is None:
+            return
+        values = block.values
+        n_rows = min(_MAX_REHEARSED_ROWS, max(8, values.shape[0]))
+        dtype = values.dtype if values.dtype.kind in "biuf" else np.dtype(np.float64)
+        of_classes = getattr(model._target, "is_class", False)
+        kind = {"target_type": "class" if of_classes else "numeric"} if supervised else {}
+        twin = type(model)(**model._get_params() | kind)
+        y = np.arange(n_rows) % 2 if of_classes else np.random.default_rng(0).normal(size=n_rows)
+        learn_rehearsal_columns(
+            twin, rehearsal_columns(n_rows, _N_REHEARSED, dtype), y if supervised else None
+        )
+        _ = twin.relevance

@@ -1,4 +1,4 @@
-"""Read target and covariates from the file of columns or from a separate file."""
+"""Read target, covariates and other columns from the file of columns or from a separate file."""
 
 from __future__ import annotations
 
@@ -7,19 +7,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel.cli.errors import CommandError
-from streamsel.cli.identifiers import identifiers_of, likely_identifiers, match_rows
-from streamsel.cli.inputs import Source, as_integers, numbers_or_labels, open_source, refuse_null
-from streamsel.cli.orientation import orientation_hint
-from streamsel.cli.spool import spool
+from streamsel.cli.identifiers import (
+    header_identifiers,
+    identifiers_of,
+    likely_identifiers,
+    match_rows,
+)
+from streamsel.cli.inputs import open_source, orientation_hint, spool
+from streamsel.cli.source import Source, as_integers, numbers_or_labels, refuse_null
 from streamsel.stream.files import (
     DEFAULT_READ_OPTIONS,
+    LINE_BYTES,
     Numerals,
     ReadOptions,
+    check_characters,
     delimiter_of,
     diagnose_non_numeric,
     is_number,
     numerals_of,
+    open_npy,
+    open_text,
     suffix_of,
+    text_errors,
 )
 from streamsel.stream.formats import format_of_suffix
 
@@ -28,8 +37,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streamsel.cli.counted_rows import UsedRows
-    from streamsel.cli.request import Request
+    from streamsel.cli.log import Log
+    from streamsel.cli.settings import RunSettings
 
 
 class TargetFile:
@@ -44,6 +53,8 @@ class TargetFile:
         The file.
     names
         Target columns of a table; empty for all columns except covariates and identifiers.
+    log
+        The log.
     id_
         The column of identifiers, if known.
     reading
@@ -63,16 +74,17 @@ class TargetFile:
         self,
         path: str,
         names: Sequence[str],
+        log: Log,
         id_: str | None = None,
         reading: ReadOptions = DEFAULT_READ_OPTIONS,
     ) -> None:
         is_table = bool(names) or id_ is not None
-        path = spool(path, is_table=is_table)
+        path = spool(path, log, is_table=is_table)
         self.path = path
         self._names, self._id, self._reading = names, id_, reading
         suffix = suffix_of(path)
-        format_ = format_of_suffix(suffix)
         # A named column implies a table.
+        format_ = format_of_suffix(suffix)
         is_text = suffix in {".csv", ".tsv"} or (is_table and format_ == "text")
         self.table: Source | None = None
         self.rows: NDArray[np.intp] | None = None
@@ -84,7 +96,7 @@ class TargetFile:
             if not is_list:
                 if is_text and reading.decimal == delimiter_of(path, None):
                     reading = reading._replace(decimal=None)
-                self.table = open_source([path], "samples", names, options=reading)
+                self.table = open_source([path], log, "samples", names, options=reading)
 
     def has_column(self, name: str) -> bool:
         """Return whether it has a column of this name."""
@@ -113,7 +125,7 @@ class TargetFile:
         return found
 
     def take(self, names: Sequence[str], *, exact: bool = False) -> dict[Hashable, Any]:
-        """Read columns of the table, in the order of `rows`; exact integers on request."""
+        """Read columns of the table, in the order of `rows`; exact integers on settings."""
         assert self.table is not None  # noqa: S101
         found = {name: np.asarray(values) for name, values in self.table.take(names).items()}
         if exact:
@@ -144,16 +156,18 @@ class TargetFile:
         return [value for one in found for value in one.values if value is not None]
 
 
-def read_target(request: Request, source: Source, file: TargetFile | None, kind: str) -> Any:
-    """Read the target; None if there is none."""
+def read_target(
+    settings: RunSettings, source: Source, file: TargetFile | None, excluded: Sequence[str]
+) -> Any:
+    """Read the target, without the columns in `excluded`; None if there is none."""
+    kind = settings.target_type
     if file is None:
-        return target_from_columns(source, request.target, kind) if request.target else None
-    excluded = [*request.covariates, *request.row_columns]
+        return target_from_columns(source, settings.target, kind) if settings.target else None
     n_rows = source.stream.n_rows
     y = file.target(kind, excluded, n_rows)
     if n_rows is not None and len(y) != n_rows:
         text = (
-            f"{request.target_file}: expected {n_rows:,} values, one per row of {request.file}. "
+            f"{settings.target_file}: expected {n_rows:,} values, one per row of {settings.file}. "
             f"Got: {len(y):,}"
         )
         fits = orientation_hint(source.files, source.format, source.options, n=len(y))
@@ -195,32 +209,57 @@ def read_covariates(
     return columns
 
 
-def require_complete(
-    columns: Mapping[Hashable, Any], counted: UsedRows, what: str
-) -> dict[Hashable, Any]:
-    """Return columns for the used rows; raise for one with missing values in these."""
+def read_passthrough(
+    names: Sequence[str],
+    source: Source,
+    out: str | None,
+    file: TargetFile | None = None,
+    header: str | None = None,
+) -> dict[str, Any]:
+    """Read the columns that are copied to the output.
+
+    Parameters
+    ----------
+    names
+        Their names.
+    source
+        The file of columns.
+    out
+        The output file; None for CSV.
+    file
+        The target file, for columns that `source` does not have.
+    header
+        Name for the identifiers in the header of text with one variable per line.
+
+    Raises
+    ------
+    CommandError
+        For a column that is in neither file, and for text columns in an .npy output.
+    """
+    names = list(dict.fromkeys(names))
+    if not names:
+        return {}
     found = {
-        name: counted.select_rows(values, f"{what} {name}") for name, values in columns.items()
+        str(name): source.exact(name, np.asarray(values))
+        for name, values in source.take_existing([source.name(name) for name in names]).items()
     }
-    for name, values in found.items():
-        _check_complete(name, values, what, counted)
-    return found
-
-
-def _check_complete(name: Hashable, values: Any, what: str, counted: UsedRows) -> None:
-    if values.dtype.kind in "iu":
-        return
-    if values.dtype.kind == "f":
-        bad = ~np.isfinite(values)
-    else:
-        bad = np.array([value is None or value != value for value in values.tolist()])  # noqa: PLR0124
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise CommandError(
-            f"{what} {name}: missing in {int(bad.sum()):,} of {len(values):,} rows (first: "
-            f"{counted.used_row_name(row)}: {values[row]}). Hint: remove these rows, or fill in "
-            "the values"
-        )
+    rest = [name for name in names if name not in found]
+    if header in rest and (identifiers := header_identifiers(source)) is not None:
+        found[str(header)] = np.array(identifiers.values, dtype=object)
+        rest.remove(str(header))
+    if rest and file is not None and file.table is not None:
+        found |= {str(name): values for name, values in file.take(rest, exact=True).items()}
+    elif rest:
+        source.take([source.name(name) for name in rest])  # raises, with close matches
+    columns = {name: as_integers(np.asarray(found[name])) for name in names}
+    if out is not None and suffix_of(out) == ".npy":
+        for name, values in columns.items():
+            if values.dtype.kind not in "biuf":
+                raise CommandError(
+                    f"--keep {name}: expected numbers, as {out} is an .npy array. Got: text. "
+                    "Hint: use another format for --out, such as .parquet or .csv"
+                )
+    return columns
 
 
 def stack_columns(columns: Mapping[Hashable, Any]) -> Any:
@@ -314,8 +353,6 @@ def _table(columns: Mapping[Any, list[Any]]) -> Any:
 
 def load_array(path: str) -> Any:
     """Read a whole .npy file."""
-    from streamsel.stream.files import check_characters, open_npy
-
     array = np.array(open_npy(path))
     check_characters(array, path)
     return _with_missing(array, Numerals())
@@ -342,8 +379,6 @@ def _hashable(label: Any) -> Any:
 
 def is_plain_list(path: str) -> bool:
     """Return whether a text file starts with a line that is one number: it then has no header."""
-    from streamsel.stream.files import open_text, text_errors
-
     with open_text(path) as file, text_errors(path):
         return is_number(file.readline().strip() or "empty")
 
@@ -353,8 +388,6 @@ def read_value_per_line(path: str, reading: ReadOptions = DEFAULT_READ_OPTIONS, 
 
     Empty lines at the end count as rows if there are n rows.
     """
-    from streamsel.stream.files import LINE_BYTES, open_text, text_errors
-
     with open_text(path, LINE_BYTES) as file, text_errors(path):
         lines = [line.strip() for line in file]
     while len(lines) > n and not lines[-1]:

@@ -195,7 +195,7 @@ def _format_of_url(url: str) -> str:
 
 
 def _format_of_file(path: str, start: bytes) -> str:
-    """Return the format by the file's suffix, or else by its first bytes; by these for text."""
+    """Return the format by the suffix; if that is of text or unknown, by the first bytes first."""
     if not start:
         raise ValueError(f"Expected a file of columns. Got: {path!r}, which is empty.")
     by_suffix = format_of_suffix(suffix_of(path))

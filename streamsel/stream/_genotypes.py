@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -14,22 +16,15 @@ import numpy.typing as npt
 from streamsel.data.columns import Block
 from streamsel.params import parameter_repr
 from streamsel.stream._blocks import columns_per_block, drop_first
+from streamsel.stream._parts import cached_reader, split_columns
 from streamsel.stream._stream import ColumnStream, indexed_stream
 
 if TYPE_CHECKING:
-    from streamsel.stream._parts import Cut
+    from streamsel.stream._parts import Cut, Stamp, StreamPart
 
 # Columns that share a dtype, which depends on whether any of them has missing values: a dtype per
 # column would make blocks of single columns.
 _GROUP_SIZE = 64
-
-
-def check_missing(missing: Any) -> None:
-    """Raise ValueError unless `missing` is "mean" or "keep"."""
-    if not isinstance(missing, str) or missing not in ("mean", "keep"):
-        raise ValueError(
-            f"Expected missing to be 'mean' or 'keep'. Got: {parameter_repr(missing)}."
-        )
 
 
 class GenotypeFile(ABC):
@@ -50,7 +45,14 @@ class GenotypeFile(ABC):
         Number of samples.
     group_size
         Number of neighbouring variants that share a dtype.
+    bytes_before
+        Bytes of the file before each variant, and before its end.
+    is_sequential
+        Whether the file is read from its beginning only, and so cannot be split.
     """
+
+    bytes_before: Sequence[int]
+    is_sequential = False
 
     def __init__(
         self, names: Sequence[Hashable], samples: Mapping[str, npt.NDArray[Any]], missing: str
@@ -131,11 +133,48 @@ class GenotypeFile(ABC):
         return values
 
 
-def genotype_stream(
-    file: GenotypeFile, first: int, end: int, cut: Cut | None = None
+def open_genotypes(
+    kind: Callable[[str | os.PathLike[str], str], GenotypeFile],
+    path: str | os.PathLike[str],
+    missing: Any,
+    files: tuple[Stamp, ...],
 ) -> ColumnStream:
-    """Stream the variants first, ..., end - 1 of a file."""
+    """Stream the variants of a file.
 
+    Parameters
+    ----------
+    kind
+        Class of the file, called with `path` and `missing`.
+    path
+        The file.
+    missing
+        Treatment of missing genotypes: "mean" or "keep".
+    files
+        State of the file, and of those that belong to it.
+    """
+    if not isinstance(missing, str) or missing not in ("mean", "keep"):
+        raise ValueError(
+            f"Expected missing to be 'mean' or 'keep'. Got: {parameter_repr(missing)}."
+        )
+    file = kind(path, missing)
+
+    def opener(a: int, b: int) -> partial[ColumnStream]:
+        return partial(_part, kind, files[0].path, missing, a, b)
+
+    def cut(parts: int | None, start: int) -> list[StreamPart]:
+        parts = 1 if file.is_sequential else parts
+        return split_columns(path, files, file.bytes_before, opener, parts, start)
+
+    return _stream(file, 0, len(file.names), cut)
+
+
+def _part(
+    kind: Callable[..., GenotypeFile], path: str, missing: str, first: int, end: int
+) -> ColumnStream:
+    return _stream(cached_reader(kind, path, missing), first, end)
+
+
+def _stream(file: GenotypeFile, first: int, end: int, cut: Cut | None = None) -> ColumnStream:
     def read(start: int) -> Iterator[Block]:
         # From the start of a group, so that the dtype of a column does not depend on `start`.
         n_before = (first + start) % file.group_size

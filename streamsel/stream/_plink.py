@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 
-from streamsel.stream._genotypes import (
-    GenotypeFile,
-    check_missing,
-    distinct_names,
-    genotype_stream,
-)
-from streamsel.stream._parts import Stamp, cached_reader, split_columns
+from streamsel.stream._genotypes import GenotypeFile, distinct_names, open_genotypes
+from streamsel.stream._parts import Stamp
 from streamsel.stream._remote import open_binary
 from streamsel.stream._text_cells import LINE_BYTES, numbered_lines, open_text
 
@@ -94,21 +88,8 @@ def iter_bed(
     >>> stream.row_metadata["phenotype"]
     array([2, 1, 1])
     """
-    check_missing(missing)
     files = tuple(Stamp.of(name) for name in _file_paths(path))
-    file = _BedFile(path, missing)
-    p = len(file.names)
-
-    def opener(a: int, b: int) -> partial[ColumnStream]:
-        return partial(_bed_part, files[0].path, missing, a, b)
-
-    size = max(1, file.variant_bytes)
-    cut = partial(split_columns, path, files, range(0, (p + 1) * size, size), opener)
-    return genotype_stream(file, 0, p, cut)
-
-
-def _bed_part(path: str, missing: str, first: int, end: int) -> ColumnStream:
-    return genotype_stream(cached_reader(_BedFile, path, missing), first, end)
+    return open_genotypes(_BedFile, path, missing, files)
 
 
 class _BedFile(GenotypeFile):
@@ -129,6 +110,8 @@ class _BedFile(GenotypeFile):
         self._path, bim, fam = _file_paths(path)
         super().__init__(_variants(bim), _samples(fam), missing)
         self.variant_bytes = -(-self.n_rows // 4)
+        size = max(1, self.variant_bytes)
+        self.bytes_before = range(0, (len(self.names) + 1) * size, size)
         self._check()
 
     def open(self) -> BinaryIO:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from array import array
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
@@ -11,13 +12,8 @@ import numpy as np
 
 from streamsel._kernels.genotypes import count_alternate_alleles
 from streamsel.stream._blocks import BLOCK_BYTES
-from streamsel.stream._genotypes import (
-    GenotypeFile,
-    check_missing,
-    distinct_names,
-    genotype_stream,
-)
-from streamsel.stream._parts import Stamp, cached_reader, split_columns
+from streamsel.stream._genotypes import GenotypeFile, distinct_names, open_genotypes
+from streamsel.stream._parts import Stamp
 from streamsel.stream._text_cells import (
     FIRST_BYTES,
     LineBound,
@@ -31,7 +27,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from streamsel.stream._parts import StreamPart
     from streamsel.stream._stream import ColumnStream
 
 # Cells of a line before those of the samples.
@@ -106,25 +101,7 @@ def iter_vcf(
     >>> stream.row_metadata["IID"]
     array(['a', 'b', 'c'], dtype=object)
     """
-    check_missing(missing)
-    stamp = Stamp.of(path)
-    file = _VcfFile(path, missing)
-
-    def opener(a: int, b: int) -> partial[ColumnStream]:
-        return partial(_vcf_part, stamp.path, missing, a, b)
-
-    def cut(parts: int | None, start: int) -> list[StreamPart]:
-        before = file.starts.tolist()
-        if file.is_gzipped:
-            parts = 1
-            before = [offset * stamp.size // max(1, before[-1]) for offset in before]
-        return split_columns(path, (stamp,), before, opener, parts, start)
-
-    return genotype_stream(file, 0, len(file.names), cut)
-
-
-def _vcf_part(path: str, missing: str, first: int, end: int) -> ColumnStream:
-    return genotype_stream(cached_reader(_VcfFile, path, missing), first, end)
+    return open_genotypes(_VcfFile, path, missing, (Stamp.of(path),))
 
 
 class _VcfFile(GenotypeFile):
@@ -137,15 +114,13 @@ class _VcfFile(GenotypeFile):
 
     Attributes
     ----------
-    is_gzipped
-        Whether it is compressed.
     starts
         Offset of every variant's line in the uncompressed file, and of the end of the last.
     """
 
     def __init__(self, path: str | os.PathLike[str], missing: str) -> None:
         self._path = os.fspath(path)
-        self.is_gzipped = is_zipped(path)
+        self.is_sequential = is_zipped(path)
         with self.open() as file, text_errors(path):
             start, samples = self._header(file)
             ids, loci, lengths = self._scan(file, start, len(samples))
@@ -153,6 +128,8 @@ class _VcfFile(GenotypeFile):
         with text_errors(path):
             names = distinct_names(ids, partial(self._loci, loci))
         super().__init__(names, {"IID": np.array(samples, dtype=object)}, missing)
+        share = Stamp.of(path).size / max(1, self.starts[-1]) if self.is_sequential else 1.0
+        self.bytes_before = array("q", (share * self.starts).astype(np.int64).tobytes())
 
     def open(self) -> BinaryIO:
         """Open the uncompressed bytes."""

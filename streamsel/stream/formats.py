@@ -62,22 +62,15 @@ class Format(NamedTuple):
 def _lazy(module: str, function: str) -> Callable[..., ColumnStream]:
     """Return a reader of this package that is imported when it is first called."""
 
-    def open_(path: str, **options: Any) -> ColumnStream:
-        stream: ColumnStream = getattr(import_module(f"{__package__}.{module}"), function)(
-            path, **options
-        )
-        return stream
+    def open_(path: str, **options: Any) -> Any:
+        return getattr(import_module(f"{__package__}.{module}"), function)(path, **options)
 
     return open_
 
 
 _ALL = (
     Format(
-        "parquet",
-        "Parquet",
-        (".parquet", ".pq"),
-        _lazy("_arrow", "iter_parquet"),
-        magic=b"PAR1",
+        "parquet", "Parquet", (".parquet", ".pq"), _lazy("_arrow", "iter_parquet"), magic=b"PAR1"
     ),
     Format(
         "ipc",
@@ -86,14 +79,7 @@ _ALL = (
         _lazy("_arrow", "iter_ipc"),
         magic=b"ARROW1",
     ),
-    Format(
-        "npy",
-        ".npy",
-        (".npy",),
-        _lazy("_npy", "iter_npy"),
-        magic=b"\x93NUMPY",
-        numbered=True,
-    ),
+    Format("npy", ".npy", (".npy",), _lazy("_npy", "iter_npy"), magic=b"\x93NUMPY", numbered=True),
     Format(
         "bed",
         "PLINK 1 (.bed)",

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from streamsel import ForwardSelection
+from streamsel.cli import run
 from streamsel.cli.app import app
-from streamsel.cli.commands import select
 
 N, P = 60, 40
 OF_TARGET = "streamsel: target: "
@@ -133,7 +133,7 @@ def interrupt_after(monkeypatch):
     """Send a signal while the n-th block is being learnt, before it is."""
 
     def interrupt_after(n, cls=ForwardSelection, patch=monkeypatch, number=signal.SIGINT):
-        patch.setattr(select, "compile_for", lambda *_, **__: None)
+        patch.setattr(run, "compile_for", lambda *_, **__: None)
         learn, calls = cls.learn_columns, []
 
         def learn_columns(self, *args, **kwargs):

@@ -9,8 +9,7 @@ import pytest
 
 from streamsel import SOSPCA, ForwardSelection, ProjSe, SelectKBest, load
 from streamsel.cli import output, run
-from streamsel.cli.commands import select
-from streamsel.cli.warmup import compile_for
+from streamsel.cli.run import compile_for
 from streamsel.serialization.archive import read_metadata
 from streamsel.stream import clean, iter_array, iter_csv
 
@@ -106,7 +105,7 @@ def test_nothing_is_certified_before_the_end(call, small, tmp_path, monkeypatch)
         signal.raise_signal(signal.SIGINT)
         return learn(self, *args, **kwargs)
 
-    monkeypatch.setattr(select, "compile_for", lambda *_, **__: None)
+    monkeypatch.setattr(run, "compile_for", lambda *_, **__: None)
     monkeypatch.setattr(ForwardSelection, "learn_columns", interrupted)
     model = tmp_path / "model"
     rows = call("select", small, "-t", "y", "-k", 1, "-m", model, code=130).rows()
@@ -141,7 +140,7 @@ def test_compiling_is_no_part_of_the_run(call, small, monkeypatch):
     def compile_for(*_, **__):
         clock[0] += 20
 
-    monkeypatch.setattr(select, "compile_for", compile_for)
+    monkeypatch.setattr(run, "compile_for", compile_for)
     result = call("select", small, "-t", "y", "-k", 1, "--json").json()
     assert result["metadata"]["seconds"] < 20
 
@@ -188,7 +187,7 @@ def test_compiling_is_for_what_is_to_come(rng, monkeypatch, model, y):
 
 
 def test_a_signal_while_compiling_acts_at_once(call, small, monkeypatch):
-    monkeypatch.setattr(select, "compile_for", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(run, "compile_for", lambda *_, **__: signal.raise_signal(signal.SIGINT))
     result = call("select", small, "-t", "y", code=130)
     assert result.stderr == "streamsel: interrupted before the first column was learnt\n"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamsel import ForwardSelection, load
-from streamsel.cli.commands import select
+from streamsel.cli import run
 from streamsel.serialization.archive import read_metadata
 from tests.cli.conftest import write_text
 
@@ -164,7 +164,7 @@ def test_a_run_is_taken_up_where_it_stopped(
 
     monkeypatch.chdir(folder)
     monkeypatch.setattr(_blocks, "BLOCK_BYTES", 8 * N * 8)
-    monkeypatch.setattr(select, "compile_for", lambda *_, **__: None)
+    monkeypatch.setattr(run, "compile_for", lambda *_, **__: None)
     learn, calls = ForwardSelection.learn_columns, []
 
     def learn_columns(self, *args, **kwargs):

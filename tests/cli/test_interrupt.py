@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from streamsel import ForwardSelection, load
-from streamsel.cli import results, signals
-from streamsel.cli.commands import select
+from streamsel.cli import checkpoint, results, run
 from streamsel.serialization import archive
 from streamsel.serialization.archive import read_metadata
 
@@ -62,7 +61,7 @@ def test_a_signal_that_is_ignored_stays_so(call, wide, interrupt_after, number, 
 def test_a_second_signal_does_not_cost_what_is_being_saved(
     call, wide, interrupt_after, monkeypatch
 ):
-    monkeypatch.setattr(signals, "SAME_SIGNAL_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint, "SAME_SIGNAL_SECONDS", 0.0)
     in_the_middle(monkeypatch, archive, "save", signal.SIGTERM)
     interrupt_after(3)
     line = ["select", wide / "wide.npy", "--target-file", wide / "y.npy", "-m", wide / "model"]
@@ -75,7 +74,7 @@ def test_two_signals_at_once_are_one(call, wide, monkeypatch):
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGHUP)
 
-    monkeypatch.setattr(select, "compile_for", lambda *_, **__: None)
+    monkeypatch.setattr(run, "compile_for", lambda *_, **__: None)
     monkeypatch.setattr(ForwardSelection, "learn_columns", learn_columns)
     line = ["select", wide / "wide.npy", "--target-file", wide / "y.npy", "-m", wide / "model"]
     call(*line, code=143)

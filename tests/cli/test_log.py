@@ -10,16 +10,11 @@ import numpy as np
 import pytest
 
 import streamsel
-from streamsel.cli import progress
+from streamsel.cli import progress, run
 from streamsel.cli.commands import select
-from streamsel.cli.log import start_log
+from streamsel.cli.log import Log
 from streamsel.stream import _blocks
 from tests.cli.test_terminal import COMMAND
-
-
-@pytest.fixture(autouse=True)
-def fresh_log():
-    start_log([])
 
 
 @pytest.fixture
@@ -36,7 +31,7 @@ def often(monkeypatch):
     monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
     monkeypatch.setattr(progress, "LONGEST_INTERVAL", 0.0)
     monkeypatch.setattr(_blocks, "BLOCK_BYTES", 60 * 8 * 10)
-    monkeypatch.setattr(select, "compile_for", lambda *_, **__: None)
+    monkeypatch.setattr(run, "compile_for", lambda *_, **__: None)
 
 
 def events(result):
@@ -52,7 +47,7 @@ class Model:
 
 def test_a_line_of_progress(clock, capsys, monkeypatch):
     monkeypatch.setattr(progress, "resident_bytes", lambda: 180_000_000)
-    with progress.meter("selecting", 1_000_000) as meter:
+    with progress.meter(Log(), "selecting", 1_000_000) as meter:
         meter.begin()
         clock.now += 4
         meter.update(100_000, Model())
@@ -67,7 +62,7 @@ def test_a_line_of_progress(clock, capsys, monkeypatch):
 
 def test_what_a_line_leaves_out(clock, capsys, monkeypatch):
     monkeypatch.setattr(progress, "resident_bytes", lambda: None)
-    meter = progress.meter("selecting", None, 500)
+    meter = progress.meter(Log(), "selecting", None, 500)
     clock.now += 10
     meter.update(1500)
     assert capsys.readouterr().err == "streamsel: 1,500 columns, 100/s\n"
@@ -155,7 +150,7 @@ def test_warnings_are_objects(call, files, monkeypatch):
     def warn(*_, **__):
         warnings.warn("beware", UserWarning, stacklevel=1)
 
-    monkeypatch.setattr(select, "compile_for", warn)
+    monkeypatch.setattr(run, "compile_for", warn)
     arguments = [files / "data.parquet", "-t", "y", "-k", 1, "--log-format", "json"]
     said = events(call("select", *arguments))
     (warning,) = (one for one in said if one["event"] == "warning")

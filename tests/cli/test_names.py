@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from streamsel._utils.text import printable
 from streamsel.base.report import Report
 from streamsel.cli.app import app
-from streamsel.cli.display import show_report
-from streamsel.cli.log import start_log
 from streamsel.cli.progress import ProgressBar
+from streamsel.cli.results import show_report
 from streamsel.reporting.json import as_json
 
 COMMANDS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -59,7 +58,6 @@ def on_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
 
     def call(*arguments):
-        start_log([])
         with monkeypatch.context() as patch:
             screen = Terminal()
             patch.setattr(sys, "stdout", screen)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from streamsel.cli import checkpoint
+from streamsel.cli import output
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")
 
@@ -17,7 +17,7 @@ def other(tmp_path):
     """A process that reserves a file, and has said so."""
     code = (
         "import sys, time\n"
-        "from streamsel.cli.checkpoint import output_locks\n"
+        "from streamsel.cli.output import output_locks\n"
         "with output_locks({'--out': sys.argv[1]}):\n"
         "    print('held', flush=True)\n"
         "    time.sleep(60)\n"
@@ -53,7 +53,7 @@ def test_a_second_run_ends_at_once(call, files, tmp_path, other, option):
     call(*given, option, tmp_path / "other.csv")
     process.kill()
     process.wait()
-    assert checkpoint.lock_path(path).exists()
+    assert output.lock_path(path).exists()
     call(*given, option, path)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["other.csv", "written.csv"]
 
@@ -78,10 +78,10 @@ def test_runs_of_many_models_reserve_what_they_write(call, files, tmp_path, othe
 
 def test_one_file_by_two_names(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "file")
-    assert checkpoint.lock_path(tmp_path / "link") == checkpoint.lock_path(tmp_path / "file")
+    assert output.lock_path(tmp_path / "link") == output.lock_path(tmp_path / "file")
     long = [tmp_path / ("x" * 240 + end) for end in "ab"]
-    assert len({checkpoint.lock_path(path) for path in long}) == 2
-    with checkpoint.output_locks({"--out": str(long[0]), "--model": str(long[1])}):
+    assert len({output.lock_path(path) for path in long}) == 2
+    with output.output_locks({"--out": str(long[0]), "--model": str(long[1])}):
         assert len([*tmp_path.glob(".lock-*")]) == 2
     assert not [*tmp_path.glob(".lock-*")]
 
@@ -98,9 +98,9 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch, where):
     def refuse(*_):
         raise OSError(38, "Function not implemented")
 
-    of = {"flock": checkpoint.fcntl, "open": checkpoint.os}[where]
+    of = {"flock": output.fcntl, "open": output.os}[where]
     monkeypatch.setattr(of, where, refuse)
-    with checkpoint.output_locks({"--out": str(tmp_path / "file")}):
+    with output.output_locks({"--out": str(tmp_path / "file")}):
         pass
     monkeypatch.undo()
     assert not [*tmp_path.iterdir()]
@@ -111,7 +111,7 @@ def test_many_runs_at_once_write_one_after_the_other(tmp_path):
     code = (
         "import os, sys, time\n"
         "from streamsel.cli.errors import CommandError\n"
-        "from streamsel.cli.checkpoint import output_locks\n"
+        "from streamsel.cli.output import output_locks\n"
         "won, until = 0, time.monotonic() + 1.5\n"
         "while time.monotonic() < until:\n"
         "    try:\n"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from streamsel import load
+from streamsel.cli import run
 from streamsel.cli.commands import select
 from streamsel.serialization.archive import read_metadata
 
@@ -40,7 +41,7 @@ def folder(written, tmp_path, monkeypatch):
     from streamsel.stream import _blocks
 
     monkeypatch.setattr(_blocks, "BLOCK_BYTES", N * 8 * 10)
-    monkeypatch.setattr(select, "compile_for", lambda *_, **__: None)
+    monkeypatch.setattr(run, "compile_for", lambda *_, **__: None)
     shutil.copytree(written, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -14,8 +14,9 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from streamsel.cli import spool
+from streamsel.cli import inputs, log
 from streamsel.cli.app import app
+from streamsel.cli.log import Log
 from tests.cli.test_terminal import COMMAND
 
 
@@ -98,7 +99,7 @@ def test_a_named_pipe_without_a_writer(copies, files, tmp_path):
     """It is said what is waited for, and a signal ends it."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    code = "from streamsel.cli import spool; spool.WRITER_WAIT_SECONDS = 0.1\n"
+    code = "from streamsel.cli import log; log.WRITER_WAIT_SECONDS = 0.1\n"
     code += "from streamsel.cli.app import app; app()"
     for given in (
         [pipe, "-t", "y"],
@@ -122,7 +123,7 @@ def test_a_named_pipe_without_a_writer(copies, files, tmp_path):
 
 
 def test_a_named_pipe_with_a_late_writer(call, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(spool, "WRITER_WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(log, "WRITER_WAIT_SECONDS", 0.02)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     content = (files / "samples.csv").read_bytes()
@@ -166,9 +167,9 @@ def test_two_on_standard_input():
 
 
 def test_a_terminal_is_no_file(monkeypatch):
-    monkeypatch.setattr(spool.sys, "stdin", io.StringIO())
-    monkeypatch.setattr(spool.sys.stdin, "isatty", lambda: True, raising=False)
-    with pytest.raises(spool.CommandError, match="Got: a terminal"), spool._opened("-"):
+    monkeypatch.setattr(inputs.sys, "stdin", io.StringIO())
+    monkeypatch.setattr(inputs.sys.stdin, "isatty", lambda: True, raising=False)
+    with pytest.raises(inputs.CommandError, match="Got: a terminal"), inputs._opened("-", Log()):
         pass
 
 
@@ -180,7 +181,7 @@ def test_no_room_for_a_copy(monkeypatch, copies):
     def opened(self, *_):
         return Full()
 
-    monkeypatch.setattr(spool.Path, "open", opened)
+    monkeypatch.setattr(inputs.Path, "open", opened)
     message = feed(b"y,a\n", "select", "-", "-t", "y", code=1).stderr
     assert message.startswith(f"streamsel: error: standard input: cannot copy it to {copies}")
     assert "No space left on device (after 0 bytes). Hint: set TMPDIR" in message

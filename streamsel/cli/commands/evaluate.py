@@ -8,28 +8,25 @@ import click
 from click.core import ParameterSource
 
 from streamsel._utils.text import count_text
-from streamsel.cli.errors import note
-from streamsel.cli.methods import MethodCommand, learner_of
-from streamsel.cli.options import (
-    LEARNER,
-    OUTPUT,
+from streamsel.cli.methods import (
+    MethodCommand,
+    batch_options,
     candidates_each_option,
     input_options,
-    json_option,
-    log_options,
-    max_memory_option,
-    method_options,
-    option,
 )
+from streamsel.cli.options import LEARNER, option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from rich.console import Console
+
+    from streamsel.base.report import Report
     from streamsel.cli.run import Run
-    from streamsel.cli.signals import Interrupts
+    from streamsel.data.columns import Block
+    from streamsel.evaluate.model_batch import ModelBatch
     from streamsel.evaluate.nested_result import NestedScores
 
-TITLES = ("variables", "score", "value", "low", "high", "difference", "diff_low", "diff_high")
 SCORE_NAMES = {
     "balanced_accuracy": "balanced accuracy",
     "accuracy": "accuracy",
@@ -50,6 +47,8 @@ def learner_for_evaluation(ctx: click.Context) -> Any:
     For an unsupervised method the options are changed to a supervised one, so that the target's
     options apply.
     """
+    from streamsel.cli.request import learner_of
+
     if ctx.params["weights"] is not None:
         raise click.UsageError("--weights is not supported: scores weight all rows equally", ctx)
     source = ctx.get_parameter_source("target_type")
@@ -69,112 +68,125 @@ def learner_for_evaluation(ctx: click.Context) -> Any:
     return learner
 
 
-def run_evaluation(
-    job: Run, interrupts: Interrupts, *, options: dict[str, Any], learner: Any
-) -> None:
-    """Learn all folds, and write and print the scores."""
-    from streamsel.cli.model_batch import MEGABYTE, learn_model_batch, show_batch_result
-    from streamsel.cli.output import write_table
-    from streamsel.cli.progress import meter
-    from streamsel.evaluate.nested import NestedCrossValidation
+class EvaluationTask:
+    """Learn on training folds, and show the scores on test folds.
 
-    nested = NestedCrossValidation(
-        learner.clone({"covariates": names} if (names := job.model.covariates) else {}),
-        job.all_columns(),
-        job.given.y,
-        covariates=job.given.covariates or None,
-        sizes=options["sizes"],
-        model=options["predictor"],
-        target_type=job.model.target_type,
-        n_folds=options["folds"],
-        n_repeats=options["repeats"],
-        n_inner=options["inner_folds"],
-        seed=options["seed"],
-        level=0.95,
-        max_bytes=MEGABYTE * options["max_memory"],
-    )
-    learn_model_batch(
-        job,
-        nested.crowd,
-        "learning folds",
-        interrupts,
-        MEGABYTE * options["max_memory"],
-        nested.record,
-    )
-    job.check(nested.first_report)
-    with meter("predicting", job.screen.n_columns):
-        found = nested.result()
-    if job.request.out is not None:
-        write_table(job.request.out, *_by_folds(found))
-    show_batch_result(job, found, _show_table, TITLES, _lines(found), _words(found))
-    if n := job.metadata["filled"]:
-        note(
-            f"missing values of {count_text(n, 'column')} were replaced by means over all rows, "
-            "including test folds"
+    Parameters
+    ----------
+    learner
+        The learner to evaluate.
+    """
+
+    progress_title = "learning folds"
+    titles = ("variables", "score", "value", "low", "high", "difference", "diff_low", "diff_high")
+
+    def __init__(self, learner: Any) -> None:
+        self._learner = learner
+
+    def start(self, job: Run, options: Mapping[str, Any], max_bytes: int) -> ModelBatch:
+        """Return the models, of every training fold and size."""
+        from streamsel.evaluate.nested import NestedCrossValidation
+
+        names = job.model.covariates
+        self._nested = NestedCrossValidation(
+            self._learner.clone({"covariates": names} if names else {}),
+            job.all_columns(),
+            job.given.y,
+            covariates=job.given.covariates or None,
+            sizes=options["sizes"],
+            model=options["predictor"],
+            target_type=job.model.target_type,
+            n_folds=options["folds"],
+            n_repeats=options["repeats"],
+            n_inner=options["inner_folds"],
+            seed=options["seed"],
+            level=0.95,
+            max_bytes=max_bytes,
         )
+        return self._nested.crowd
 
+    def record(self, block: Block) -> None:
+        """Store a block for the baseline of all variables."""
+        self._nested.record(block)
 
-def _lines(found: NestedScores) -> Iterator[list[Any]]:
-    """Yield a row of values per contestant and score."""
-    for row in found.as_dict()["scores"]:
-        difference = row.pop("difference") or dict.fromkeys(("value", "low", "high"))
-        values = [row["value"], row["low"], row["high"], *difference.values()]
-        cells = ["" if value is None else f"{value:.6g}" for value in values]
-        yield [row["variables"], row["score"], *cells]
+    def report(self) -> Report:
+        """Return the report of one model."""
+        return self._nested.first_report
 
+    def result(self, job: Run) -> NestedScores:
+        """Return the scores of predictions."""
+        from streamsel.cli.progress import meter
 
-def _words(found: NestedScores) -> list[str]:
-    """Return sentences that summarise the scores."""
-    score = found.scores[0]
-    value, low, high = found.score()
-    lines = [f"{SCORE_NAMES[score]} {value:.3f} ({low:.3f} to {high:.3f}) on test folds"]
-    for other in found.variable_sets[1:]:
-        value, low, high = found.difference(other)
-        verdict = "better than" if low > 0 else "worse than" if high < 0 else "no different from"
-        lines.append(f"{verdict} {BASELINE_NAMES[other]}: {value:+.3f} ({low:+.3f} to {high:+.3f})")
-    if found.all_excluded_reason:
-        lines.append(f"no model of all variables was fitted: {found.all_excluded_reason}")
-    if found.sizes is not None and len(found.sizes) > 1:
-        chosen = [fold.size for fold in found.folds]
-        sizes_chosen = ", ".join(
-            f"{size} in {count_text(chosen.count(size), 'fold')}" for size in found.sizes
-        )
-        lines.append(f"size chosen by inner cross-validation: {sizes_chosen}")
-    return lines
+        with meter(job.log, "predicting", job.screen.n_columns) as bar:
+            bar.begin()
+            return self._nested.result()
 
+    def columns(self, found: NestedScores) -> tuple[list[str], list[Any]]:
+        """Return the scores of every fold as columns, and their names."""
+        import numpy as np
 
-def _show_table(found: NestedScores) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+        rows = [
+            (number, fold.size, fold.n_train, fold.n_test, len(fold.names), who, *scores.values())
+            for number, fold in enumerate(found.folds, start=1)
+            for who, scores in fold.scores.items()
+        ]
+        titles = ["fold", "size", "n_train", "n_test", "n_selected", "variables", *found.scores]
+        columns = [np.array(column, dtype=object) for column in zip(*rows, strict=True)]
+        return titles, columns
 
-    console = Console(highlight=False)
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("variables", style="bold")
-    for score in found.scores:
-        table.add_column(SCORE_NAMES[score], justify="right")
-    for contestant in found.variable_sets:
-        intervals = [found.score(contestant, score) for score in found.scores]
-        cells = [f"{value:.3f} ({low:.3f} to {high:.3f})" for value, low, high in intervals]
-        table.add_row(BASELINE_NAMES.get(contestant, found.learner), *cells)
-    console.print(table)
-    for line in _words(found):
-        console.print(Text(f"{line[0].upper()}{line[1:]}.", style="dim"))
+    def lines(self, found: NestedScores) -> Iterator[list[Any]]:
+        """Yield a row of values per contestant and score."""
+        for row in found.as_dict()["scores"]:
+            difference = row.pop("difference") or dict.fromkeys(("value", "low", "high"))
+            values = [row["value"], row["low"], row["high"], *difference.values()]
+            cells = ["" if value is None else f"{value:.6g}" for value in values]
+            yield [row["variables"], row["score"], *cells]
 
+    def words(self, found: NestedScores) -> list[str]:
+        """Return sentences that summarise the scores."""
+        score = found.scores[0]
+        value, low, high = found.score()
+        lines = [f"{SCORE_NAMES[score]} {value:.3f} ({low:.3f} to {high:.3f}) on test folds"]
+        for other in found.variable_sets[1:]:
+            value, low, high = found.difference(other)
+            verdict = (
+                "better than" if low > 0 else "worse than" if high < 0 else "no different from"
+            )
+            lines.append(
+                f"{verdict} {BASELINE_NAMES[other]}: {value:+.3f} ({low:+.3f} to {high:+.3f})"
+            )
+        if found.all_excluded_reason:
+            lines.append(f"no model of all variables was fitted: {found.all_excluded_reason}")
+        if found.sizes is not None and len(found.sizes) > 1:
+            chosen = [fold.size for fold in found.folds]
+            sizes_chosen = ", ".join(
+                f"{size} in {count_text(chosen.count(size), 'fold')}" for size in found.sizes
+            )
+            lines.append(f"size chosen by inner cross-validation: {sizes_chosen}")
+        return lines
 
-def _by_folds(found: NestedScores) -> tuple[list[str], list[Any]]:
-    """Return the scores of every fold as columns, and their names."""
-    import numpy as np
+    def show_table(self, found: NestedScores, console: Console) -> None:
+        """Print the scores, with intervals."""
+        from rich import box
+        from rich.table import Table
 
-    rows = [
-        (number, fold.size, fold.n_train, fold.n_test, len(fold.names), who, *scores.values())
-        for number, fold in enumerate(found.folds, start=1)
-        for who, scores in fold.scores.items()
-    ]
-    titles = ["fold", "size", "n_train", "n_test", "n_selected", "variables", *found.scores]
-    columns = [np.array(column, dtype=object) for column in zip(*rows, strict=True)]
-    return titles, columns
+        table = Table(box=box.SIMPLE_HEAD)
+        table.add_column("variables", style="bold")
+        for score in found.scores:
+            table.add_column(SCORE_NAMES[score], justify="right")
+        for contestant in found.variable_sets:
+            intervals = [found.score(contestant, score) for score in found.scores]
+            cells = [f"{value:.3f} ({low:.3f} to {high:.3f})" for value, low, high in intervals]
+            table.add_row(BASELINE_NAMES.get(contestant, found.learner), *cells)
+        console.print(table)
+
+    def check(self, job: Run, found: NestedScores) -> None:  # noqa: ARG002 (as others)
+        """Report missing values that were imputed."""
+        if n := job.metadata["filled"]:
+            job.log.note(
+                f"missing values of {count_text(n, 'column')} were replaced by means over all "
+                "rows, including test folds"
+            )
 
 
 FOLDS = "Folds"
@@ -198,8 +210,7 @@ class Sizes(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8
 @click.command(
     cls=MethodCommand, kind=None, short_help="Evaluate predictions by nested cross-validation."
 )
-@input_options
-@method_options(None)
+@input_options("evaluate", None)
 @option(
     "-k",
     "-q",
@@ -249,33 +260,20 @@ class Sizes(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8
     section=FOLDS,
     help="Number of inner folds that choose among several K.",
 )
-@option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=1,
-    show_default=True,
-    metavar="N",
+@batch_options(
+    "evaluate",
     section=FOLDS,
-    help="Random seed of the folds and of the random variables.",
+    seed_of="the folds and of the random variables",
+    out="Write the scores to this file.",
+    out_help="Write the scores of every fold, as .csv, .tsv, .parquet, .feather or .arrow.",
 )
-@option(
-    "--out",
-    "-o",
-    metavar="FILE",
-    type=click.Path(),
-    section=OUTPUT,
-    common="Write the scores to this file.",
-    help="Write the scores of every fold, as .csv, .tsv, .parquet, .feather or .arrow.",
-)
-@max_memory_option
-@json_option
-@log_options
 @click.pass_context
 def evaluate(ctx: click.Context, /, **_: Any) -> None:
     """Select variables, or build components, in training folds and score predictions on test folds.
 
-    Baselines are the same number of random variables, all variables if they fit in 256 MB, and no
-    variables. All models learn from one pass over FILE. Needs scikit-learn: streamsel[evaluate].
+    Baselines are the same number of random variables, all variables if they fit in --max-memory,
+    and no variables. All models learn from one pass over FILE. Needs scikit-learn:
+    streamsel[evaluate].
 
     \b
       streamsel evaluate expression.parquet --target survival -k 5,10,25
@@ -283,5 +281,4 @@ def evaluate(ctx: click.Context, /, **_: Any) -> None:
     """  # noqa: D301 (\b is a click escape)
     from streamsel.cli.model_batch import run_model_batch
 
-    learner = learner_for_evaluation(ctx)
-    run_model_batch(ctx, run_evaluation, learner=learner)
+    run_model_batch(ctx, EvaluationTask(learner_for_evaluation(ctx)))

@@ -5,47 +5,31 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from streamsel.cli.display import show_info
-from streamsel.cli.errors import CommandError, message_of, note
+from streamsel.cli.errors import CommandError, message_of
 from streamsel.cli.inputs import expand_files
-from streamsel.cli.log import log
 from streamsel.cli.output import check_distinct_outputs, check_writable
+from streamsel.cli.results import show_info
+from streamsel.cli.resume import PROGRESS
+from streamsel.cli.settings import stored_settings
 from streamsel.stream.files import suffix_of
 from streamsel.stream.formats import FORMATS, format_of_suffix
 
-# Metadata copied to the merged model if all runs agree.
-_SHARED_KEYS = (
-    "target",
-    "target_file",
-    "id",
-    "covariates",
-    "weights",
-    "strata",
-    "missing_target",
-    "missing",
-    "min_count",
-    "orientation",
-)
+if TYPE_CHECKING:
+    from streamsel.cli.log import Log
+
 # Metadata that every run has. Models saved in Python may have any metadata.
-_NUMBER = (int, float)
-_RUN_TYPES: dict[str, tuple[type, ...]] = {
-    "columns_read": (int,),
-    "complete": (bool,),
-    "dropped": (list,),
-    "skipped": (dict,),
-    "filled": (int,),
-    "seconds": _NUMBER,
-}
+_RUN_KEYS = ("columns_read", "complete", "skipped", "filled", "seconds")
 
 
-def merge_models(given: Sequence[str], out: str, along: str, *, as_json: bool) -> None:
+def merge_models(log: Log, given: Sequence[str], out: str, along: str, *, as_json: bool) -> None:
     """Merge saved models in order, save the result, and print its contents.
 
     Parameters
     ----------
+    log
+        The log.
     given
         The models, or patterns.
     out
@@ -61,7 +45,7 @@ def merge_models(given: Sequence[str], out: str, along: str, *, as_json: bool) -
     check_distinct_outputs({"--out": out}, {path: path for path in paths})
     check_writable(out, "--out")
     _check_several(paths)
-    log().begin("merge", file=paths, along=along)
+    log.begin("merge", file=paths, along=along)
     known = [_metadata_of(path) for path in paths]
     runs = [run for each in known for run in _runs_of(each)]
     if along == "columns":
@@ -77,7 +61,7 @@ def merge_models(given: Sequence[str], out: str, along: str, *, as_json: bool) -
             model.merge(other, along=along)
         except ValueError as error:
             raise CommandError(f"{path}: {message_of(error)}") from error
-    metadata = merged_metadata(known, along)
+    metadata = merged_metadata(known, along, log)
     save(model, out, metadata)
     report = model.report()
     show_info(
@@ -112,15 +96,16 @@ def _metadata_of(path: str) -> dict[str, Any]:
 def _is_run(metadata: Any) -> bool:
     """Return whether this is the metadata of a run of select or reduce."""
     if not isinstance(metadata, Mapping) or not all(
-        isinstance(metadata.get(name), types) for name, types in _RUN_TYPES.items()
+        isinstance(metadata.get(name), PROGRESS[name][0]) for name in _RUN_KEYS
     ):
         return False
     files = metadata.get("file")
     return (
         all(isinstance(n, int) for n in metadata["skipped"].values())
         and all(isinstance(file, str) for file in (files if isinstance(files, list) else [files]))
-        and isinstance(metadata.get("peak_memory"), (*_NUMBER, NoneType))
-        and isinstance(metadata.get("fingerprint"), (Mapping, NoneType))
+        and isinstance(metadata.get("dropped"), list)
+        and isinstance(metadata.get("peak_memory"), PROGRESS["peak_memory"][0])
+        and isinstance(metadata.get("fingerprint"), PROGRESS["fingerprint"][0])
     )
 
 
@@ -181,7 +166,7 @@ def _numbered_suffix(run: Mapping[str, Any]) -> str:
     return ""
 
 
-def merged_metadata(known: Sequence[Mapping[str, Any]], along: str) -> dict[str, Any]:
+def merged_metadata(known: Sequence[Mapping[str, Any]], along: str, log: Log) -> dict[str, Any]:
     """Return the metadata of a merged model.
 
     Parameters
@@ -190,6 +175,8 @@ def merged_metadata(known: Sequence[Mapping[str, Any]], along: str) -> dict[str,
         Path and metadata of each of its models.
     along
         How they were merged.
+    log
+        The log.
     """
     runs = [each for each in known if "columns_read" in each]
     merged: dict[str, Any] = {
@@ -200,10 +187,11 @@ def merged_metadata(known: Sequence[Mapping[str, Any]], along: str) -> dict[str,
     }
     for each in known:
         if not each.get("complete", True):
-            note(f"{each['model']}: its run is incomplete")
-    for name in _SHARED_KEYS:
-        if runs and all(name in run and run[name] == runs[0].get(name) for run in runs):
-            merged[name] = runs[0][name]
+            log.note(f"{each['model']}: its run is incomplete")
+    for _, key, declared in stored_settings():
+        is_same = runs and all(key in run and run[key] == runs[0].get(key) for run in runs)
+        if declared.shared and is_same:
+            merged[key] = runs[0][key]
     if not runs:
         return merged
     counted: Counter[str] = Counter()

@@ -9,11 +9,11 @@ import click
 
 from streamsel.cli.click_ext import SectionCommand
 from streamsel.cli.errors import CommandError
+from streamsel.cli.methods import run_options
 from streamsel.cli.options import (
     INPUT,
     OUTPUT,
     config_option,
-    delimiter_option,
     log_options,
     option,
     orientation_option,
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
+
+    from streamsel.cli.log import Log
 
 KINDS = (
     "manhattan",
@@ -85,7 +87,7 @@ def _one_kind(_: click.Context, __: click.Parameter, kinds: Sequence[str]) -> st
     help="Column of --data, labels or numbers, that colours the points of scatter.",
 )
 @orientation_option
-@delimiter_option
+@run_options("plot", INPUT)
 @option(
     "--component",
     type=click.IntRange(min=0),
@@ -105,7 +107,8 @@ def _one_kind(_: click.Context, __: click.Parameter, kinds: Sequence[str]) -> st
     help="Write to this file, as .svg, .png or .pdf; the width is 85 mm, one journal column.",
 )
 @log_options
-def plot(model: str, kind: str, out: str, **options: Any) -> None:
+@click.pass_obj
+def plot(log: Log, /, model: str, kind: str, out: str, **options: Any) -> None:
     """Plot the results of MODEL, saved by select or reduce.
 
     \b
@@ -126,7 +129,7 @@ def plot(model: str, kind: str, out: str, **options: Any) -> None:
     check_distinct_outputs({"--out": out}, {"MODEL": model, "--data": options["data"]})
     optional.import_matplotlib()
     check_writable(out, "--out")
-    axes: Any = _plot_model(model, kind, options)
+    axes: Any = _plot_model(log, model, kind, options)
     with atomic_write(out) as temporary:
         axes.figure.savefig(temporary, format=suffix[1:])
 
@@ -144,7 +147,7 @@ def _check_options(kind: str, options: dict[str, Any]) -> None:
         raise click.UsageError("--by requires --data FILE")
 
 
-def _plot_model(path: str, kind: str, options: dict[str, Any]) -> Axes:
+def _plot_model(log: Log, path: str, kind: str, options: dict[str, Any]) -> Axes:
     """Plot a saved model."""
     from streamsel import plot
     from streamsel.cli.commands.transform import read_run_metadata
@@ -154,7 +157,7 @@ def _plot_model(path: str, kind: str, options: dict[str, Any]) -> Axes:
         return plot.stability(read_stability(path))
     model = load(path)
     if kind in _KINDS_OF_OPTION["--data"]:
-        return _plot_rows(model, kind, options, read_run_metadata(path))
+        return _plot_rows(log, model, kind, options, read_run_metadata(path))
     complete = read_run_metadata(path).get("complete", True)
     source = model if complete else model.report().without_certification()
     if kind == "loadings":
@@ -163,12 +166,14 @@ def _plot_model(path: str, kind: str, options: dict[str, Any]) -> Axes:
     return axes
 
 
-def _plot_rows(model: Any, kind: str, options: dict[str, Any], metadata: dict[str, Any]) -> Axes:
+def _plot_rows(
+    log: Log, model: Any, kind: str, options: dict[str, Any], metadata: dict[str, Any]
+) -> Axes:
     """Plot rows of a file, or those that the model keeps."""
     from streamsel import plot
     from streamsel.cli.commands.transform import input_and_output_names, report_missing_columns
     from streamsel.cli.inputs import expand_files, open_source
-    from streamsel.cli.resume import read_options_of
+    from streamsel.cli.request import read_options_of
     from streamsel.plot.inputs import check_has_results_of_kind
 
     check_has_results_of_kind(model.report(), "selected" if kind == "heatmap" else "components")
@@ -178,6 +183,7 @@ def _plot_rows(model: Any, kind: str, options: dict[str, Any], metadata: dict[st
     wanted = [str(name) for name in input_and_output_names(model)[0]]
     source = open_source(
         expand_files([options["data"]]),
+        log,
         options["orientation"],
         [*wanted, *by],
         None,

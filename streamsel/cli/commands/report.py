@@ -11,11 +11,11 @@ import click
 from streamsel.cli.click_ext import SectionCommand
 from streamsel.cli.commands.plot import read_stability
 from streamsel.cli.errors import CommandError
+from streamsel.cli.methods import run_options
 from streamsel.cli.options import (
     INPUT,
     OUTPUT,
     config_option,
-    delimiter_option,
     log_options,
     option,
     orientation_option,
@@ -24,16 +24,19 @@ from streamsel.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamsel.cli.inputs import Source
+    from streamsel.cli.log import Log
+    from streamsel.cli.source import Source
 
 _BY_SUFFIX = {".json": "json", ".md": "md", ".markdown": "md"}
 
 
-def write_page(path: str, out: str | None, **options: Any) -> None:
+def write_page(log: Log, path: str, out: str | None, **options: Any) -> None:
     """Write the report of a saved model.
 
     Parameters
     ----------
+    log
+        The log.
     path
         The model file.
     out
@@ -58,7 +61,7 @@ def write_page(path: str, out: str | None, **options: Any) -> None:
     stability = None if options["stability"] is None else read_stability(options["stability"])
     settings: dict[str, Any] = {"metadata": known, "stability": stability, "format": format_}
     if files and format_ == "html":
-        source, rows = _rows(path, model, known, options)
+        source, rows = _rows(log, path, model, known, options)
         with report_missing_columns(source):
             text = report(model, rows, y=_target(source, known, model.target_type), **settings)
     else:
@@ -72,12 +75,12 @@ def write_page(path: str, out: str | None, **options: Any) -> None:
 
 
 def _rows(
-    path: str, model: Any, metadata: dict[str, Any], options: Mapping[str, Any]
+    log: Log, path: str, model: Any, metadata: dict[str, Any], options: Mapping[str, Any]
 ) -> tuple[Source, Any]:
     """Return a file of rows, and the columns of it that a model is applied to."""
     from streamsel.cli.commands.transform import input_and_output_names, with_exclusions
     from streamsel.cli.inputs import expand_files, open_source
-    from streamsel.cli.resume import read_options_of
+    from streamsel.cli.request import read_options_of
 
     needed, _ = input_and_output_names(model)
     of_any = model.report().details.get("any_variable", False)
@@ -85,6 +88,7 @@ def _rows(
         raise CommandError(f"{path}: the model has not learnt enough columns to show rows")
     source = open_source(
         expand_files(options["data"]),
+        log,
         options["orientation"],
         [str(name) for name in needed],
         None,
@@ -125,7 +129,7 @@ def _target(source: Source, metadata: Mapping[str, Any], kind: str) -> Any:
     "repeated.",
 )
 @orientation_option
-@delimiter_option
+@run_options("report", INPUT)
 @option(
     "--stability",
     metavar="FILE",
@@ -154,7 +158,8 @@ def _target(source: Source, metadata: Mapping[str, Any], kind: str) -> Any:
     help="Write to this file instead of stdout.",
 )
 @log_options
-def report_command(model: str, out: str | None, **options: Any) -> None:
+@click.pass_obj
+def report_command(log: Log, /, model: str, out: str | None, **options: Any) -> None:
     """Write a report of MODEL, saved by select or reduce: results, reliability and provenance.
 
     The HTML report is a single file without external resources. It adapts to small screens and to
@@ -163,4 +168,4 @@ def report_command(model: str, out: str | None, **options: Any) -> None:
     \b
       streamsel report genes.model -o genes.html
     """  # noqa: D301 (\b is a click escape)
-    write_page(model, out, **options)
+    write_page(log, model, out, **options)

@@ -7,26 +7,22 @@ from collections import Counter
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from streamsel._kernels.compile import silence_compile_message
-from streamsel.cli.checkpoint import Checkpointer, output_locks
+from streamsel.cli.checkpoint import Checkpointer, Interrupts, exit_code_of
 from streamsel.cli.errors import EXPECTED_ERRORS, CommandError
-from streamsel.cli.log import log, stderr_is_terminal
-from streamsel.cli.output import check_distinct_outputs, check_table, check_writable
+from streamsel.cli.exclusions import learn_accepted
+from streamsel.cli.inputs import spool
+from streamsel.cli.output import check_run_files, output_locks
 from streamsel.cli.progress import Meter, meter
-from streamsel.cli.request import Request
 from streamsel.cli.results import write_results
 from streamsel.cli.run import Run
-from streamsel.cli.signals import Interrupts, exit_code_of
-from streamsel.cli.skipped import learn_accepted
-from streamsel.cli.spool import STDIN, spool
-from streamsel.cli.warmup import compile_for
+from streamsel.stream import ColumnStream
 from streamsel.stream.files import file_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from streamsel.cli.log import Log
+    from streamsel.cli.settings import RunSettings
     from streamsel.data.columns import Block
     from streamsel.distributed import LearnSummary
     from streamsel.stream.files import CleanStream
@@ -36,30 +32,30 @@ if TYPE_CHECKING:
 _FAN_IN = 4
 
 
-def learn_in_parts(job: Run, keeper: Checkpointer, bar: Meter, interrupts: Interrupts) -> None:
+def learn_in_parts(job: Run, keeper: Checkpointer, bar: Meter) -> None:
     """Learn the remaining parts of a job's files."""
     from streamsel.distributed.cluster import connect
     from streamsel.distributed.collections import split_source
     from streamsel.distributed.learning import DistributedJob as Parts
     from streamsel.distributed.learning import check_columns
 
-    request, metadata = job.request, job.metadata
+    settings, metadata = job.settings, job.metadata
     check_columns(job.model)
     leaves = split_source(job.screen, None, None)
     done = metadata.get("parts", 0)
     if metadata.setdefault("of_parts", len(leaves)) != len(leaves):
         raise CommandError(
-            f"{request.file}: not the file that the model was learnt from. Expected: "
+            f"{settings.file}: not the file that the model was learnt from. Expected: "
             f"{metadata['of_parts']} parts. Got: {len(leaves)}"
         )
     earlier = _ProgressBefore(job, done)
     work = Parts(job.model, leaves[done:], rows=False, fan_in=_FAN_IN, retries=2)
     with (
-        connect(request.scheduler, request.workers) as client,
+        connect(settings.scheduler, settings.workers) as client,
         closing(work.results(client)) as results,
     ):
         for found in results:
-            with interrupts.deferred():
+            with keeper.interrupts.deferred():
                 work.merge_wave(found)
                 earlier.note(work.summary)
                 # A multi-pass model has no intermediate result.
@@ -96,67 +92,34 @@ class _ProgressBefore:
 _OUTCOME_KEYS = ("columns_read", "skipped", "complete", "peak_memory")
 
 
-def run_learning(request: Request) -> None:
+def run_learning(settings: RunSettings, log: Log) -> None:
     """Learn from a file as requested; save, write and print the results."""
-    if not stderr_is_terminal():
-        silence_compile_message()
-    with Interrupts() as interrupts:
-        _check_outputs(request)
-        with output_locks(_output_files(request)):
-            _run(request, interrupts)
-
-
-def _run(request: Request, interrupts: Interrupts) -> None:
-    job = Run(request)
-    keeper = Checkpointer(job)
-    try:
-        if job.metadata["complete"]:
-            job.check_result()
-            keeper.save_completed()
-        else:
-            # The list is opened after the input is validated, as opening empties an older list.
-            with job.skipped.open_list():
-                Learning(job, keeper, interrupts).learn()
-        write_results(job, keeper.failed_outputs)
-    except KeyboardInterrupt as error:
-        interrupts.ignore_signals()
-        keeper.stop(exit_code_of(error))
-    finally:
-        log().outcome = {name: job.metadata[name] for name in _OUTCOME_KEYS}
-
-
-def _output_files(request: Request) -> dict[str, str | None]:
-    """Return the files that a run writes, by option."""
-    return {
-        "--resume" if request.model == request.resume else "--model": request.model,
-        "--out": request.out,
-        "--list-skipped": None if request.skipped_file == "-" else request.skipped_file,
+    outputs = {
+        "--resume" if settings.model == settings.resume else "--model": settings.model,
+        "--out": settings.out,
+        "--list-skipped": None if settings.skipped_file == "-" else settings.skipped_file,
     }
-
-
-def _check_outputs(request: Request) -> None:
-    """Raise early for problems that would otherwise occur at the end of a long run."""
-    if [*request.arguments, request.target_file].count(STDIN) > 1:
-        raise click.UsageError("-: standard input can be used only once")
-    written = _output_files(request)
-    skipped_file = written["--list-skipped"]
-    check_distinct_outputs(
-        written,
-        {
-            **{path if len(request.files) > 1 else "FILE": path for path in request.files},
-            "--target-file": request.target_file,
-        },
-    )
-    others = {"--out": request.out, "--list-skipped": skipped_file}
-    check_distinct_outputs(others, {"--resume": request.resume})
-    if request.out is not None:
-        check_table(request.out)
-    if request.model is not None:
-        check_writable(request.model, "--model")
-    if skipped_file is not None:
-        check_writable(skipped_file, "--list-skipped")
-    for path in request.files:
-        file_format(spool(path))
+    with Interrupts() as interrupts:
+        check_run_files(settings, outputs)
+        for path in settings.files:
+            file_format(spool(path, log))
+        with output_locks(outputs):
+            job = Run(settings, log)
+            keeper = Checkpointer(job, interrupts)
+            try:
+                if job.metadata["complete"]:
+                    job.check_result()
+                    keeper.save_completed()
+                else:
+                    # Opened after the input is validated, as this empties an older list.
+                    with job.skipped.open_list():
+                        Learning(job, keeper).learn()
+                write_results(job, job.report(), keeper.failed_outputs)
+            except KeyboardInterrupt as error:
+                interrupts.ignore_signals()
+                keeper.stop(exit_code_of(error))
+            finally:
+                log.outcome = {name: job.metadata[name] for name in _OUTCOME_KEYS}
 
 
 class Learning:
@@ -167,15 +130,13 @@ class Learning:
     job
         The job.
     keeper
-        Saves checkpoints.
-    interrupts
-        Delays signals while a block is learnt or the model is saved.
+        Saves checkpoints, and delays signals while a block is learnt or the model is saved.
     """
 
-    def __init__(self, job: Run, keeper: Checkpointer, interrupts: Interrupts) -> None:
+    def __init__(self, job: Run, keeper: Checkpointer) -> None:
         self._job = job
         self._keeper = keeper
-        self._interrupts = interrupts
+        self._interrupts = keeper.interrupts
 
     def learn(self) -> None:
         """Learn all columns that remain.
@@ -188,22 +149,23 @@ class Learning:
         job = self._job
         total, done = job.screen.n_columns, job.metadata["columns_read"]
         n_columns = None if total is None else total + done
-        log().begin(
-            job.request.command, **_begin_facts(job), n_columns=n_columns, columns_read=done
+        job.log.begin(
+            job.settings.command,
+            file=job.settings.arguments,
+            **{"class": type(job.model).__name__},
+            parameters=job.model._get_params(),
+            n_rows=job.screen.n_rows,
+            n_columns=n_columns,
+            columns_read=done,
         )
-        job.report_target()
-        job.start_clock()
+        job.given.report_target(job.model)
         try:
-            with meter(
-                {"select": "selecting", "reduce": "reducing"}[job.request.command],
-                n_columns,
-                done,
-            ) as bar:
-                self._compile(bar)
-                job.start_clock()
+            title = {"select": "selecting", "reduce": "reducing"}[job.settings.command]
+            with meter(job.log, title, n_columns, done) as bar:
+                job.compile(bar)
                 job.skipped.is_recording = True
-                if job.request.in_parts:
-                    learn_in_parts(job, self._keeper, bar, self._interrupts)
+                if job.in_parts:
+                    learn_in_parts(job, self._keeper, bar)
                 elif job.model._needs_single_source:
                     self._learn_in_passes(bar)
                 else:
@@ -212,7 +174,7 @@ class Learning:
                     self._second_pass(bar)
         except EXPECTED_ERRORS as error:
             with self._interrupts.deferred():
-                self._keeper.fail(job.with_row_ids(error))
+                self._keeper.fail(job.given.with_row_ids(error))
         finally:
             job.skipped.is_recording = False
         with self._interrupts.deferred():
@@ -223,33 +185,21 @@ class Learning:
             if job.check_result():
                 self._keeper.save()
 
-    def _compile(self, bar: Meter) -> None:
-        job = self._job
-        bar.compiling()
-        supervised = bool(job.metadata["target"] or job.metadata["target_file"])
-        compile_for(job.model, job.source.stream, supervised=supervised)
-        bar.begin()
-
     def _learn_in_blocks(self, bar: Meter) -> None:
-        job = self._job
+        job, model = self._job, self._job.model
         before = job.metadata["columns_read"] - job.metadata["bad_lines"]
         blocks = job.screen.blocks()
         while (block := next(blocks, None)) is not None:
             with self._interrupts.deferred():
-                learn_accepted(self._learn_block, block, job.skipped)
+                learn_accepted(model.learn_columns, block, job.skipped)
                 job.row_number_detector.check_block(block)
                 job.record_progress(before)
-                bar.update(job.metadata["columns_read"], job.model)
+                bar.update(job.metadata["columns_read"], model)
                 self._keeper.save_if_due()
         job.record_progress(before)
 
-    def _learn_block(self, block: Block) -> None:
-        self._job.model.learn_columns(block.values, names=block.names)
-
     def _second_pass(self, bar: Meter) -> None:
         """Read all columns once more, for data that the model did not keep."""
-        from streamsel.stream import ColumnStream
-
         screen = self._job.all_columns()
         # Bad columns were reported in the first pass.
         self._job.skipped.is_recording = False
@@ -262,8 +212,6 @@ class Learning:
         self._job.model.learn_loadings(ColumnStream(watched, n_rows=screen.n_rows))
 
     def _learn_in_passes(self, bar: Meter) -> None:
-        from streamsel.stream import ColumnStream
-
         job, screen, n_passes = self._job, self._job.screen, 0
 
         def watched() -> Iterator[Block]:
@@ -283,17 +231,6 @@ class Learning:
             ColumnStream(watched, n_rows=screen.n_rows, n_columns=screen.n_columns)
         )
         job.record_progress(0)
-
-
-def _begin_facts(job: Run) -> dict[str, Any]:
-    """Return the facts of the begin event of the log."""
-    request, model = job.request, job.model
-    return {
-        "file": request.arguments,
-        "class": type(model).__name__,
-        "parameters": model._get_params(),
-        "n_rows": job.screen.n_rows,
-    }
 
 
 def _with_counts(screen: CleanStream) -> Iterator[tuple[int, Block]]:

@@ -8,126 +8,131 @@ import click
 
 from streamsel._utils.text import count_text, printable
 from streamsel.cli.errors import CommandError
-from streamsel.cli.methods import MethodCommand
-from streamsel.cli.options import (
-    LEARNER,
-    OUTPUT,
+from streamsel.cli.methods import (
+    MethodCommand,
+    batch_options,
     candidates_each_option,
     input_options,
-    json_option,
-    log_options,
-    max_memory_option,
-    method_options,
-    no_target_option,
-    option,
 )
+from streamsel.cli.options import LEARNER, option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from rich.console import Console
+
+    from streamsel.base.report import Report
     from streamsel.cli.run import Run
-    from streamsel.cli.signals import Interrupts
+    from streamsel.data.columns import Block
+    from streamsel.evaluate.model_batch import ModelBatch
     from streamsel.evaluate.subsamples import SubsampleStability
 
-TITLES = ("name", "count", "frequency", "rank")
 # Longest table on a terminal, in rows.
 _MAX_TABLE_ROWS = 25
 
 
-def run_stability(job: Run, interrupts: Interrupts, *, options: dict[str, Any]) -> None:
-    """Learn the subsamples, and write and print the selection frequencies."""
-    from streamsel.cli.model_batch import MEGABYTE, learn_model_batch, n_rows, show_batch_result
-    from streamsel.cli.output import write_table
-    from streamsel.evaluate.subsamples import Subsampling
+class StabilityTask:
+    """Select on subsamples, and show how often each variable is selected."""
 
-    drawn = Subsampling(
-        job.request.learner.clone({"covariates": names} if (names := job.model.covariates) else {}),
-        job.given.y,
-        job.given.covariates or None,
-        job.given.weights,
-        n=n_rows(job),
-        n_subsamples=options["subsamples"],
-        share=options["share"],
-        seed=options["seed"],
-        level=0.95,
-        max_bytes=MEGABYTE * options["max_memory"],
-    )
-    learn_model_batch(job, drawn.crowd, "selecting", interrupts, MEGABYTE * options["max_memory"])
-    job.check(drawn.full_model.report())
-    found = drawn.result()
-    if job.request.out is not None:
-        write_table(job.request.out, TITLES, _columns(found))
-    show_batch_result(job, found, _show_table, TITLES, _lines(found), _words(found))
-    if not found.frequency:
-        n = job.metadata["columns_read"]
-        raise CommandError(
-            f"no variable was selected from {count_text(n, 'column')} in any subsample"
+    progress_title = "selecting"
+    titles = ("name", "count", "frequency", "rank")
+
+    def start(self, job: Run, options: Mapping[str, Any], max_bytes: int) -> ModelBatch:
+        """Return the models, one per subsample."""
+        from streamsel.evaluate.subsamples import Subsampling
+
+        self._drawn = Subsampling(
+            job.settings.learner.clone(
+                {"covariates": names} if (names := job.model.covariates) else {}
+            ),
+            job.given.y,
+            job.given.covariates or None,
+            job.given.weights,
+            n=job.count_rows(),
+            n_subsamples=options["subsamples"],
+            share=options["share"],
+            seed=options["seed"],
+            level=0.95,
+            max_bytes=max_bytes,
         )
+        return self._drawn.crowd
 
+    def record(self, block: Block) -> None:
+        """Do nothing: the models have what is needed."""
 
-def _lines(found: SubsampleStability) -> Iterator[list[Any]]:
-    """Yield a row of values per variable."""
-    for row in found.as_dict()["frequency"]:
-        share, rank = f"{row['frequency']:.6g}", row["rank"]
-        yield [row["name"], row["count"], share, "" if rank is None else rank]
+    def report(self) -> Report:
+        """Return the report of the model of all rows."""
+        report: Report = self._drawn.full_model.report()
+        return report
 
+    def result(self, job: Run) -> SubsampleStability:  # noqa: ARG002 (as other tasks)
+        """Return the selection frequencies."""
+        return self._drawn.result()
 
-def _words(found: SubsampleStability) -> list[str]:
-    """Return sentences that summarise the stability."""
-    from streamsel.evaluate.subsamples import EXCELLENT, POOR
+    def columns(self, found: SubsampleStability) -> tuple[Sequence[str], Sequence[Any]]:
+        """Return the titles and the columns of the table that is written to a file."""
+        import numpy as np
 
-    if found.index is None:
-        return ["stability is undefined: no variable, or every variable, is selected"]
-    value, low, high = found.index
-    frequency = found.frequency
-    n_often = sum(frequency.get(name, 0.0) >= 0.8 for name in found.selected)
-    return [
-        (
-            f"stability {value:.2f} ({found.level:.0%} interval {low:.2f} to {high:.2f}): "
-            f"{found.rating} (below {POOR:g} is poor, above {EXCELLENT:g} excellent)"
-        ),
-        (
-            f"{n_often} of the {len(found.selected)} variables selected on all rows are "
-            f"selected in 80 % or more of {found.n_subsamples} subsamples of "
-            f"{found.rows_drawn:,} of {found.rows:,} rows"
-        ),
-    ]
+        rows = found.as_dict()["frequency"]
+        names, ranks = ([row[key] for row in rows] for key in ("name", "rank"))
+        return self.titles, [
+            np.array([str(name) for name in names], dtype=object),
+            np.array([row["count"] for row in rows], dtype=np.int64),
+            np.array([row["frequency"] for row in rows], dtype=np.float64),
+            np.array(ranks, dtype=object),
+        ]
 
+    def lines(self, found: SubsampleStability) -> Iterator[list[Any]]:
+        """Yield a row of values per variable."""
+        for row in found.as_dict()["frequency"]:
+            share, rank = f"{row['frequency']:.6g}", row["rank"]
+            yield [row["name"], row["count"], share, "" if rank is None else rank]
 
-def _show_table(found: SubsampleStability) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    def words(self, found: SubsampleStability) -> list[str]:
+        """Return sentences that summarise the stability."""
+        from streamsel.evaluate.subsamples import EXCELLENT, POOR
 
-    console = Console(highlight=False)
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("variable", overflow="fold", style="bold")
-    table.add_column("selected", justify="right")
-    table.add_column("rank", justify="right")
-    rows = found.as_dict()["frequency"]
-    for row in rows[:_MAX_TABLE_ROWS]:
-        rank = "" if row["rank"] is None else str(row["rank"])
-        table.add_row(Text(printable(row["name"])), f"{row['frequency']:.0%}", rank)
-    console.print(table)
-    if len(rows) > _MAX_TABLE_ROWS:
-        more = count_text(len(rows) - _MAX_TABLE_ROWS, "variable")
-        console.print(Text(f"and {more} more (use --out FILE to list all)", style="dim"))
-    for line in _words(found):
-        console.print(Text(f"{line[0].upper()}{line[1:]}.", style="dim"))
+        if found.index is None:
+            return ["stability is undefined: no variable, or every variable, is selected"]
+        value, low, high = found.index
+        frequency = found.frequency
+        n_often = sum(frequency.get(name, 0.0) >= 0.8 for name in found.selected)
+        return [
+            (
+                f"stability {value:.2f} ({found.level:.0%} interval {low:.2f} to {high:.2f}): "
+                f"{found.rating} (below {POOR:g} is poor, above {EXCELLENT:g} excellent)"
+            ),
+            (
+                f"{n_often} of the {len(found.selected)} variables selected on all rows are "
+                f"selected in 80 % or more of {found.n_subsamples} subsamples of "
+                f"{found.rows_drawn:,} of {found.rows:,} rows"
+            ),
+        ]
 
+    def show_table(self, found: SubsampleStability, console: Console) -> None:
+        """Print the most frequent variables."""
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
 
-def _columns(found: SubsampleStability) -> list[Any]:
-    import numpy as np
+        table = Table(box=box.SIMPLE_HEAD)
+        table.add_column("variable", overflow="fold", style="bold")
+        table.add_column("selected", justify="right")
+        table.add_column("rank", justify="right")
+        rows = found.as_dict()["frequency"]
+        for row in rows[:_MAX_TABLE_ROWS]:
+            rank = "" if row["rank"] is None else str(row["rank"])
+            table.add_row(Text(printable(row["name"])), f"{row['frequency']:.0%}", rank)
+        console.print(table)
+        if len(rows) > _MAX_TABLE_ROWS:
+            more = count_text(len(rows) - _MAX_TABLE_ROWS, "variable")
+            console.print(Text(f"and {more} more (use --out FILE to list all)", style="dim"))
 
-    rows = found.as_dict()["frequency"]
-    names, ranks = ([row[key] for row in rows] for key in ("name", "rank"))
-    return [
-        np.array([str(name) for name in names], dtype=object),
-        np.array([row["count"] for row in rows], dtype=np.int64),
-        np.array([row["frequency"] for row in rows], dtype=np.float64),
-        np.array(ranks, dtype=object),
-    ]
+    def check(self, job: Run, found: SubsampleStability) -> None:
+        """Raise if no variable was selected."""
+        if not found.frequency:
+            columns = count_text(job.metadata["columns_read"], "column")
+            raise CommandError(f"no variable was selected from {columns} in any subsample")
 
 
 _SUBSAMPLES = "Subsamples"
@@ -138,9 +143,7 @@ _SUBSAMPLES = "Subsamples"
     kind="selector",
     short_help="Measure the stability of a selection on subsamples.",
 )
-@input_options
-@no_target_option
-@method_options("selector")
+@input_options("stability", "selector")
 @option(
     "-k",
     metavar="K",
@@ -170,28 +173,14 @@ _SUBSAMPLES = "Subsamples"
     common="Share of the rows in each subsample.",
     help="Share of the rows in each subsample; stratified by class.",
 )
-@option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=1,
-    show_default=True,
-    metavar="N",
+@batch_options(
+    "stability",
     section=_SUBSAMPLES,
-    help="Random seed of the subsamples.",
-)
-@option(
-    "--out",
-    "-o",
-    metavar="FILE",
-    type=click.Path(),
-    section=OUTPUT,
-    common="Write the frequencies to this file.",
-    help="Write the selection frequency of each variable, as .csv, .tsv, .parquet, .feather or "
+    seed_of="the subsamples",
+    out="Write the frequencies to this file.",
+    out_help="Write the selection frequency of each variable, as .csv, .tsv, .parquet, .feather or "
     ".arrow.",
 )
-@max_memory_option
-@json_option
-@log_options
 @click.pass_context
 def stability_command(ctx: click.Context, /, **_: Any) -> None:
     """Select variables on many subsamples of the rows of FILE, and measure how well they agree.
@@ -205,4 +194,4 @@ def stability_command(ctx: click.Context, /, **_: Any) -> None:
     """  # noqa: D301 (\b is a click escape)
     from streamsel.cli.model_batch import run_model_batch
 
-    run_model_batch(ctx, run_stability)
+    run_model_batch(ctx, StabilityTask())

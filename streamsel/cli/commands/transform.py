@@ -7,28 +7,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsel.cli.display import show_info
 from streamsel.cli.errors import CommandError, missing_columns_text
+from streamsel.cli.exclusions import expand_drop
 from streamsel.cli.identifiers import split_id_option
-from streamsel.cli.inputs import check_layer, expand_drop, expand_files, open_source
-from streamsel.cli.log import log
+from streamsel.cli.inputs import check_layer, expand_files, open_source
 from streamsel.cli.output import (
     check_distinct_outputs,
     check_table,
+    prepend_columns,
     write_csv_to_stdout,
     write_table,
 )
-from streamsel.cli.passthrough import prepend_columns, read_passthrough
-from streamsel.cli.resume import read_options_of
+from streamsel.cli.request import read_options_of
+from streamsel.cli.results import show_info
+from streamsel.cli.target import read_passthrough
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from streamsel.cli.inputs import Source
+    from streamsel.cli.log import Log
+    from streamsel.cli.source import Source
     from streamsel.stream import ColumnStream
 
 
 def transform_files(
+    log: Log,
     model_path: str,
     given: Sequence[str],
     orientation: str,
@@ -40,6 +43,8 @@ def transform_files(
 
     Parameters
     ----------
+    log
+        The log.
     model_path
         The model file.
     given
@@ -56,7 +61,7 @@ def transform_files(
     from streamsel.serialization.archive import load
 
     files = expand_files(given)
-    check_layer(files, layer=options["layer"], raw=options["raw"])
+    check_layer(files, log, layer=options["layer"], raw=options["raw"])
     if out is not None:
         check_distinct_outputs(
             {"--out": out}, {"MODEL": model_path} | {path: path for path in files}
@@ -74,10 +79,10 @@ def transform_files(
         orientation = metadata.get("orientation") or orientation
     wanted = [str(name) for name in needed]
     column, header = split_id_option(metadata["id"]) if metadata.get("id") else (None, None)
-    log().begin("transform", model=model_path, file=given)
+    log.begin("transform", model=model_path, file=given)
     read_options = read_options_of(options, metadata)
     source = open_source(
-        files, orientation, wanted, None, read_options, display_name=given[0], id_=column
+        files, log, orientation, wanted, None, read_options, display_name=given[0], id_=column
     )
     passthrough = read_passthrough(keep, source, out, header=header)
     with report_missing_columns(source):
