@@ -278,8 +278,8 @@ class GramExtractor(Extractor):
         refinement = learn_atomically(self, self._refinement_pass)
         return _second_pass.loadings_pass(self) if refinement is None else refinement
 
-    def _apply_pass(self, reading: Any, found: Any) -> None:
-        if isinstance(reading, RefinementPass):
+    def _apply_pass(self, request: Any, found: Any) -> None:
+        if isinstance(request, RefinementPass):
             learn_atomically(self, self._accept_refinement, found)
         else:
             learn_atomically(self, _second_pass.accept_loadings, self, found)

@@ -362,8 +362,8 @@ class RidgeComponents(Extractor, Supervised):
     def _next_pass(self) -> LoadingsPass | None:
         return _second_pass.loadings_pass(self) if self._wants_second_pass else None
 
-    def _apply_pass(self, reading: Any, found: Any) -> None:
-        del reading
+    def _apply_pass(self, request: Any, found: Any) -> None:
+        del request
         learn_atomically(self, _second_pass.accept_loadings, self, found)
 
     def _loadings_request(self) -> tuple[GramState[Representatives], LoadingsRequest]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -429,16 +430,15 @@ class BufferedAccumulator(State):
         saved = self._copied()
         return lambda: vars(self).update(saved)
 
-    def freeze(self) -> Callable[[], BufferedAccumulator]:
+    def freeze(self) -> Callable[[], Self]:
         """Return a function that creates a copy of the current state, any number of times."""
-        saved = self._copied()
+        return functools.partial(self._from_attributes, self._copied())
 
-        def restored() -> BufferedAccumulator:
-            state = type(self).__new__(type(self))
-            vars(state).update(saved)
-            return state
-
-        return restored
+    @classmethod
+    def _from_attributes(cls, saved: dict[str, Any]) -> Self:
+        state = cls.__new__(cls)
+        vars(state).update(saved)
+        return state
 
     def _buffered_trace(self) -> float:
         """Return the sum of squares of the buffered centred columns, with the first weighting."""

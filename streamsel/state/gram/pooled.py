@@ -259,7 +259,7 @@ class SharedGram(GramState[SamplePool]):
         Y
             (c, n) the target and the covariates of this state, which is empty.
         """
-        self.gram = other.gram.freeze()()  # type: ignore[assignment]
+        self.gram = other.gram.freeze()()
         # Exact directions belong to another target.
         self.gram.track_exactly(np.zeros((self.n, 0)))
         self.n_varying = other.n_varying
