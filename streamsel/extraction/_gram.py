@@ -112,13 +112,19 @@ class GramExtractor(Extractor):
             if self._full_matrix_hint:
                 check_rows(n, self.max_gram_rows, self._full_matrix_hint)
             rank = self._n_axes
-        pool = SamplePool(self._space, n, self.max_loadings)
+        pool, target_rows = SamplePool(self._space, n, self.max_loadings), None
         pool.method = self._ranking
-        state = SharedGram(pool, scaled=self.scale, rank=rank, n_jobs=self.n_jobs)
         if isinstance(self._target, Target):
-            basis = self._target.Y[: self._target.c]
-            state.set_target_basis(basis, exact=self._needs_target_products)
-        return state
+            target_rows = self._target.Y[: self._target.c]
+            pool.set_target_basis(target_rows)
+        return SharedGram(
+            pool,
+            target_rows,
+            scaled=self.scale,
+            rank=rank,
+            n_jobs=self.n_jobs,
+            exact=self._needs_target_products,
+        )
 
     @property
     def _ranking(self) -> Ranking:

@@ -182,13 +182,18 @@ class SharedGram(GramState[SamplePool]):
     Parameters
     ----------
     pool
-        The pool.
+        The pool, with the bases of target and covariates.
+    target_rows
+        (c, n) the columns of target and covariates; None without a target.
     scaled
         Whether columns are scaled to length 1.
     rank
         Number of leading axes that replace the matrix; None for the matrix.
     n_jobs
         Number of threads.
+    exact
+        Whether products of K with the target basis are exact even if only leading axes are kept:
+        directions that the target needs may have little variance, and would otherwise be truncated.
 
     Attributes
     ----------
@@ -199,25 +204,25 @@ class SharedGram(GramState[SamplePool]):
         (c, n) the target's columns, adjusted for the covariates.
     """
 
-    def __init__(self, pool: SamplePool, *, scaled: bool, rank: int | None, n_jobs: int) -> None:
+    def __init__(
+        self,
+        pool: SamplePool,
+        target_rows: Floats | None = None,
+        *,
+        scaled: bool,
+        rank: int | None,
+        n_jobs: int,
+        exact: bool = False,
+    ) -> None:
         gram = _new_gram(pool.n, rank, n_jobs)
         super().__init__(gram, pool, EqualWeights(pool.space, scaled=scaled))
         self.scaled, self.n_jobs = scaled, n_jobs
         self.total, self.largest, self.sum_of_squared_squares = 0.0, 0.0, 0.0
         self.Y: Floats = np.zeros((0, self.n))
-
-    def set_target_basis(self, Y: Floats, *, exact: bool) -> None:
-        """Set the bases from target and covariates, (c, n), before columns arrive.
-
-        With `exact`, products of K with the target basis are exact even if only leading axes are
-        kept: directions that the target needs may have little variance, and would otherwise be
-        truncated.
-        """
-        assert self.space is not None  # noqa: S101
-        self.pool.set_target_basis(Y)
-        self.Y = self.space.target_map @ Y
+        if target_rows is not None and pool.space is not None:
+            self.Y = pool.space.target_map @ target_rows
         if exact:
-            self.gram.track_exactly(self.pool.basis.T)
+            self.gram.track_exactly(pool.basis.T)
 
     # Learning
 
