@@ -36,7 +36,11 @@ from streamsel.targets.target import Target
 _BATCH_SIZE = 1 << 22
 
 
-class Embedder(SharesGram, ComponentBuilder, TopRanked, Unsupervised):
+def _variances(pool: Pool, rows: Mapping[str, Floats]) -> Floats:
+    return rows["m2"] / pool.n
+
+
+class Embedder(SharesGram, ComponentBuilder, Unsupervised):
     """Base class of learners whose components are functions of the similarity of observations.
 
     The similarity is computed from all columns. Components are not linear in the variables, so they
@@ -125,12 +129,10 @@ class Embedder(SharesGram, ComponentBuilder, TopRanked, Unsupervised):
             self.max_gram_rows,
             "learn_many(X) learns rows by windows; RandomFourier followed by PCA takes any number.",
         )
-        pool = SharedGram(None, n, self.max_variables, scaled=False, rank=None, n_jobs=self.n_jobs)
-        pool.serve(self)
-        return pool
-
-    def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
-        return rows["m2"] / pool.n
+        ranking = TopRanked(_variances)
+        return SharedGram(
+            None, n, self.max_variables, ranking, scaled=False, rank=None, n_jobs=self.n_jobs
+        )
 
     def _protected(
         self,

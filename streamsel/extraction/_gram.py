@@ -32,7 +32,7 @@ from streamsel.state.gram.pooled import SharedGram
 from streamsel.state.gram.view import GramScale, GramView, gram_of_variables, residual_squares
 from streamsel.state.moments.aligned_view import RowView
 from streamsel.state.moments.moments import Moments
-from streamsel.state.pool.pool import Pool, TopRanked
+from streamsel.state.pool.pool import MOST_RELEVANT, Pool, Ranking, TopRanked
 from streamsel.targets.target import Target
 
 
@@ -68,7 +68,15 @@ class GramSolution(NamedTuple):
     gram_times_probes: Floats
 
 
-class GramFunctionExtractor(JointExtractor, TopRanked):
+def _equal_scores(pool: Pool, rows: Mapping[str, Floats]) -> Floats:  # noqa: ARG001
+    return np.ones(rows["m2"].size)
+
+
+def _sums_of_squares(pool: Pool, rows: Mapping[str, Floats]) -> Floats:  # noqa: ARG001
+    return rows["m2"]
+
+
+class GramFunctionExtractor(JointExtractor):
     """An extractor of linear components, which `_dual_weights` gives from inner products."""
 
     # Whether a pool ranks columns by relevance, and not by variance.
@@ -93,16 +101,11 @@ class GramFunctionExtractor(JointExtractor, TopRanked):
         """Return the indices of the variables that components may be made of."""
         return np.flatnonzero(residual_squares(held))
 
-    # Ranking of a pool
-
-    def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
+    def _ranking(self) -> Ranking:
+        """Return how a pool ranks its columns."""
         if self._ranks_by_relevance:
-            assert pool.space is not None  # noqa: S101
-            return np.maximum(pool.space.relevance(rows["m2"], rows["cxy"]), 0.0)
-        return np.ones(rows["m2"].size) if self.scale else rows["m2"]
-
-    def _relevance_cutoff(self, bound: float) -> float:
-        return bound if self._ranks_by_relevance else super()._relevance_cutoff(bound)
+            return MOST_RELEVANT
+        return TopRanked(_equal_scores if self.scale else _sums_of_squares)
 
     def _relevances_of_stats(self, moments: Moments, stats: Stats) -> Floats:
         # On rows, the vocabulary evicts by the same ranking.
@@ -256,14 +259,19 @@ class GramExtractor(GramFunctionExtractor, SecondPass, SharesGram):
             if self._full_matrix_hint:
                 check_rows(n, self.max_gram_rows, self._full_matrix_hint)
             rank = self._n_axes
+        target = self._target
         held = SharedGram(
-            self._space, n, self.max_loadings, scaled=self.scale, rank=rank, n_jobs=self.n_jobs
+            self._space,
+            n,
+            self.max_loadings,
+            self._ranking(),
+            scaled=self.scale,
+            rank=rank,
+            n_jobs=self.n_jobs,
+            target_rows=target.Y[: target.c] if isinstance(target, Target) else None,
         )
-        held.serve(self)
-        if isinstance(self._target, Target):
-            held.set_target_basis(self._target.Y[: self._target.c])
-            if self._needs_target_products:
-                held.track_exactly()
+        if isinstance(target, Target) and self._needs_target_products:
+            held.track_exactly()
         return held
 
     def _check_shared(self, held: SharedGram) -> None:

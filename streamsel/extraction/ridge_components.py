@@ -220,14 +220,12 @@ class RidgeComponents(SecondPass, Supervised):
         threshold = noise_floor(n_free, space.rank, 2 * self._limit, NOISE_LEVEL)
         if self.permutations:
             threshold = 0.0
+        rows = target.Y[: target.c]
         if self.max_support is not None:
-            pool = Representatives(space, n, self._limit, threshold)
-        else:
-            pool = RelevanceWeightedGram(
-                space, n, self._limit, threshold, self._powers, self.n_jobs
-            )
-        pool.set_target_basis(target.Y[: target.c])
-        return pool
+            return Representatives(space, n, self._limit, threshold, rows)
+        return RelevanceWeightedGram(
+            space, n, self._limit, threshold, self._powers, self.n_jobs, rows
+        )
 
     def _new_row_extension(self) -> WeightedCrossMoments:
         return WeightedCrossMoments(self.fading_factor)

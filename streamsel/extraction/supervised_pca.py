@@ -14,7 +14,7 @@ from streamsel.extraction._gram import GramFunctionExtractor
 from streamsel.params import param
 from streamsel.state.base import Floats, Indices
 from streamsel.state.gram.view import GramView
-from streamsel.state.pool.pool import SamplePool
+from streamsel.state.pool.pool import Pool
 from streamsel.targets.target import Target
 
 
@@ -107,7 +107,7 @@ class SupervisedPCA(GramFunctionExtractor, Supervised):
     ['supervisedpca0']
     """
 
-    _column_state_type = SamplePool
+    _column_state_type = Pool
     _ranks_by_relevance: ClassVar[bool] = True
 
     threshold: float | None = param(params.FloatRule(0.0, below=1.0, optional=True), default=None)
@@ -122,13 +122,11 @@ class SupervisedPCA(GramFunctionExtractor, Supervised):
         super()._check_parameters()
         self._check_exceeds("n_components", self.n_components, "max_candidates")
 
-    def _new_columns(self, n: int) -> SamplePool:
+    def _new_columns(self, n: int) -> Pool:
         target, space = self._target, self._space
         assert isinstance(target, Target)  # noqa: S101
-        pool = SamplePool(space, n, self.max_candidates)
-        pool.serve(self)
-        pool.set_target_basis(target.Y[: target.c])
-        return pool
+        rows = target.Y[: target.c]
+        return Pool(space, n, self.max_candidates, samples=True, target_rows=rows)
 
     def _candidate_indices(self, held: Any) -> Indices:
         indices = super()._candidate_indices(held)
@@ -155,7 +153,7 @@ class SupervisedPCA(GramFunctionExtractor, Supervised):
 
     def _embedding(self) -> Floats:
         held, found = self._columns, self._solution()
-        if not isinstance(held, SamplePool) or found is None:
+        if not isinstance(held, Pool) or found is None:
             return np.zeros((self.n_rows, 0))
         stats, space = held.stats(found.indices), held.space
         residual = stats.m2 if space is None else space.adjusted_squares(stats.m2, stats.cxy)

@@ -15,12 +15,12 @@ from streamsel.state.base import Floats, StoredLoadings
 from streamsel.state.gram.gram import Gram
 from streamsel.state.gram.subspace import Subspace
 from streamsel.state.gram.view import GramScale, GramView
-from streamsel.state.pool.pool import SamplePool, residuals
+from streamsel.state.pool.pool import MOST_RELEVANT, Pool, Ranking, residuals
 from streamsel.state.pool.representatives import Representatives
 from streamsel.targets.space import TargetSpace
 
 
-class GramWithPool(SamplePool):
+class GramWithPool(Pool):
     """Gram matrix over all columns, and a pool of some of the columns.
 
     The matrix has the inner products of the observations over all columns, but no single column.
@@ -73,12 +73,6 @@ class GramWithPool(SamplePool):
         """Return the approximate memory of this state in bytes, after p columns."""
         # The matrix, and a copy for the eigendecomposition.
         return super().bytes_for(p) + 16 * self.n * self.n
-
-    def adjusted_squares(self, stats: Stats) -> Floats:
-        """Return the sums of squares of columns after adjusting for the covariates."""
-        return (
-            stats.m2 if self._space is None else self._space.adjusted_squares(stats.m2, stats.cxy)
-        )
 
     def merge(self, other: Self, arrived: int) -> None:
         """Add all variables of another pool, which arrived after `arrived` columns."""
@@ -142,7 +136,7 @@ class SharedGram(GramWithPool):
 
     Parameters
     ----------
-    space, n, limit
+    space, n, limit, ranking, target_rows
         As in `Pool`.
     scaled
         Whether columns are scaled to length 1.
@@ -165,27 +159,25 @@ class SharedGram(GramWithPool):
         space: TargetSpace | None,
         n: int,
         limit: int,
+        ranking: Ranking = MOST_RELEVANT,
         *,
         scaled: bool,
         rank: int | None,
         n_jobs: int,
+        target_rows: Floats | None = None,
     ) -> None:
-        super().__init__(space, n, limit)
+        super().__init__(space, n, limit, ranking, samples=True, target_rows=target_rows)
         self.scaled, self.n_jobs = scaled, n_jobs
         self.total, self.largest, self.sum_of_squared_squares = 0.0, 0.0, 0.0
         self.Y: Floats = np.zeros((0, n))
+        if space is not None and target_rows is not None:
+            self.Y = space.target_map @ target_rows
         self._begin_gram(self._new_gram(rank))
 
     def _new_gram(self, rank: int | None) -> Gram | Subspace:
         if rank is None:
             return Gram(self.n, 1, self.n_jobs)
         return Subspace(self.n, rank, self.n_jobs)
-
-    def set_target_basis(self, Y: Floats) -> None:
-        """Set the bases from target and covariates, (c, n), before columns arrive."""
-        super().set_target_basis(Y)
-        assert self._space is not None  # noqa: S101
-        self.Y = self._space.target_map @ Y
 
     def track_exactly(self) -> None:
         """Keep products of K with the target basis exact, if only leading axes are kept.
@@ -363,7 +355,7 @@ class RelevanceWeightedGram(GramWithPool, Representatives):
 
     Parameters
     ----------
-    space, n, limit, least
+    space, n, limit, least, target_rows
         As in `Representatives`.
     powers
         One matrix per power: a column of relevance ρ has weight ρ to this power.
@@ -379,8 +371,9 @@ class RelevanceWeightedGram(GramWithPool, Representatives):
         least: float,
         powers: tuple[float, ...],
         n_jobs: int,
+        target_rows: Floats | None = None,
     ) -> None:
-        super().__init__(space, n, limit, least)
+        super().__init__(space, n, limit, least, target_rows)
         self.powers = powers
         self._begin_gram(Gram(n, len(powers), n_jobs))
 
