@@ -5,7 +5,8 @@ import pytest
 
 from streamsel import SOSPCA, ProjSe, SelectKBest
 from streamsel.base import columns as column_axis
-from streamsel.base.selector import Selector
+from streamsel.selection._projse_pool import ProjSeRanking
+from streamsel.state.pool.pool import TopRanked, relevance_of_rows
 from streamsel.state.stream_summary import MOST_POINTS
 from tests.conformance.modes import bits
 
@@ -131,11 +132,17 @@ def test_any_other_array_goes_through_the_door(columns, chunked, kind):
 def test_a_method_that_bounds_otherwise_sees_every_column(columns, chunked):
     """Until it says what its bound has to do with the relevance."""
 
-    class Halved(ProjSe):
-        _relevance_cutoff = Selector._relevance_cutoff
+    class HalvedRanking(ProjSeRanking):
+        relevance_cutoff = TopRanked(relevance_of_rows).relevance_cutoff
 
-        def _bound(self, pool, rows):
-            return 0.5 * super()._bound(pool, rows)
+        def upper_bound(self, pool, rows):
+            return 0.5 * super().upper_bound(pool, rows)
+
+    class Halved(ProjSe):
+        def _new_pool(self, n, limit):
+            pool = super()._new_pool(n, limit)
+            pool.ranking = HalvedRanking(pool.ranking.kernel)
+            return pool
 
     y, X = columns
     learnt(lambda: Halved(k=2, max_candidates=4), y, X)

@@ -10,16 +10,14 @@ from streamsel.data.columns import Block, iter_chunks
 from streamsel.state.gram.gram import Gram
 from streamsel.state.gram.pooled import GramState, SharedGram
 from streamsel.state.gram.weighting import EqualWeights
-from streamsel.state.pool.pool import SamplePool, TopRanked, equal_scores, sums_of_squares
+from streamsel.state.pool.pool import Pool, TopRanked, equal_scores, sums_of_squares
 from streamsel.targets.target import NoTarget
 
 N = 12
 
 
 def pool_of(score, limit=3):
-    pool = SamplePool(None, N, limit)
-    pool.method = TopRanked(score)
-    return pool
+    return Pool(None, N, limit, TopRanked(score), samples=True)
 
 
 def admit(state, X, first):

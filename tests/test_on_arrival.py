@@ -9,7 +9,8 @@ import pytest
 
 from streamsel import OSFS, SAOLA, AlphaInvesting, OnlineFDR
 from streamsel.base.streaming_selector import StreamingSelector
-from streamsel.state.pool.accepted import AcceptedSamples, ColumnBatch
+from streamsel.state.pool.accepted import AcceptedColumns, ColumnBatch
+from streamsel.targets.space import TargetSpace
 from tests.conformance.modes import bits
 
 LEARNERS = [AlphaInvesting, OnlineFDR, OSFS, SAOLA]
@@ -29,15 +30,25 @@ class Newest(StreamingSelector):
     def _extra_fields(self) -> tuple[str, ...]:
         return ("score",)
 
-    def _accept(self, held: AcceptedSamples, offer: ColumnBatch) -> None:
-        rises = held.space.relevance(*offer.moments, signed=True)
+    def _policy(self) -> "NewestPolicy":
+        return NewestPolicy()
+
+
+class NewestPolicy:
+    """Accepts any column that rises with the target, and drops the oldest."""
+
+    def rejection_threshold(self, space: TargetSpace) -> float:
+        return -np.inf
+
+    def accept(self, state: AcceptedColumns, batch: ColumnBatch) -> None:
+        rises = batch.space.relevance(*batch.moments, signed=True)
         for i in np.flatnonzero(rises > 0.0).tolist():
-            if held.is_full:
+            if state.is_full:
                 break
-            held.accept(offer, int(offer.indices[i]), score=rises[i])
-            if len(held.names) > 3:
-                held.drop(np.array([0]))
-        held.remember(seen=held.memory["seen"] + offer.indices.size)
+            state.accept(batch, int(batch.indices[i]), score=rises[i])
+            if len(state.names) > 3:
+                state.drop(np.array([0]))
+        state.remember(seen=state.memory["seen"] + batch.indices.size)
 
 
 @pytest.fixture

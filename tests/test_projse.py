@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as hnp
 from streamsel import ProjSe, load, save
 from streamsel._kernels.gram_schmidt import pick_greedily_1d
 from streamsel.selection._projse import _ranked
+from streamsel.selection._projse_pool import ProjSeRanking
 from streamsel.state.pool.pool import TIE_RTOL, ZERO_TOL
 from tests.reference import projse as reference
 from tests.reference import target as space
@@ -319,11 +320,20 @@ def test_the_pool_is_refilled_round_by_round(m, cut, c):
     check(model, reference.pooled(X, Y, 8, m))
 
 
+class CutByCutRanking(ProjSeRanking):
+    """Has no faster way than repeated cuts."""
+
+    def batch_update(self, *_):
+        return None
+
+
 class CutByCut(ProjSe):
     """Fills its pool one cut after another, each by a greedy from the beginning."""
 
-    def _batch_update(self, *_):
-        return None
+    def _new_pool(self, n, limit):
+        pool = super()._new_pool(n, limit)
+        pool.ranking = CutByCutRanking(pool.ranking.kernel)
+        return pool
 
 
 def pools(X, Y, k, cuts, **options):

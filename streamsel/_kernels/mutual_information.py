@@ -67,6 +67,36 @@ def mutual_information(
 
 
 @kernel()
+def mrmr_score(rel: float, total: float, s: int, beta: float) -> float:
+    """Return the score of a variable after s picks, with which its redundancies sum to `total`.
+
+    Parameters
+    ----------
+    rel
+        Relevance; -inf for an excluded variable.
+    beta
+        Negative for the quotient, rel over the mean redundancy; NaN for rel minus that mean; else
+        for rel minus beta times the sum.
+    """
+    if s == 0 or rel == -np.inf:
+        return rel
+    if beta < 0.0:
+        return rel * s / total
+    if np.isnan(beta):
+        return rel - total / s
+    return rel - beta * total
+
+
+@kernel()
+def mrmr_scores(
+    rel: np.ndarray, total: np.ndarray, s: int, beta: float, scores: np.ndarray
+) -> None:
+    """Fill the scores of variables after s picks, (p,), as in `mrmr_score`."""
+    for j in range(rel.size):
+        scores[j] = mrmr_score(rel[j], total[j], s, beta)
+
+
+@kernel()
 def fold_mrmr_scores(
     rel: np.ndarray, red: np.ndarray, min_redundancy: float, beta: float, scores: np.ndarray
 ) -> None:
@@ -81,22 +111,14 @@ def fold_mrmr_scores(
     min_redundancy
         The smallest redundancy used.
     beta
-        Negative for the quotient, rel over the mean of red; NaN for rel minus that mean; else for
-        rel minus beta times the sum.
+        As in `mrmr_score`.
     scores
         (p, S) filled.
     """
     p, S = scores.shape
     for j in range(p):
-        scores[j, 0] = rel[j]
         total = 0.0
-        for s in range(1, S):
-            total += max(abs(red[j, s - 1]), min_redundancy)
-            if rel[j] == -np.inf:
-                scores[j, s] = -np.inf
-            elif beta < 0.0:
-                scores[j, s] = rel[j] * s / total
-            elif np.isnan(beta):
-                scores[j, s] = rel[j] - total / s
-            else:
-                scores[j, s] = rel[j] - beta * total
+        for s in range(S):
+            if s > 0:
+                total += max(abs(red[j, s - 1]), min_redundancy)
+            scores[j, s] = mrmr_score(rel[j], total, s, beta)

@@ -1,170 +1,57 @@
-"""Define multi-pass and certified selectors, which repeat passes until the answer is proven."""
+"""Define certified selectors, which repeat passes over a source until the answer is certified."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, TypeVar
-
-import numpy as np
+import abc
+from typing import Any, ClassVar
 
 from streamsel import params
-from streamsel._utils.system import effective_jobs
-from streamsel.base.selector import Selector, State
+from streamsel.base.selector import Selector
 from streamsel.base.undo import learn_atomically
-from streamsel.data.columns import Chunk, Stats, iter_chunks
+from streamsel.data.columns import Chunk, Stats
 from streamsel.params import param
-from streamsel.state.base import ColumnState, Floats
-from streamsel.state.pool.candidate_solution import FLOAT_MAX, CandidateSolution
-from streamsel.state.pool.certified import CertifiedPool
-from streamsel.state.pool.cyclic import CyclicPool
+from streamsel.state.base import ColumnState, VariableState
+from streamsel.state.pool.candidate_solution import StagedSolver
+from streamsel.state.pool.certifier import Certifier
 from streamsel.state.pool.fingerprint import PoolFingerprint, pool_changed_error
-from streamsel.state.pool.partitioned import PartitionedPool, PassRequest, StageResult
+from streamsel.state.pool.partitioned import (
+    PassRequest,
+    StageResult,
+    begin_partitioned_pass,
+    combine,
+    reduced_state,
+    request_pass,
+    score_part,
+)
+from streamsel.state.pool.pool import Picks
 from streamsel.stream import ColumnStream
 
 # Size of the pool in multiples of k (minimum, and sufficient) and in columns (sufficient). A
 # smaller pool needs more passes; a larger one takes more time than it saves.
 _MIN_PER_K, _ENOUGH_PER_K, _ENOUGH_COLUMNS = 2, 10, 500
 
-AnyPlan = TypeVar("AnyPlan", bound=CandidateSolution)
 
+class CertifiedSelector(Selector[Any]):
+    """Base class of selectors that read their source again until the answer is certified.
 
-class MultiPassSelector(Selector[State]):
-    """Base class of selectors that read their source cyclically until the answer is proven."""
+    A method defines how columns are selected, by a `StagedSolver` that finds the answer in stages,
+    and how rows are, by `_select_on_rows`.
+    """
+
+    _column_state_type: ClassVar[type[ColumnState]] = Certifier
+    _needs_samples = True
+    # Whether a small multiple of k candidates suffices for an answer of k.
+    _small_pool_suffices: ClassVar[bool] = True
 
     exact: bool = param(
         params.FlagRule(),
         default=False,
         doc="""
         Whether `learn_columns` makes further passes over its source until the whole answer is
-        proven to be that of all columns. Such a model learns one source, once, whose column names
-        are distinct.
+        certified to be that of all columns. Such a model learns one source, once, whose column
+        names are distinct.
         """,
     )
-
-    def _extra_values(self, chunk: Chunk, stats: Stats) -> Mapping[str, Floats]:  # noqa: ARG002
-        """Return values of the extra fields for columns, as `_extra_fields` names them."""
-        return {}
-
-    @property
-    def _needs_single_source(self) -> bool:
-        return self.exact
-
-    @property
-    def _n_passes_expected(self) -> float:
-        """Expected total number of passes over the columns, if the answer does not change."""
-        pool = self._columns
-        if not isinstance(pool, CyclicPool) or pool.total is None:
-            return self.n_passes
-        return pool.columns_until_certified / pool.total
-
-    def _learn_stream(self, stream: ColumnStream) -> None:
-        super()._learn_stream(stream)
-        pool = self._columns
-        if not self._needs_single_source or not isinstance(pool, CyclicPool) or pool.complete:
-            return
-        learn_atomically(self, self._start_passes, pool)
-        while not pool.is_certified:
-            self._run_pass(stream, pool)
-
-    def _start_passes(self, pool: CyclicPool) -> None:
-        pool.begin_pass(self.n_columns)
-        self._invalidate()
-
-    def _next_pass(self) -> CertificationPass | None:
-        pool = self._columns
-        if not self._needs_single_source or not isinstance(pool, PartitionedPool) or pool.complete:
-            return None
-        learn_atomically(self, self._start_partitioned_passes, pool)
-        return None if pool.is_certified else CertificationPass.of(self, pool)
-
-    def _start_partitioned_passes(self, pool: PartitionedPool) -> None:
-        pool.begin_partitioned_pass(self.n_columns)
-        self._invalidate()
-
-    def _apply_pass(self, reading: CertificationPass, found: StageResult) -> None:
-        pool = self._columns
-        assert isinstance(pool, PartitionedPool)  # noqa: S101
-        if reading.seen != pool.seen:
-            raise ValueError(
-                "Expected the result of the current pass. Got: the result of another pass.\n"
-                "Hint: pass the result of each pass to the model once, before the next pass."
-            )
-        learn_atomically(self, self._apply_result, pool, found)
-
-    def _apply_result(self, pool: PartitionedPool, found: StageResult) -> None:
-        pool.combine(found)
-        self._phase.n_passes += 1
-        self._invalidate()
-
-    def _run_pass(self, stream: ColumnStream, pool: CyclicPool) -> None:
-        """Read the source again, to its end or until the whole answer is proven."""
-        assert self._target is not None  # noqa: S101
-        arrival = 0
-        for block in stream.blocks():
-            for chunk in iter_chunks(
-                block, self._target.n, self._target.weights, self._target.kept
-            ):
-                learn_atomically(self, self._read_chunk, chunk, pool, arrival)
-                arrival += len(chunk.names)
-                if pool.is_certified:
-                    return
-        if arrival != self.n_columns:
-            raise pool_changed_error(f"{arrival} columns, after {self.n_columns}")
-
-    def _read_chunk(self, chunk: Chunk, pool: CyclicPool, arrival: int) -> None:
-        assert self._target is not None  # noqa: S101
-        stats = chunk.scan(self._target, effective_jobs(self.n_jobs))
-        pool.admit(chunk, stats, arrival, noted=self._extra_values(chunk, stats))
-        self._phase.n_passes = pool.seen / self.n_columns
-        self._invalidate()
-
-
-class CertificationPass:
-    """A pass that scores the columns of a part for each stage of a model's candidate solution.
-
-    Parameters
-    ----------
-    model
-        A model with the same target and candidate solution, and no other state.
-    asked, known
-        The scores requested, and the columns that the model keeps.
-    seen
-        Number of columns read so far, which identifies the pass.
-    """
-
-    def __init__(
-        self, model: MultiPassSelector[Any], asked: PassRequest, known: PoolFingerprint, seen: int
-    ) -> None:
-        self.model, self.asked, self.known, self.seen = model, asked, known, seen
-
-    @classmethod
-    def of(cls, model: MultiPassSelector[Any], pool: PartitionedPool) -> CertificationPass:
-        """Return the next pass of a model."""
-        twin = model._empty_clone()
-        columns = twin._column_phase.columns = twin._new_columns(pool.n)
-        columns.set_state(pool.reduced_state())
-        known = PoolFingerprint.of(pool.table)
-        known = known._replace(names=list(known.names), m2=known.m2.copy())
-        return cls(twin, pool.request(), known, pool.seen)
-
-    def read(self, stream: ColumnStream, arrival: int) -> StageResult:
-        """Return the result for the columns of a part; `arrival` columns come before it."""
-        model, pool = self.model, self.model._columns
-        assert isinstance(pool, PartitionedPool)  # noqa: S101
-        found = StageResult(self.asked, arrival, pool.table.fields)
-        for chunk, stats in model._scanned(stream):
-            pool.score_part(chunk, stats, self.known, found, model._extra_values(chunk, stats))
-        found.cut_back()
-        return found
-
-
-class CertifiedSelector(MultiPassSelector[Any], Generic[AnyPlan]):
-    """Base class of selectors whose answer is found in stages, by `_candidate_solution`."""
-
-    _column_state_type = CertifiedPool
-    # Whether a small multiple of k candidates suffices for an answer of k.
-    _small_pool_suffices: ClassVar[bool] = True
-
     max_candidates: int | None = param(
         params.IntRule(1, optional=True),
         default=None,
@@ -186,33 +73,28 @@ class CertifiedSelector(MultiPassSelector[Any], Generic[AnyPlan]):
 
     # Implemented by methods
 
-    def _candidate_solution(
-        self, pool: CertifiedPool, before: AnyPlan | None, n_proven: int
-    ) -> AnyPlan:
-        """Return the candidate solution for the current pool.
+    @abc.abstractmethod
+    def _solver(self) -> StagedSolver:
+        """Return how columns are selected, once the target is known."""
 
-        Parameters
-        ----------
-        pool
-            The pool, in order of arrival.
-        before
-            The previous candidate solution, to continue from.
-        n_proven
-            Number of leading stages of it that are proven.
-        """
-        raise NotImplementedError
-
-    def _solution_from_state(self, pool: CertifiedPool, state: dict[str, Any]) -> AnyPlan:
-        """Return the candidate solution that `CandidateSolution.to_state` saved."""
-        raise NotImplementedError
-
-    def _score_upper_bound(self, pool: CertifiedPool, rows: Mapping[str, Floats]) -> Floats:  # noqa: ARG002
-        """Return upper bounds on the scores of columns; `FLOAT_MAX` if there is none."""
-        return np.full(rows["m2"].size, FLOAT_MAX)
+    @abc.abstractmethod
+    def _select_on_rows(self, view: Any, k: int) -> Picks:
+        """Return the best k variables of a view of rows."""
 
     # Shared behaviour
 
+    def _select(self, view: VariableState, k: int) -> Picks:
+        certifier = self._certifier
+        return self._select_on_rows(view, k) if certifier is None else certifier.picks(k)
+
+    @property
+    def _certifier(self) -> Certifier | None:
+        """The state of the columns; None before the first, and on rows."""
+        columns = self._columns
+        return columns if isinstance(columns, Certifier) else None
+
     def _pool_capacity(self, n: int) -> int:
+        """Return the size to which a pool is cut back, for n observations."""
         if self.max_candidates is not None:
             return self.max_candidates
         k = self._n_requested or 1
@@ -224,12 +106,121 @@ class CertifiedSelector(MultiPassSelector[Any], Generic[AnyPlan]):
         )
 
     def _new_columns(self, n: int) -> ColumnState:
-        pool = super()._new_columns(n)
-        assert isinstance(pool, CertifiedPool)  # noqa: S101
-        if self.max_candidates is None:
-            pool.room = max(pool.room, self.max_pool_bytes // (8 * n))
-        return pool
+        room = 0 if self.max_candidates is not None else self.max_pool_bytes // (8 * n)
+        return Certifier(self._new_pool(n, self._pool_capacity(n)), self._solver(), room)
 
-    def _add_columns(self, state: ColumnState, chunk: Chunk, stats: Stats) -> None:
-        assert isinstance(state, CertifiedPool)  # noqa: S101
-        state.admit(chunk, stats, self.n_columns, noted=self._extra_values(chunk, stats))
+    # Passes
+
+    @property
+    def _needs_single_source(self) -> bool:
+        return self.exact
+
+    @property
+    def _uncertified(self) -> Certifier | None:
+        """The state of the columns, if further passes over these are due; None otherwise."""
+        state = self._certifier
+        return None if state is None or not self._needs_single_source or state.complete else state
+
+    @property
+    def _n_passes_expected(self) -> float:
+        """Expected total number of passes over the columns, if the answer does not change."""
+        state = self._certifier
+        if state is None or state.total is None:
+            return self.n_passes
+        return state.columns_until_certified / state.total
+
+    def _learn_stream(self, stream: ColumnStream) -> None:
+        super()._learn_stream(stream)
+        state = self._uncertified
+        if state is None:
+            return
+        learn_atomically(self, self._begin_pass, state)
+        while not state.is_certified:
+            self._run_pass(stream, state)
+
+    def _begin_pass(self, state: Certifier) -> None:
+        state.begin_pass(self.n_columns)
+        self._invalidate()
+
+    def _run_pass(self, stream: ColumnStream, state: Certifier) -> None:
+        """Read the source again, to its end or until the whole answer is certified."""
+        arrival = 0
+        for chunk, stats in self._scanned(stream):
+            learn_atomically(self, self._admit_again, state, chunk, stats, arrival)
+            arrival += len(chunk.names)
+            if state.is_certified:
+                return
+        if arrival != self.n_columns:
+            raise pool_changed_error(f"{arrival} columns, after {self.n_columns}")
+
+    def _admit_again(self, state: Certifier, chunk: Chunk, stats: Stats, arrival: int) -> None:
+        state.admit(chunk, stats, arrival)
+        self._phase.n_passes = state.seen / self.n_columns
+        self._invalidate()
+
+    # Passes over parts of the columns
+
+    def _next_pass(self) -> CertificationPass | None:
+        state = self._uncertified
+        if state is None:
+            return None
+        learn_atomically(self, self._begin_partitioned_pass, state)
+        return None if state.is_certified else CertificationPass.of(self, state)
+
+    def _begin_partitioned_pass(self, state: Certifier) -> None:
+        begin_partitioned_pass(state, self.n_columns)
+        self._invalidate()
+
+    def _apply_pass(self, request: CertificationPass, result: StageResult) -> None:
+        state = self._certifier
+        if state is None or request.seen != state.seen:
+            raise ValueError(
+                "Expected the result of the current pass. Got: the result of another pass.\n"
+                "Hint: pass the result of each pass to the model once, before the next pass."
+            )
+        learn_atomically(self, self._combine, state, result)
+
+    def _combine(self, state: Certifier, result: StageResult) -> None:
+        combine(state, result)
+        self._phase.n_passes += 1
+        self._invalidate()
+
+
+class CertificationPass:
+    """A pass that scores the columns of a part for each stage of a model's candidate solution.
+
+    Parameters
+    ----------
+    model
+        A model with the same target and candidate solution, and no other columns.
+    request, known
+        The scores requested, and the columns that the first model keeps.
+    seen
+        Number of columns read so far, which identifies the pass.
+    """
+
+    def __init__(
+        self, model: CertifiedSelector, request: PassRequest, known: PoolFingerprint, seen: int
+    ) -> None:
+        self.model, self.request, self.known, self.seen = model, request, known, seen
+
+    @classmethod
+    def of(cls, model: CertifiedSelector, state: Certifier) -> CertificationPass:
+        """Return the next pass of a model."""
+        twin = model._empty_clone()
+        columns = twin._column_phase.columns = twin._new_columns(state.n)
+        columns.set_state(reduced_state(state))
+        known = PoolFingerprint.of(state.pool.table)
+        known = known._replace(names=list(known.names), m2=known.m2.copy())
+        return cls(twin, request_pass(state), known, state.seen)
+
+    def read(self, stream: ColumnStream, arrival: int) -> StageResult:
+        """Return the result for the columns of a part; `arrival` columns come before it."""
+        state = self.model._certifier
+        if state is None:
+            raise ValueError("Expected a model with a candidate solution. Got: none.")
+        result = StageResult(self.request, arrival, state.pool.table.fields)
+        for chunk, stats in self.model._scanned(stream):
+            score_part(state, chunk, stats, self.known, result)
+        result.cut_back()
+        return result

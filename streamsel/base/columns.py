@@ -224,7 +224,7 @@ class ColumnPhase(Phase):
             and values.shape == (target.n if target.kept is None else target.kept.n,)
             and values.flags.carray
             and type(name) in (str, int)
-            and name not in state.table.index_of
+            and name not in state.index_of
         ):
             return False
         if target.kept is not None:

@@ -28,7 +28,7 @@ from streamsel.state.gram.landmarks import Landmarks, Similarity
 from streamsel.state.gram.pooled import SharedGram
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension
-from streamsel.state.pool.pool import SamplePool, TopRanked, variances
+from streamsel.state.pool.pool import Pool, TopRanked, variances
 from streamsel.state.source_check import PASS_RTOL, PassVerifier, source_changed_error
 from streamsel.stream import as_stream
 from streamsel.targets.target import Target
@@ -126,8 +126,7 @@ class Embedder(Extractor, Unsupervised):
             self.max_gram_rows,
             "learn_many(X) learns rows by windows; RandomFourier followed by PCA takes any number.",
         )
-        pool = SamplePool(None, n, self.max_variables)
-        pool.method = TopRanked(variances)
+        pool = Pool(None, n, self.max_variables, TopRanked(variances), samples=True)
         return SharedGram(pool, scaled=False, rank=None, n_jobs=self.n_jobs)
 
     @property

@@ -23,17 +23,22 @@ from streamsel.base.row_input import (
     not_a_row_error,
     select_features,
 )
-from streamsel.data.columns import Chunk, Stats
 from streamsel.params import param
 from streamsel.state.base import ColumnState, Floats, Indices, VariableState
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension
-from streamsel.state.pool.pool import NO_PICKS, EvictionResult, Picks, Pool, SamplePool
+from streamsel.state.pool.pool import MOST_RELEVANT, NO_PICKS, Picks, Pool, Ranking
 from streamsel.state.similar import count_near_duplicates, similar_to
 from streamsel.stream import ColumnStream
 from streamsel.targets.normal_scores import NormalScores
 from streamsel.targets.target import Target
 
+# Description of the parameter of selectors that keep statistics of all columns, or a bounded pool.
+MAX_CANDIDATES = r"""
+None keeps the required statistics of every column: exact, $O(c p)$ memory. A number
+$m \geq k$ keeps a pool of the best $m$ to $2m$ candidates: constant memory; `n_certified`
+gives the number of picks that are certified to be the same as those of an unbounded pool.
+"""
 # Value of k that selects every non-constant variable, in order of score.
 EVERY_COLUMN = "all"
 # Maximum number of alternatives reported per selected variable.
@@ -47,23 +52,20 @@ State = TypeVar("State", bound=VariableState)
 class Selector(Learner, Generic[State]):
     """Base class of selectors, which keep original variables: `_select` returns which.
 
-    `Selector[VariableState]` requires only the moments of the variables; a method that requires
-    more names the state that provides it, as in `Selector[SamplePool]`.
+    `Selector[VariableState]` requires only the moments of the variables. A method whose
+    `_needs_samples` is True may also use `products`, the correlations of its variables, and, with
+    windows of rows, their `samples`, as in `Selector[Pool]`.
     """
 
     _column_state_type: ClassVar[type[ColumnState]] = Pool
-    # Whether a pick is proven as soon as its score is above the bounds of all discarded columns.
-    # Otherwise the whole selection is proven, or none of it.
+    # Whether a pool stores the observations of its columns.
+    _needs_samples: ClassVar[bool] = False
+    # Whether a pick is certified as soon as its score is above the bounds of all discarded columns.
+    # Otherwise the whole selection is certified, or none of it.
     _bound_certifies: ClassVar[bool] = True
 
     max_candidates: int | None = param(
-        params.IntRule(1, optional=True),
-        default=None,
-        doc=r"""
-        None keeps the required statistics of every column: exact, $O(c p)$ memory. A number
-        $m \geq k$ keeps a pool of the best $m$ to $2m$ candidates: constant memory; `n_certified`
-        gives the number of picks that are proven to be the same as those of an unbounded pool.
-        """,
+        params.IntRule(1, optional=True), default=None, doc=MAX_CANDIDATES
     )
 
     warm_up: int = param(
@@ -106,46 +108,19 @@ class Selector(Learner, Generic[State]):
     # Implemented by methods
 
     @abc.abstractmethod
-    def _select(self, held: State, k: int) -> Picks:
+    def _select(self, view: State, k: int) -> Picks:
         """Return the best k variables of the state; fewer if no others are relevant."""
 
-    def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
-        """Return upper bounds on the scores of rows of the pool's table.
+    def _ranking(self) -> Ranking:
+        """Return how a bounded pool ranks its columns; by relevance unless a method overrides it.
 
-        A column whose bound is below the lowest score kept is evicted; see `_bound_certifies`.
+        A column whose upper bound is below the lowest score kept is evicted; see
+        `_bound_certifies`.
         """
-        if pool.space is None:
-            return np.ones(len(rows["m2"]))
-        return pool.space.relevance(rows["m2"], rows["cxy"])
+        return MOST_RELEVANT
 
-    def _batch_update(
-        self,
-        pool: Any,  # noqa: ARG002
-        chunk: Chunk,  # noqa: ARG002
-        stats: Stats,  # noqa: ARG002
-        indices: Indices,  # noqa: ARG002
-    ) -> EvictionResult | None:
-        """Return a pool updated with a batch of columns; None to process it between evictions."""
-        return None
-
-    def _relevance_cutoff(self, bound: float) -> float:
-        """Return the relevance below which a score bound is below `bound`; -inf if unknown."""
-        return bound if type(self)._bound is Selector._bound else -math.inf
-
-    def _keep_best(self, pool: Any, limit: int) -> Picks:
-        """Return the columns to keep when a pool is cut back to its limit."""
-        return self._select(pool, limit)
-
-    def _max_round_size(self, pool: Pool) -> int:  # noqa: ARG002
-        """Return the maximum number of picks in one round."""
-        return np.iinfo(np.int64).max
-
-    def _pool_capacity(self, n: int) -> int | None:  # noqa: ARG002
-        """Return the size to which a pool is cut back, for n observations; None to keep all."""
-        return self.max_candidates
-
-    def _relevances(self, held: VariableState, indices: Indices) -> Floats:
-        return held.relevance(indices)
+    def _relevances(self, view: VariableState, indices: Indices) -> Floats:
+        return view.relevance(indices)
 
     @property
     def _score_meaning(self) -> str:
@@ -169,13 +144,21 @@ class Selector(Learner, Generic[State]):
     # Shared behaviour
 
     def _new_columns(self, n: int) -> ColumnState:
-        assert issubclass(self._column_state_type, Pool)  # noqa: S101
-        pool = self._column_state_type(self._space, n, self._pool_capacity(n), self._extra_fields())
-        pool.serve(self)
-        pool.set_normal_scores(self._normal_scores())
-        if isinstance(pool, SamplePool) and isinstance(self._target, Target):
-            pool.set_target_basis(self._target.Y[: self._target.c])
-        return pool
+        return self._new_pool(n, self.max_candidates)
+
+    def _new_pool(self, n: int, limit: int | None) -> Pool:
+        """Return an empty pool of the method, that is cut back to `limit`; None keeps all."""
+        target = self._target
+        return Pool(
+            self._space,
+            n,
+            limit,
+            self._ranking(),
+            samples=self._needs_samples,
+            extra_fields=self._extra_fields(),
+            normal_scores=self._normal_scores(),
+            target_rows=target.Y[: target.c] if isinstance(target, Target) else None,
+        )
 
     def _normal_scores(self) -> NormalScores | None:
         target, space = self._target, self._space
@@ -258,11 +241,13 @@ class Selector(Learner, Generic[State]):
 
     @property
     def n_certified(self) -> int:
-        """Number of leading picks proven to be those of a selection over all columns at once."""
-        state = self._state
-        if isinstance(state, Pool) and self._bound_certifies:
-            return state.count_certified(self._picks())
-        return len(self._picks().indices) if state is not None and state.complete else 0
+        """Number of leading picks certified to be those of a selection over all columns at once."""
+        state, picks = self._state, self._picks()
+        if state is None:
+            return 0
+        if self._bound_certifies:
+            return state.count_certified(picks.scores, picks.rounds)
+        return len(picks.indices) if state.complete else 0
 
     def report(self) -> Report:
         """Return the results as a `Report`, which the command and the HTML report show.
@@ -341,9 +326,10 @@ class Selector(Learner, Generic[State]):
 
     def _arrivals(self) -> list[int | None]:
         """Return the arrival index of each selected variable; None where it is not known."""
-        state, indices = self._state, self._picks().indices
-        if isinstance(state, Pool):
-            return [int(arrival) for arrival in state.table["arrival"][indices]]
+        state, indices = self._state, np.array(self._picks().indices, dtype=np.intp)
+        arrivals = None if state is None else state.arrivals(indices)
+        if arrivals is not None:
+            return [int(arrival) for arrival in arrivals]
         in_order = self._moments is not None and self._moments.complete
         names = self._moments.index_of if in_order and self._moments is not None else {}
         return [names.get(name) for name in self._selected()]
@@ -422,7 +408,8 @@ class Selector(Learner, Generic[State]):
         index = None if columns is None else columns.index_of.get(name)
         if columns is None or index is None:
             return 0.0
-        return float(columns.table["mean"][index] + columns.table["mean_error"][index])
+        stats = columns.stats(np.array([index]))
+        return float(stats.mean[0] + stats.mean_error[0])
 
     def transform_many(self, X: Any) -> Any:
         """Keep the selected variables of many rows.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import math
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -17,20 +16,20 @@ from streamsel.base.selector import Selector
 from streamsel.base.windows import Window
 from streamsel.params import param
 from streamsel.state.base import ColumnState
-from streamsel.state.pool.accepted import AcceptedColumns, AcceptedSamples, ColumnBatch
-from streamsel.state.pool.pool import Picks, SamplePool
+from streamsel.state.pool.accepted import AcceptedColumns, AcceptPolicy
+from streamsel.state.pool.pool import Picks
 from streamsel.targets.normal_scores import NormalScores
-from streamsel.targets.target import Target
 
 
-class StreamingSelector(Selector[AcceptedSamples], Supervised):
-    """Base class of selectors that accept or reject every column on arrival, by `_accept`.
+class StreamingSelector(Selector[AcceptedColumns], Supervised):
+    """Base class of selectors that accept or reject every column on arrival, by a policy.
 
     They make a single pass, in order, and decisions are final: another order may give another
     selection. Selected variables are in order of arrival.
     """
 
-    _column_state_type: ClassVar[type[AcceptedColumns]] = AcceptedSamples
+    _column_state_type: ClassVar[type[ColumnState]] = AcceptedColumns
+    _needs_samples = True
     _row_state_type = Window
     # A window forgets all rows before it, and decisions are not revised.
     _fixed_parameters: ClassVar[Mapping[str, Any]] = {
@@ -62,23 +61,11 @@ class StreamingSelector(Selector[AcceptedSamples], Supervised):
     # Implemented by methods
 
     @abc.abstractmethod
-    def _accept(self, held: AcceptedSamples, offer: ColumnBatch) -> None:
-        """Accept some of the columns offered, in order, and update the variables of the method.
-
-        `held.accept`, `drop` and `remember` are the only ways to change the state. A stream may
-        have millions of irrelevant columns, so rejected columns should be handled in bulk, not
-        one by one in Python.
-        """
-
-    def _refusal_cutoff(self, held: AcceptedSamples) -> float:  # noqa: ARG002
-        """Return the relevance below which a column is rejected without any other effect.
-
-        Single columns below it are skipped by the fast path of `learn_column`.
-        """
-        return -math.inf
+    def _policy(self) -> AcceptPolicy:
+        """Return how columns are decided on."""
 
     def _initial_memory(self) -> Mapping[str, float]:
-        """Return the method's own variables with their initial values: name -> number."""
+        """Return the memory of the policy before the first column: name -> number."""
         return {}
 
     def _extra_fields(self) -> tuple[str, ...]:
@@ -99,22 +86,16 @@ class StreamingSelector(Selector[AcceptedSamples], Supervised):
         return True
 
     def _new_columns(self, n: int) -> ColumnState:
-        state = self._column_state_type(
-            self._space, n, self.max_candidates, self._extra_fields(), self._initial_memory()
-        )
-        state.serve(self)
-        state.set_normal_scores(self._normal_scores())
-        if isinstance(state, SamplePool) and isinstance(self._target, Target):
-            state.set_target_basis(self._target.Y[: self._target.c])
-        return state
+        pool = self._new_pool(n, self.max_candidates)
+        return AcceptedColumns(pool, self._policy(), self._initial_memory())
 
     @property
     def _score_meaning(self) -> str:
         return "relevance of the variable when it was accepted"
 
-    def _select(self, held: AcceptedColumns, k: int) -> Picks:
-        indices = list(range(min(k, len(held.names))))
-        scores = held.extra_field("score")[indices]
+    def _select(self, view: AcceptedColumns, k: int) -> Picks:
+        indices = list(range(min(k, len(view.names))))
+        scores = view.extra_field("score")[indices]
         return Picks(indices, scores.tolist(), [0] * len(indices))
 
     def report(self) -> Report:

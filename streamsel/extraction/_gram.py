@@ -39,11 +39,11 @@ from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension
 from streamsel.state.pool.pool import (
-    MostRelevant,
+    Pool,
     Ranking,
-    SamplePool,
     TopRanked,
     equal_scores,
+    relevance_of_rows,
     sums_of_squares,
 )
 from streamsel.stream import ColumnStream
@@ -112,11 +112,16 @@ class GramExtractor(Extractor):
             if self._full_matrix_hint:
                 check_rows(n, self.max_gram_rows, self._full_matrix_hint)
             rank = self._n_axes
-        pool, target_rows = SamplePool(self._space, n, self.max_loadings), None
-        pool.method = self._ranking
-        if isinstance(self._target, Target):
-            target_rows = self._target.Y[: self._target.c]
-            pool.set_target_basis(target_rows)
+        target = self._target
+        target_rows = target.Y[: target.c] if isinstance(target, Target) else None
+        pool = Pool(
+            self._space,
+            n,
+            self.max_loadings,
+            self._ranking,
+            samples=True,
+            target_rows=target_rows,
+        )
         return SharedGram(
             pool,
             target_rows,
@@ -129,7 +134,7 @@ class GramExtractor(Extractor):
     @property
     def _ranking(self) -> Ranking:
         if self._ranks_by_relevance:
-            return MostRelevant()
+            return TopRanked(relevance_of_rows, is_relevance=True)
         return TopRanked(equal_scores if self.scale else sums_of_squares)
 
     def _relevances_of_stats(self, moments: Moments, stats: Stats) -> Floats:

@@ -229,8 +229,7 @@ class RidgeComponents(Extractor, Supervised):
         threshold = noise_floor(n_free, space.rank, 2 * self._limit, NOISE_LEVEL)
         if self.permutations:
             threshold = 0.0
-        pool = Representatives(space, n, self._limit, threshold)
-        pool.set_target_basis(target.Y[: target.c])
+        pool = Representatives(space, n, self._limit, threshold, target.Y[: target.c])
         if self.max_support is not None:
             return pool
         gram = Gram(n, len(self._powers), self.n_jobs)

@@ -19,7 +19,7 @@ from streamsel.params import param
 from streamsel.state.base import Floats, Indices, VariableState
 from streamsel.state.gram.view import GramView, JointState, gram_of_variables, residual_squares
 from streamsel.state.moments.joint import CrossMoments
-from streamsel.state.pool.pool import MostRelevant, SamplePool
+from streamsel.state.pool.pool import Pool, TopRanked, relevance_of_rows
 from streamsel.targets.target import Target
 
 
@@ -115,7 +115,7 @@ class SupervisedPCA(Extractor, Supervised):
     ['supervisedpca0']
     """
 
-    _column_state_type = SamplePool
+    _column_state_type = Pool
     _row_state_type = CrossMoments
     _loads_all_variables = True
 
@@ -133,13 +133,12 @@ class SupervisedPCA(Extractor, Supervised):
         super()._check_parameters()
         self._check_exceeds("n_components", self.n_components, "max_candidates")
 
-    def _new_columns(self, n: int) -> SamplePool:
+    def _new_columns(self, n: int) -> Pool:
         target, space = self._target, self._space
         assert isinstance(target, Target)  # noqa: S101
-        pool = SamplePool(space, n, self.max_candidates)
-        pool.method = MostRelevant()
-        pool.set_target_basis(target.Y[: target.c])
-        return pool
+        ranking = TopRanked(relevance_of_rows, is_relevance=True)
+        rows = target.Y[: target.c]
+        return Pool(space, n, self.max_candidates, ranking, samples=True, target_rows=rows)
 
     # Components
 
@@ -204,7 +203,7 @@ class SupervisedPCA(Extractor, Supervised):
         return dict(zip(names, found.relevance.tolist(), strict=True))
 
     def _embedding(self) -> Floats:
-        pool, found = cast("SamplePool | None", self._columns), self._solution()
+        pool, found = cast("Pool | None", self._columns), self._solution()
         if pool is None or found is None:
             return np.zeros((self.n_rows, 0))
         weights = found.scale * np.sqrt(residual_squares(pool, found.indices))

@@ -19,7 +19,7 @@ _MAX_DROPPED = 4
 
 
 def solve_kkt(
-    Q: Floats, a: Floats, threshold: Floats, ridge: Floats, tolerated: Floats, b: Floats
+    Q: Floats, a: Floats, threshold: Floats, ridge: Floats, tolerance: Floats, b: Floats
 ) -> Floats:
     """Return the b that minimises ½ bᵀQb - aᵀb + Σ threshold·|b| + ½ Σ ridge b².
 
@@ -32,7 +32,7 @@ def solve_kkt(
         (s, s) and (s,) the form; its diagonal is positive.
     threshold, ridge
         (s,) weights of the absolute values and of the squares.
-    tolerated
+    tolerance
         (s,) largest absolute gradient at a zero coefficient: `threshold` plus a tolerance for
         rounding.
     b
@@ -42,11 +42,11 @@ def solve_kkt(
     for iteration in range(_MAX_ITER):
         residual = a - Q @ b
         coordinate_descent(
-            Q, threshold, ridge, tolerated, _STABLE_ROUNDS + iteration, _MAX_ROUNDS, b, residual
+            Q, threshold, ridge, tolerance, _STABLE_ROUNDS + iteration, _MAX_ROUNDS, b, residual
         )
         is_solved = _solve(Q, a, threshold, ridge, b)
         residual = a - Q @ b
-        if is_solved and (np.abs(residual[b == 0.0]) <= tolerated[b == 0.0]).all():
+        if is_solved and (np.abs(residual[b == 0.0]) <= tolerance[b == 0.0]).all():
             break
     return b
 

@@ -8,7 +8,8 @@ xᵀR x = 1 - Σ t².
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,15 @@ from streamsel._kernels.stepwise import (
     remove_direction,
 )
 from streamsel.data.columns import Chunk, Stats
-from streamsel.state.base import Floats, Indices
+from streamsel.state.base import Floats, Indices, VariableState
 from streamsel.state.correlations import MIN_BLOCK, CorrelationCache, correlate_columns
-from streamsel.state.pool.candidate_solution import previous_indices
-from streamsel.state.pool.certified import CertifiedPool
-from streamsel.state.pool.greedy_solution import GreedySolution
-from streamsel.state.pool.pool import TIE_RTOL, ZERO_TOL, Picks
+from streamsel.state.pool.candidate_solution import (
+    GreedySolution,
+    StagedSolver,
+    picks_from_state,
+    previous_indices,
+)
+from streamsel.state.pool.pool import TIE_RTOL, ZERO_TOL, Picks, Pool
 
 # Without a ridge a variable with a smaller squared residual is excluded; the second value applies
 # without samples to recompute the residual.
@@ -119,17 +123,17 @@ class Residuals:
         )
 
 
-def select_from_correlations(held: Any, k: int, ridge: float) -> Picks:
+def select_from_correlations(view: VariableState, k: int, ridge: float) -> Picks:
     """Return the picks of forward selection from the correlations of the tracked variables."""
-    residuals = Residuals(held.coordinates(), k, ridge, _MIN_RESIDUAL_OF_PRODUCTS)
+    residuals = Residuals(view.coordinates(), k, ridge, _MIN_RESIDUAL_OF_PRODUCTS)
     picks = Picks([], [], [])
-    for s in range(min(k, len(held.names))):
+    for s in range(min(k, len(view.names))):
         scores = residuals.scores()
         j = earliest_of_best(scores, ridge)
         if scores[j] <= ZERO_TOL:
             break
         T = residuals.T[:, :s]
-        t = (held.products(j) - T @ T[j]) / residuals.norm_of(j)
+        t = (view.products(j) - T @ T[j]) / residuals.norm_of(j)
         _append(picks, j, float(scores[j]))
         residuals.pick(s, j, t)
     return picks
@@ -152,7 +156,7 @@ class ForwardSolution(GreedySolution):
         Number of picks, and the ridge.
     before
         The previous candidate solution, to continue from.
-    n_proven
+    n_certified
         Number of its picks that are certified.
     given
         The picks, if known.
@@ -160,11 +164,11 @@ class ForwardSolution(GreedySolution):
 
     def __init__(
         self,
-        pool: CertifiedPool,
+        pool: Pool,
         k: int,
         ridge: float,
         before: ForwardSolution | None = None,
-        n_proven: int = 0,
+        n_certified: int | None = None,
         given: Sequence[int] = (),
     ) -> None:
         self._pool, self._ridge = pool, ridge
@@ -178,7 +182,7 @@ class ForwardSolution(GreedySolution):
             origin = previous_indices(pool.table["arrival"], before)
             most = 2 * k + MIN_BLOCK
             self._products = CorrelationCache(self._unit, before._products, origin, most)
-            self._go_on(before, origin, n_proven, picks)
+            self._go_on(before, origin, n_certified or 0, picks)
         for j in given:
             self._take(j, picks)
         while len(picks.indices) < min(k, len(self.G)) and not given:
@@ -196,7 +200,9 @@ class ForwardSolution(GreedySolution):
         """The pool's samples; read from the pool, whose older tables must not be kept alive."""
         return self._pool.table["unit"]
 
-    def _go_on(self, before: ForwardSolution, origin: Indices, n_proven: int, picks: Picks) -> None:
+    def _go_on(
+        self, before: ForwardSolution, origin: Indices, n_certified: int, picks: Picks
+    ) -> None:
         """Reuse the previous picks, up to the first that a new variable may beat."""
         added = np.flatnonzero(origin < 0)
         S, V = len(before.keys), before.V
@@ -212,7 +218,7 @@ class ForwardSolution(GreedySolution):
             )
             # A margin suffices: the greedy picks again from here.
             beaten = (scores >= before.thresholds - 2.0 * before.tolerance).any(axis=0)
-            stop = min(n_picks, max(n_proven, int(np.argmax(np.append(beaten, True)))))
+            stop = min(n_picks, max(n_certified, int(np.argmax(np.append(beaten, True)))))
         index_of = self._pool.index_of
         for s in range(stop):
             j = index_of[before.names[before.picks.indices[s]]]
@@ -292,11 +298,8 @@ class ForwardSolution(GreedySolution):
             scores[j, s + 1 :] = -np.inf
         return scores
 
-    def scores_of(
-        self, chunk: Chunk, stats: Stats, indices: Indices, noted: Mapping[str, Floats]
-    ) -> Floats:
+    def scores_of(self, chunk: Chunk, stats: Stats, indices: Indices) -> Floats:
         """Return the (b, S) scores of columns of a chunk."""
-        del noted
         pool, S = self._pool, len(self.keys)
         assert pool.space is not None  # noqa: S101
         G = pool.space.coordinates(stats.m2[indices], stats.cxy[indices])
@@ -307,3 +310,27 @@ class ForwardSolution(GreedySolution):
             return pool.unit_rows_of(chunk, stats, indices[near])
 
         return self._scores_under(G, T, (V, self._left.C), S, observed)
+
+
+@dataclass(frozen=True, eq=False)
+class ForwardSolver(StagedSolver):
+    """Solver of forward selection in the pool of a `Certifier`.
+
+    Parameters
+    ----------
+    k, ridge
+        Number of picks wanted, and the ridge.
+    """
+
+    k: int
+    ridge: float
+
+    def solve(
+        self, pool: Pool, before: ForwardSolution | None, n_certified: int | None
+    ) -> ForwardSolution:
+        """Return the candidate solution for the variables of a pool."""
+        return ForwardSolution(pool, self.k, self.ridge, before, n_certified)
+
+    def restore(self, pool: Pool, saved: dict[str, Any]) -> ForwardSolution:
+        """Return the candidate solution that `ForwardSolution.to_state` saved."""
+        return ForwardSolution(pool, self.k, self.ridge, given=picks_from_state(pool, saved))

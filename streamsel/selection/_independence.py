@@ -10,7 +10,7 @@ import numpy as np
 from streamsel._utils.numeric import TIE_RTOL
 from streamsel.base.null import marginal_p_values
 from streamsel.state.base import Floats
-from streamsel.state.pool.accepted import AcceptedSamples
+from streamsel.targets.space import TargetSpace
 
 # A variable of larger relevance is fully explained by the target, up to rounding.
 _FULL_RELEVANCE = math.sqrt(1.0 - 1e-10)
@@ -58,10 +58,9 @@ def critical_values(n: float, r: int, depth: int, level: float) -> Floats:
     return critical
 
 
-def degrees_of_freedom(held: AcceptedSamples) -> tuple[float, int]:
+def degrees_of_freedom(space: TargetSpace) -> tuple[float, int]:
     """Return the observations minus covariates, and the rank of the target."""
-    assert held.space is not None  # noqa: S101
-    return held.space.effective_rows - len(held.space.covariate_map), held.space.rank
+    return space.effective_rows - len(space.covariate_map), space.rank
 
 
 def min_relevance(up_to: Floats) -> float:

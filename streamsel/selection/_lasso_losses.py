@@ -1,4 +1,4 @@
-"""Squared and logistic loss of the Lasso, and the base class of learners with either loss."""
+"""Squared and logistic loss of the Lasso."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, xlogy
 
-from streamsel.base.joint_rows import CrossMomentsOnRows
 from streamsel.selection._active_set import solve_kkt
 from streamsel.selection._lasso_path import (
     LassoPenalty,
@@ -18,9 +17,6 @@ from streamsel.selection._lasso_path import (
     active_union,
 )
 from streamsel.state.base import Floats, Indices, VariableState
-from streamsel.targets.observation import Observation
-from streamsel.targets.rows import RowTarget
-from streamsel.targets.target import Target
 
 # Maximum Newton steps, and halvings of one.
 _MAX_STEPS, _MAX_HALVINGS = 100, 40
@@ -78,12 +74,12 @@ class SquaredLoss(LassoProblem):
         found: Floats = self._rows[self._cache_row[indices][:, None], indices]
         return found
 
-    def minimize(self, bar: Floats, ridge: Floats, edge: Floats) -> None:
+    def minimize(self, threshold: Floats, ridge: Floats, tolerance: Floats) -> None:
         """Minimise over the working set, for these penalty weights, (p,)."""
         W = self._W
         if W.size:
             self.b[W] = solve_kkt(
-                self._Q, self.gradient_at_zero[W], bar[W], ridge[W], edge[W], self.b[W]
+                self._Q, self.gradient_at_zero[W], threshold[W], ridge[W], tolerance[W], self.b[W]
             )
 
     def negative_gradients(self, found: Sequence[LassoSolution]) -> Floats:
@@ -208,10 +204,10 @@ class LogisticLoss(SampledProblem):
         residual: Floats = self._y - expit(self._eta())
         return residual
 
-    def minimize(self, bar: Floats, ridge: Floats, edge: Floats) -> None:
+    def minimize(self, threshold: Floats, ridge: Floats, tolerance: Floats) -> None:
         """Minimise over the working set, for these penalty weights, (p,), by Newton steps."""
         W, U = self._W, self._U
-        weights = bar[W], ridge[W], edge[W]
+        weights = threshold[W], ridge[W], tolerance[W]
         for _ in range(_MAX_STEPS):
             b, eta = self.b[W], self._eta()
             probability = expit(eta)
@@ -231,13 +227,19 @@ class LogisticLoss(SampledProblem):
             self.intercept += step_size * intercept_step
 
     def _step_size(
-        self, eta: Floats, direction: Floats, b: Floats, after: Floats, bar: Floats, ridge: Floats
+        self,
+        eta: Floats,
+        direction: Floats,
+        b: Floats,
+        after: Floats,
+        threshold: Floats,
+        ridge: Floats,
     ) -> float:
         """Return the step size: 1, halved until the objective decreases."""
 
         def objective(step_size: float) -> float:
             trial = b + step_size * (after - b)
-            penalty = bar @ np.abs(trial) + 0.5 * (ridge * trial) @ trial
+            penalty = threshold @ np.abs(trial) + 0.5 * (ridge * trial) @ trial
             return self._loss_at(eta + step_size * direction) + float(penalty)
 
         before, step_size = objective(0.0), 1.0
@@ -276,89 +278,44 @@ class LogisticLoss(SampledProblem):
 
 
 def _is_optimal(
-    b: Floats, slopes: Floats, level: float, bar: Floats, ridge: Floats, edge: Floats
+    b: Floats, slopes: Floats, level: float, threshold: Floats, ridge: Floats, tolerance: Floats
 ) -> bool:
     """Return whether coefficients with this negative gradient satisfy the KKT conditions."""
     is_zero = b == 0.0
-    violation = np.abs(slopes - ridge * b - bar * np.sign(b))[~is_zero]
+    violation = np.abs(slopes - ridge * b - threshold * np.sign(b))[~is_zero]
     return bool(
         abs(level) <= _RTOL
-        and (np.abs(slopes[is_zero]) <= edge[is_zero]).all()
-        and (violation <= _RTOL * bar[~is_zero] + 1e-13).all()
+        and (np.abs(slopes[is_zero]) <= tolerance[is_zero]).all()
+        and (violation <= _RTOL * threshold[~is_zero] + 1e-13).all()
     )
 
 
-class LossFamily(CrossMomentsOnRows):
-    """Learner whose loss is set by its parameter `family`, or by the target."""
+def check_family(family: str, c: int, *, is_class: bool, least_squares_for: str) -> None:
+    """Raise ValueError for a target that the family of losses does not support.
 
-    family: str
-
-    def _check_target(self, c: int, *, is_class: bool) -> None:
-        numeric, binary = not is_class and c == 1, is_class and c <= 2
-        is_supported, expected = numeric, "one numeric target"
-        if self.family == "logistic":
-            is_supported, expected = binary, "two classes"
-        elif self._may_be_logistic:
-            is_supported, expected = numeric or binary, "one numeric target or two classes"
-        if not is_supported:
-            setting = f"family={self.family!r}"
-            if self.family == "auto" and self._least_squares_for:
-                setting += f" with {self._least_squares_for}"
-            raise ValueError(
-                f"Expected {expected}, as {setting} requires. Got: {c} "
-                f"{'classes' if is_class else 'numeric columns'}.\n"
-                "Hint: family='logistic' requires two classes; target_type='class' treats numbers "
-                "as classes, target_type='numeric' as a quantity."
-            )
-
-    @property
-    def _least_squares_for(self) -> str:
-        """The setting that requires least squares; empty if there is none."""
-        if self.fading_factor:
-            return f"fading_factor={self.fading_factor!r}"
-        return "" if self.covariates is None else f"covariates={self.covariates!r}"
-
-    @property
-    def _may_be_logistic(self) -> bool:
-        return self.family == "auto" and not self._least_squares_for
-
-    def _take_target(self, target: Target) -> None:
-        phase = self._column_phase
-        before, phase.target = phase.target, target
-        try:
-            # The checks depend on the loss, and the loss on the target.
-            super()._take_target(target)
-        except BaseException:
-            phase.target = before
-            raise
-
-    def _check_columns(self, target: RowTarget, seen: Observation, rows: int) -> None:
-        if seen.form == "class" and not self._by_window:
-            raise ValueError(
-                f"Expected a numeric target of rows, as family={self.family!r} requires. Got: "
-                "a label.\nHint: family='logistic' learns rows of two classes, in windows."
-            )
-        super()._check_columns(target, seen, rows)
-
-    @property
-    def _is_logistic(self) -> bool:
-        """Whether the loss is logistic: by the family, or else by the target."""
-        if self.family != "auto":
-            return self.family == "logistic"
-        # The constructor reads this before the target is set.
-        target = getattr(self, "_target", None)
-        return target is not None and target.is_class
-
-    @property
-    def _by_window(self) -> bool:
-        return self._is_logistic or super()._by_window
-
-    @property
-    def _row_target_type(self) -> str:
-        any_label_is_class = self.target_type == "auto" and self.family == "logistic"
-        return "class" if any_label_is_class else super()._row_target_type
-
-    def _target_description(self) -> str | None:
-        text = super()._target_description()
-        is_inferred = self.family == "auto" and self._is_logistic
-        return f"{text}; logistic loss" if text is not None and is_inferred else text
+    Parameters
+    ----------
+    family
+        As in Lasso.
+    c, is_class
+        Number of target columns, and whether they are classes.
+    least_squares_for
+        The setting that requires least squares; empty if there is none.
+    """
+    numeric, binary = not is_class and c == 1, is_class and c <= 2
+    is_supported, expected = numeric, "one numeric target"
+    if family == "logistic":
+        is_supported, expected = binary, "two classes"
+    elif family == "auto" and not least_squares_for:
+        is_supported, expected = numeric or binary, "one numeric target or two classes"
+    if is_supported:
+        return
+    setting = f"family={family!r}"
+    if family == "auto" and least_squares_for:
+        setting += f" with {least_squares_for}"
+    raise ValueError(
+        f"Expected {expected}, as {setting} requires. Got: {c} "
+        f"{'classes' if is_class else 'numeric columns'}.\n"
+        "Hint: family='logistic' requires two classes; target_type='class' treats numbers "
+        "as classes, target_type='numeric' as a quantity."
+    )

@@ -185,7 +185,7 @@ class LassoProblem(abc.ABC):
         """Set the working set, ascending."""
 
     @abc.abstractmethod
-    def minimize(self, threshold: Floats, ridge: Floats, tolerated: Floats) -> None:
+    def minimize(self, threshold: Floats, ridge: Floats, tolerance: Floats) -> None:
         """Minimise over the working set, for these penalty weights, (p,)."""
 
     @abc.abstractmethod
@@ -215,7 +215,7 @@ class _AlphaPenalty(NamedTuple):
     alpha: float
     threshold: Floats
     ridge: Floats
-    tolerated: Floats
+    tolerance: Floats
 
     @classmethod
     def of(cls, alpha: float, problem: LassoProblem, penalty: LassoPenalty) -> _AlphaPenalty:
@@ -308,7 +308,7 @@ def _solve_on_working_sets(
         # Variables with such gradients will probably enter (sequential strong rule).
         above = np.abs(slopes) > min(2.0 - last / alpha, 1.0) * one.threshold
         _extend_working_set(problem, above, slopes, one, _MIN_BATCH)
-        problem.minimize(one.threshold, one.ridge, one.tolerated)
+        problem.minimize(one.threshold, one.ridge, one.tolerance)
         solutions.append(_solution(problem, alpha))
         works.append(problem.working_set)
     return solutions, works
@@ -349,9 +349,9 @@ def _correct(
             problem.working_set = works[s]
             if s == len(found) - 1:
                 last = gradient
-            if _extend_working_set(problem, np.abs(gradient) > one.tolerated, gradient, one, 1):
+            if _extend_working_set(problem, np.abs(gradient) > one.tolerance, gradient, one, 1):
                 problem.set_coefficients(*found[s][1:])
-                problem.minimize(one.threshold, one.ridge, one.tolerated)
+                problem.minimize(one.threshold, one.ridge, one.tolerance)
                 found[s], works[s] = _solution(problem, one.alpha), problem.working_set
                 corrected.append(s)
         todo = corrected

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from streamsel._utils.numeric import argsort_by_relevance
 from streamsel.data.columns import Chunk, Stats
+from streamsel.selection._lasso_losses import LogisticLoss, SampledSquaredLoss
 from streamsel.selection._lasso_path import (
     DUPLICATE_CORRELATION,
     KKT_RTOL,
@@ -24,9 +25,8 @@ from streamsel.selection._lasso_path import (
 from streamsel.serialization.schema import ArrayKind, BoolKind, expect, expect_shapes, length_in
 from streamsel.state.base import Floats, Indices
 from streamsel.state.correlations import correlate_columns
-from streamsel.state.pool.candidate_solution import CandidateSolution, IntArray
-from streamsel.state.pool.certified import CertifiedPool
-from streamsel.state.pool.pool import TIE_RTOL, Picks
+from streamsel.state.pool.candidate_solution import CandidateSolution, IntArray, StagedSolver
+from streamsel.state.pool.pool import NO_PICKS, TIE_RTOL, Picks, Pool
 
 # Relative tolerance of equal coefficients.
 _COEFFICIENT_RTOL = 1e-9
@@ -56,7 +56,7 @@ class PathSolution(CandidateSolution):
 
     def __init__(
         self,
-        pool: CertifiedPool,
+        pool: Pool,
         problem: SampledProblem,
         penalty: LassoPenalty,
         path: LassoPath,
@@ -104,11 +104,8 @@ class PathSolution(CandidateSolution):
             scores[found.indices, s] = -np.inf
         return scores
 
-    def scores_of(
-        self, chunk: Chunk, stats: Stats, indices: Indices, noted: Mapping[str, Floats]
-    ) -> Floats:
+    def scores_of(self, chunk: Chunk, stats: Stats, indices: Indices) -> Floats:
         """Return the (b, S) scores of columns of a chunk."""
-        del noted
         left = self._pool.adjusted_squares(stats, indices)
         return self._relative(correlate_columns(chunk, stats, indices, self._V, left), left)
 
@@ -195,65 +192,6 @@ class PathSolution(CandidateSolution):
         }
 
 
-def solve_pool_path(
-    pool: CertifiedPool,
-    problem: SampledProblem,
-    penalty: LassoPenalty,
-    k: int | None,
-    before: PathSolution | None,
-) -> PathSolution:
-    """Return the current path of a pool, reusing still valid solutions of the previous one."""
-    is_full = len(pool.names) >= 2 * pool.limit
-    # Pinned variables must leave room for others when the pool is cut.
-    limit = 3 * pool.limit // 2 if pool.has_discarded or is_full else None
-    solutions: list[LassoSolution] = []
-    is_valid: list[bool] = []
-    if pool.total is not None and before is not None:
-        solutions, is_valid = before.still_valid()
-    elif is_full:
-        # In the first pass solutions change too often to certify anything.
-        penalty = penalty.thinned()
-    path = solve_path(problem, penalty, k, limit, solutions, is_valid)
-    return PathSolution(pool, problem, penalty, path, len(pool.names) if k is None else k)
-
-
-def path_from_state(
-    pool: CertifiedPool,
-    problem: SampledProblem,
-    penalty: LassoPenalty,
-    k: int,
-    state: dict[str, Any],
-) -> PathSolution:
-    """Return the candidate solution in a state of `PathSolution.to_state`."""
-    size = length_in(state, "alphas")
-    expect_shapes(state, alphas=(size,), levels=(size,), values=(length_in(state, "names"),))
-    expect(
-        state,
-        sizes=ArrayKind((size,), np.int64, minimum=0),
-        path_truncated=BoolKind(),
-        is_rough=BoolKind(),
-    )
-    if state["sizes"].sum() != len(state["names"]):
-        raise ValueError(
-            "Expected as many names as the solutions have variables. Got: "
-            f"{len(state['names'])} and {state['sizes'].sum()}."
-        )
-    indices = np.array([pool.index_of[name] for name in state["names"]], dtype=np.intp)
-    ends = np.cumsum(state["sizes"])[:-1]
-    parts = zip(
-        state["alphas"].tolist(),
-        np.split(indices, ends),
-        np.split(state["values"], ends),
-        state["levels"].tolist(),
-        strict=True,
-    )
-    path = NO_PATH
-    if size:
-        solutions = [LassoSolution(*part) for part in parts]
-        path = LassoPath(solutions, problem.weights, problem.norm, state["path_truncated"])
-    return PathSolution(pool, problem, penalty._replace(is_thinned=state["is_rough"]), path, k)
-
-
 def rank_by_entry(path: LassoPath, k: int) -> Picks:
     """Return the first k variables of a path's last solution, in order of entry.
 
@@ -274,3 +212,90 @@ def rank_by_entry(path: LassoPath, k: int) -> Picks:
     order = order[:k]
     rounds = entered[order].tolist()
     return Picks(indices[order].tolist(), [found[s].alpha for s in rounds], rounds)
+
+
+@dataclass(frozen=True, eq=False)
+class LassoSolver(StagedSolver):
+    """Solver of the path in the pool of a `Certifier`.
+
+    Parameters
+    ----------
+    k
+        Number of variables wanted; None for all of the path.
+    penalty
+        The penalty.
+    classes
+        (n,) 0 or 1, for the logistic loss; None for least squares.
+    """
+
+    k: int | None
+    penalty: LassoPenalty
+    classes: Floats | None
+
+    def problem(self, pool: Pool) -> SampledProblem:
+        """Return the loss over the variables of a pool."""
+        if self.classes is not None:
+            return LogisticLoss(pool, self.penalty, self.classes)
+        target = pool.basis[0] if len(pool.basis) else np.zeros(pool.n)
+        return SampledSquaredLoss(pool, self.penalty, target)
+
+    def solve(
+        self, pool: Pool, before: PathSolution | None, n_certified: int | None
+    ) -> PathSolution:
+        """Return the current path of a pool, reusing still valid solutions of the previous one."""
+        penalty, bound = self.penalty, pool.limit
+        is_full = bound is not None and len(pool.names) >= 2 * bound
+        # Pinned variables must leave room for others when the pool is cut.
+        limit = None if bound is None or (pool.complete and not is_full) else 3 * bound // 2
+        solutions: list[LassoSolution] = []
+        is_valid: list[bool] = []
+        if n_certified is not None and before is not None:
+            # A certified solution remains one over all variables, and is kept.
+            solutions, is_valid = before.still_valid()
+        elif is_full:
+            # In the first pass solutions change too often to certify anything.
+            penalty = penalty.thinned()
+        problem = self.problem(pool)
+        path = solve_path(problem, penalty, self.k, limit, solutions, is_valid)
+        return PathSolution(pool, problem, penalty, path, self._n_wanted(pool))
+
+    def _n_wanted(self, pool: Pool) -> int:
+        return len(pool.names) if self.k is None else self.k
+
+    def restore(self, pool: Pool, saved: dict[str, Any]) -> PathSolution:
+        """Return the candidate solution that `PathSolution.to_state` saved."""
+        size = length_in(saved, "alphas")
+        expect_shapes(saved, alphas=(size,), levels=(size,), values=(length_in(saved, "names"),))
+        expect(
+            saved,
+            sizes=ArrayKind((size,), np.int64, minimum=0),
+            path_truncated=BoolKind(),
+            is_rough=BoolKind(),
+        )
+        if saved["sizes"].sum() != len(saved["names"]):
+            raise ValueError(
+                "Expected as many names as the solutions have variables. Got: "
+                f"{len(saved['names'])} and {saved['sizes'].sum()}."
+            )
+        indices = np.array([pool.index_of[name] for name in saved["names"]], dtype=np.intp)
+        ends = np.cumsum(saved["sizes"])[:-1]
+        parts = zip(
+            saved["alphas"].tolist(),
+            np.split(indices, ends),
+            np.split(saved["values"], ends),
+            saved["levels"].tolist(),
+            strict=True,
+        )
+        problem, path = self.problem(pool), NO_PATH
+        if size:
+            solutions = [LassoSolution(*part) for part in parts]
+            path = LassoPath(solutions, problem.weights, problem.norm, saved["path_truncated"])
+        penalty = self.penalty._replace(is_thinned=saved["is_rough"])
+        return PathSolution(pool, problem, penalty, path, self._n_wanted(pool))
+
+    def picks(self, pool: Pool, k: int) -> Picks:
+        """Return k picks among the variables of a pool."""
+        if not pool.names:
+            return NO_PICKS
+        wanted = None if self.k is None else k
+        return rank_by_entry(solve_path(self.problem(pool), self.penalty, wanted), k)

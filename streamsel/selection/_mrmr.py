@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel._kernels.mutual_information import fold_mrmr_scores, mutual_information
+from streamsel._kernels.mutual_information import (
+    fold_mrmr_scores,
+    mrmr_scores,
+    mutual_information,
+)
 from streamsel.base.null import f_statistic
 from streamsel.data.columns import Chunk, Stats
 from streamsel.selection._univariate import Codes, bin_columns
 from streamsel.state.base import Floats, Indices
 from streamsel.state.correlations import MIN_BLOCK, CorrelationCache, correlate_columns
-from streamsel.state.pool.candidate_solution import MINUS_FLOAT_MAX, previous_indices
-from streamsel.state.pool.certified import CertifiedPool
-from streamsel.state.pool.greedy_solution import GreedySolution
-from streamsel.state.pool.pool import Picks, unit_columns
+from streamsel.state.pool.candidate_solution import (
+    MINUS_FLOAT_MAX,
+    GreedySolution,
+    StagedSolver,
+    picks_from_state,
+    previous_indices,
+)
+from streamsel.state.pool.pool import Picks, Pool, relevance_of_rows, unit_columns
 from streamsel.targets.space import TargetSpace
 
 SmallInts = NDArray[np.integer[Any]]
@@ -78,7 +87,7 @@ class MRMRCriterion(NamedTuple):
     Parameters
     ----------
     beta
-        As in `fold_mrmr_scores`.
+        As in the kernel `mrmr_score`, which is the formula.
     """
 
     beta: float
@@ -90,22 +99,20 @@ class MRMRCriterion(NamedTuple):
 
     def scores(self, rel: Floats, total: Floats, s: int) -> Floats:
         """Return scores after s picks, from relevances and sums of redundancies."""
-        if s == 0:
-            return rel
-        if self.beta < 0.0:
-            return rel * s / total
-        return rel - (total / s if math.isnan(self.beta) else self.beta * total)
+        scores = np.empty(rel.size)
+        mrmr_scores(rel, total, s, self.beta, scores)
+        return scores
 
-    def error_bound(self, slack: Any, score: Any, total: Any, s: int) -> float:
+    def error_bound(self, relevance_error: Any, score: Any, total: Any, s: int) -> float:
         """Return the error bound of a score."""
         if s == 0:
-            return float(slack)
+            return float(relevance_error)
         mean = total / s
         redundancy_error = _error_bound(mean)
         if self.beta < 0.0:
-            return float((slack + score * redundancy_error) / mean)
+            return float((relevance_error + score * redundancy_error) / mean)
         return float(
-            slack
+            relevance_error
             + (redundancy_error if math.isnan(self.beta) else self.beta * s * redundancy_error)
         )
 
@@ -163,7 +170,7 @@ def mutual_information_matrix(
 def greedy_mrmr(
     relevance: Floats,
     error_bounds: Floats,
-    trade: MRMRCriterion,
+    criterion: MRMRCriterion,
     k: int,
     row: Callable[[int, Callable[[], Indices]], Floats],
     forced: Sequence[int] = (),
@@ -175,7 +182,7 @@ def greedy_mrmr(
     relevance, error_bounds
         (p,) relevances to the target, -inf for variables that cannot be picked, and their error
         bounds.
-    trade
+    criterion
         The form of a score.
     row
         Function of a variable and of a callable returning likely next picks: the signed
@@ -187,19 +194,19 @@ def greedy_mrmr(
     total, available = np.zeros(relevance.size), relevance.copy()
     while len(picks.indices) < (len(forced) or k):
         s = len(picks.indices)
-        scores = trade.scores(available, total, s)
+        scores = criterion.scores(available, total, s)
         highest = int(np.argmax(scores)) if scores.size else -1
         if highest < 0 or scores[highest] == -np.inf:
             break
-        error = trade.error_bound(error_bounds[highest], scores[highest], total[highest], s)
+        error = criterion.error_bound(error_bounds[highest], scores[highest], total[highest], s)
         j = forced[s] if forced else int(np.argmax(scores >= scores[highest] - error))
         picks.indices.append(j)
         picks.scores.append(float(scores[j]))
         picks.rounds.append(0)
-        tolerance.append(trade.error_bound(error_bounds[j], scores[j], total[j], s))
+        tolerance.append(criterion.error_bound(error_bounds[j], scores[j], total[j], s))
         available[j] = -np.inf
         if s + 1 < k:
-            total += np.maximum(np.abs(row(j, partial(_best, scores))), trade.min_redundancy)
+            total += np.maximum(np.abs(row(j, partial(_best, scores))), criterion.min_redundancy)
     return picks, tolerance
 
 
@@ -265,7 +272,7 @@ class MRMRSolution(GreedySolution):
 
     def __init__(
         self,
-        pool: CertifiedPool,
+        pool: Pool,
         k: int,
         measures: MRMRMeasures,
         before: MRMRSolution | None = None,
@@ -320,13 +327,7 @@ class MRMRSolution(GreedySolution):
             scores[index, s + 1 :] = -np.inf
         return scores
 
-    def scores_of(
-        self,
-        chunk: Chunk,
-        stats: Stats,
-        indices: Indices,
-        noted: Mapping[str, Floats],  # noqa: ARG002
-    ) -> Floats:
+    def scores_of(self, chunk: Chunk, stats: Stats, indices: Indices) -> Floats:
         """Return the (b, S) scores of columns of a chunk."""
         space, measures = self._pool.space, self._measures
         assert space is not None  # noqa: S101
@@ -336,17 +337,52 @@ class MRMRSolution(GreedySolution):
             measures.measured_relevance(space, selected_stats, codes)
         )
         if measures.is_redundancy_binned and codes is not None:
-            return self._folded(relevance, self._shared(codes))
+            return self._folded(relevance, self._mutual_information(codes))
         left = self._pool.adjusted_squares(stats, indices)
         return self._folded(relevance, correlate_columns(chunk, stats, indices, self._V, left))
 
-    def _shared(self, codes: SmallInts) -> Floats:
+    def _mutual_information(self, codes: SmallInts) -> Floats:
         assert self._pick_codes is not None  # noqa: S101
         n_bins = self._measures.n_bins
         return mutual_information_matrix(codes, self._pick_codes, n_bins, n_bins)
 
     def _folded(self, relevance: Floats, redundancy: Floats) -> Floats:
-        trade = self._measures.criterion
+        criterion = self._measures.criterion
         scores = np.empty((relevance.size, len(self.keys)))
-        fold_mrmr_scores(relevance, redundancy, trade.min_redundancy, trade.beta, scores)
+        fold_mrmr_scores(relevance, redundancy, criterion.min_redundancy, criterion.beta, scores)
         return scores
+
+
+@dataclass(frozen=True, eq=False)
+class MRMRSolver(StagedSolver):
+    """Solver of mRMR in the pool of a `Certifier`.
+
+    Parameters
+    ----------
+    k
+        Number of picks wanted.
+    measures
+        Measures of relevance and redundancy.
+    """
+
+    k: int
+    measures: MRMRMeasures
+
+    def solve(
+        self,
+        pool: Pool,
+        before: MRMRSolution | None,
+        n_certified: int | None,  # noqa: ARG002
+    ) -> MRMRSolution:
+        """Return the candidate solution for the variables of a pool."""
+        return MRMRSolution(pool, self.k, self.measures, before)
+
+    def restore(self, pool: Pool, saved: dict[str, Any]) -> MRMRSolution:
+        """Return the candidate solution that `MRMRSolution.to_state` saved."""
+        return MRMRSolution(pool, self.k, self.measures, given=picks_from_state(pool, saved))
+
+    def upper_bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
+        """Return upper bounds on all later scores: those of a quotient may rise."""
+        if self.measures.criterion.beta < 0.0 or self.measures.target is not None:
+            return super().upper_bound(pool, rows)
+        return self.measures.relevance.transform(relevance_of_rows(pool, rows))

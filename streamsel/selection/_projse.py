@@ -16,73 +16,42 @@ from numpy.typing import NDArray
 
 from streamsel._kernels.gram_schmidt import deflation_run, pick_greedily_1d, residual_direction
 from streamsel.state.base import Floats, VariableState
-from streamsel.state.pool.pool import NO_PICKS, TIE_RTOL, ZERO_TOL, Picks, SamplePool
+from streamsel.state.pool.pool import NO_PICKS, TIE_RTOL, ZERO_TOL, Picks
 from streamsel.targets.kernels import VariableKernel
 
 
-class ProjSeCandidates(Protocol):
-    """Variables that may be selected, in order of arrival."""
-
-    def squared_relevance(self, rows: Mapping[str, Floats]) -> Floats:
-        """Return the squared relevance of rows of a table."""
-
-    def as_deflation(self) -> Deflation:
-        """Return the candidates as input of `greedy_projse`."""
-
-
-class MomentCandidates:
-    """Variables with a target; only their m2 and cxy are needed.
-
-    Parameters
-    ----------
-    state
-        The variables, with a target space that maps their moments to coordinates.
-    """
-
-    def __init__(self, state: VariableState) -> None:
-        assert state.space is not None  # noqa: S101
-        self._state = state
-        self._space = state.space
-
-    def squared_relevance(self, rows: Mapping[str, Floats]) -> Floats:
-        """Return the squared relevance of rows of a table."""
-        G = self._space.coordinates(rows["m2"], rows["cxy"])
-        relevance2: Floats = np.einsum("ij,ij->i", G, G)
-        return relevance2
-
-    def as_deflation(self) -> CoordinateDeflation:
-        """Return the candidates as input of `greedy_projse`."""
-        return CoordinateDeflation(self._state.coordinates())
-
-
-class SampleCandidates:
-    """Variables without a target, which explain each other and need their samples.
-
-    Parameters
-    ----------
-    state
-        The variables.
-    kernel
-        The kernel between them.
-    """
-
-    def __init__(self, state: SamplePool, kernel: VariableKernel) -> None:
-        self._state = state
-        self._kernel = kernel
-
-    def squared_relevance(self, rows: Mapping[str, Floats]) -> Floats:
-        """Return ones: without a target every variable explains itself in full."""
+def squared_relevance_of_rows(state: VariableState, rows: Mapping[str, Floats]) -> Floats:
+    """Return the squared relevance of rows of a table; 1 without a target."""
+    if state.space is None:
+        # Every variable explains itself in full.
         return np.ones(rows["m2"].size)
+    G = state.space.coordinates(rows["m2"], rows["cxy"])
+    found: Floats = np.einsum("ij,ij->i", G, G)
+    return found
 
-    def as_deflation(self) -> GramDeflation:
-        """Return the candidates as input of `greedy_projse`."""
-        state, m2 = self._state, self._state.stats().m2
 
-        def gram_column(j: int) -> Floats:
-            cosine = state.products(j)
-            return self._kernel.of_cosine(cosine[:, None], m2, m2[j : j + 1], state.n)[:, 0]
+def deflation_of(
+    state: VariableState, kernel: VariableKernel
+) -> CoordinateDeflation | GramDeflation:
+    """Return the variables of a state as candidates.
 
-        return GramDeflation(len(state.names), gram_column)
+    Parameters
+    ----------
+    state
+        The variables: their moments suffice with a target; without one they explain each other, by
+        their `products`.
+    kernel
+        The kernel between variables.
+    """
+    if state.space is not None:
+        return CoordinateDeflation(state.coordinates())
+    m2 = state.stats().m2
+
+    def gram_column(j: int) -> Floats:
+        cosine = state.products(j)
+        return kernel.of_cosine(cosine[:, None], m2, m2[j : j + 1], state.n)[:, 0]
+
+    return GramDeflation(len(state.names), gram_column)
 
 
 # With more picks sorting all scores is faster than repeated maxima.

@@ -1,4 +1,4 @@
-"""ProjSe in certified passes: filters that cut its pool back, and candidate solutions in stages.
+"""ProjSe in certified passes: candidate solutions in stages.
 
 A solution has the picks, and the scores of other columns at each stage. A round that did not use
 the whole rank ends with one more stage, which requires all remaining scores to be zero. So does a
@@ -8,205 +8,35 @@ solution with fewer picks than wanted, with the whole projector, if restarts are
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._kernels import gram_schmidt, pivoted_cholesky
-from streamsel._kernels.gram_schmidt import cut_pool
-from streamsel._kernels.pivoted_cholesky import refill_by_cholesky
 from streamsel.data.columns import Chunk, Stats
-from streamsel.selection._projse import CoordinateDeflation, greedy_projse
-from streamsel.state.base import Floats, Indices
+from streamsel.selection._projse import (
+    CoordinateDeflation,
+    deflation_of,
+    greedy_projse,
+    squared_relevance_of_rows,
+)
+from streamsel.selection._projse_pool import empty_trace_arrays
+from streamsel.state.base import Floats, Indices, VariableState
 from streamsel.state.correlations import correlate_columns
-from streamsel.state.pool.candidate_solution import CandidateSolution, previous_indices
-from streamsel.state.pool.certified import TwoPhasePool, TwoPhaseSamplePool
-from streamsel.state.pool.pool import TIE_RTOL, ZERO_TOL, EvictionResult, Picks, Pool, unit_columns
+from streamsel.state.pool.candidate_solution import (
+    CandidateSolution,
+    StagedSolver,
+    previous_indices,
+)
+from streamsel.state.pool.pool import TIE_RTOL, ZERO_TOL, Picks, Pool
 from streamsel.targets.kernels import VariableKernel
 
 Bools = NDArray[np.bool_]
-Greedy = tuple[NDArray[Any], ...]
 
-_NONE = np.empty(0, dtype=np.intp)
 # Scores are differences: the error of a small score is relative to this times its root.
 _ROUGH = 1e-2
-
-# Filters of the pool
-
-
-class CutState(NamedTuple):
-    """State of the greedy at the last cut.
-
-    Parameters
-    ----------
-    G
-        (m, r) coordinates of the kept candidates, in the pool's order.
-    picks
-        Its picks, as in `refill_by_deflation`.
-    n_picks
-        Their number.
-    """
-
-    G: Floats
-    picks: Greedy
-    n_picks: int
-
-
-def empty_trace_arrays(m: int, r: int) -> Greedy:
-    """Return buffers for m picks of r coordinates, as in `refill_by_deflation`."""
-    return np.empty(m, dtype=np.int64), np.empty(m), np.empty(m, dtype=np.int64), np.empty((m, r))
-
-
-def initial_state(limit: int, r: int) -> CutState:
-    """Return the state before any cut."""
-    return CutState(np.empty((0, r)), empty_trace_arrays(limit, r), 0)
-
-
-def filter_coordinates(pool: Pool, limit: int, offered: Floats) -> EvictionResult:
-    """Return the update of a pool after offering variables, by their coordinates."""
-    space, size = pool.space, len(pool.table)
-    assert space is not None  # noqa: S101
-    bounds: Floats = np.einsum("ij,ij->i", offered, offered)
-    if bounds.size and bounds.max() <= pool.admission_threshold:
-        discarded = max(pool.max_discarded_bound, float(bounds.max()))
-        return EvictionResult(None, _NONE, discarded, pool.admission_threshold, pool.solution)
-    eligible = bounds > pool.admission_threshold
-    if size + np.count_nonzero(eligible) < 2 * limit:
-        discarded = max(pool.max_discarded_bound, float(bounds[~eligible].max(initial=-1.0)))
-        return EvictionResult(
-            None, np.flatnonzero(eligible), discarded, pool.admission_threshold, pool.solution
-        )
-    r = space.rank
-    state = initial_state(limit, r) if pool.solution is None else pool.solution
-    n_at_last_cut = len(state.G)
-    capacity = max(2 * limit, size + 1)
-    G, whole, origin = (
-        np.empty((capacity, r)),
-        np.empty(capacity),
-        np.empty(capacity, dtype=np.int64),
-    )
-    stats = pool.stats(np.arange(n_at_last_cut, size))
-    G[:n_at_last_cut], G[n_at_last_cut:size] = state.G, space.coordinates(stats.m2, stats.cxy)
-    whole[:size] = np.einsum("ij,ij->i", G[:size], G[:size])
-    picks = tuple(array.copy() for array in state.picks)
-    candidates = (G, whole, origin, size, n_at_last_cut, offered, bounds)
-    progress = (picks, state.n_picks, limit, pool.max_discarded_bound, pool.admission_threshold)
-    n_left, n_at_last_cut, n_picks, discarded, threshold = cut_pool(
-        *candidates, *progress, TIE_RTOL, ZERO_TOL
-    )
-    n_stayed = np.searchsorted(origin[:n_left], size)
-    join = origin[n_stayed:n_left] - size
-    new_state = CutState(G[:n_at_last_cut].copy(), picks, n_picks)
-    return EvictionResult(origin[:n_stayed], join, discarded, threshold, new_state)
-
-
-class ProjSeSampleFilter:
-    """Pool of variables that explain each other, filled and cut back.
-
-    Parameters
-    ----------
-    pool
-        The pool, which is not changed.
-    limit
-        Its limit.
-    kernel
-        The kernel between variables.
-    """
-
-    def __init__(self, pool: Pool, limit: int, kernel: VariableKernel) -> None:
-        self._limit, self._kernel = limit, kernel
-        self._n = int(pool.n)
-        state = initial_state(limit, limit) if pool.solution is None else pool.solution
-        self._picks = tuple(array.copy() for array in state.picks)
-        self._n_picks = state.n_picks
-        self._n_at_last_cut = len(state.G)
-        self.size = self._held = len(pool.table)
-        capacity = max(2 * limit, self.size + 1)
-        self._K, self._unit = np.zeros((capacity, capacity)), np.empty((capacity, self._n))
-        self._K[: self._n_at_last_cut, : self._n_at_last_cut] = state.G[:, : self._n_at_last_cut]
-        self._m2, self._origin = np.empty(capacity), np.arange(capacity)
-        self._unit[: self.size] = pool.table["unit"]
-        self._m2[: self.size] = pool.table["m2"]
-        self.discarded, self.floor = pool.max_discarded_bound, pool.admission_threshold
-
-    def add(self, chunk: Chunk, stats: Stats, indices: Indices) -> None:
-        """Admit columns of a chunk in order, cutting the pool at twice the limit."""
-        start = 0
-        # Without a target every variable has relevance 1.
-        while start < indices.size and self.floor < 1.0:
-            stop = min(start + max(1, 2 * self._limit - self.size), indices.size)
-            admitted = indices[start:stop]
-            rows = slice(self.size, self.size + admitted.size)
-            self._unit[rows], self._m2[rows] = (
-                unit_columns(chunk, stats, admitted),
-                stats.m2[admitted],
-            )
-            self._origin[rows] = self._held + np.arange(start, stop)
-            self.size, start = rows.stop, stop
-            if self.size >= 2 * self._limit:
-                self._cut()
-        if start < indices.size:
-            self.discarded = max(self.discarded, 1.0)
-
-    def _cut(self) -> None:
-        K, unit, m2, p, n_at_last_cut = (
-            self._K,
-            self._unit,
-            self._m2,
-            self.size,
-            self._n_at_last_cut,
-        )
-        cosine = unit[n_at_last_cut:p] @ unit[:p].T
-        K[n_at_last_cut:p, :p] = self._kernel.of_cosine(
-            cosine, m2[n_at_last_cut:p], m2[:p], self._n
-        )
-        K[:n_at_last_cut, n_at_last_cut:p] = K[n_at_last_cut:p, :n_at_last_cut].T
-        is_kept, is_new = np.zeros(p, dtype=np.bool_), np.arange(p) >= n_at_last_cut
-        limit = self._limit
-        order, L = np.empty(limit, dtype=np.int64), np.empty((limit, limit))
-        picks = empty_trace_arrays(limit, limit)
-        n = refill_by_cholesky(
-            K, is_kept, is_new, order, L, self._picks, self._n_picks, picks, TIE_RTOL, ZERO_TOL
-        )
-        self.floor = float(picks[1].min(initial=1.0)) if n == limit else 0.0
-        kept = np.flatnonzero(is_kept)
-        if kept.size < p:
-            self.discarded = max(self.discarded, 1.0)
-        new_index = np.cumsum(is_kept) - 1
-        picks[0][:n] = new_index[picks[0][:n]]
-        self._picks, self._n_picks, self.size, self._n_at_last_cut = picks, n, kept.size, kept.size
-        for array in (unit, m2, self._origin):
-            array[: kept.size] = array[kept]
-        K[: kept.size, : kept.size] = K[np.ix_(kept, kept)]
-
-    def result(self) -> EvictionResult:
-        """Return the update of the pool."""
-        stayed = int(np.searchsorted(self._origin[: self.size], self._held))
-        stay, join = self._origin[:stayed].copy(), self._origin[stayed : self.size] - self._held
-        gram = self._K[: self._n_at_last_cut, : self._n_at_last_cut].copy()
-        state = CutState(gram, self._picks, self._n_picks)
-        return EvictionResult(stay, join, self.discarded, self.floor, state)
-
-
-def filter_samples(
-    pool: Pool, limit: int, kernel: VariableKernel, chunk: Chunk, stats: Stats, indices: Indices
-) -> EvictionResult:
-    """Return the update of a pool of samples after offering columns of a chunk."""
-    if len(pool.table) + indices.size < 2 * limit and pool.admission_threshold < 1.0:
-        return EvictionResult(
-            None,
-            np.arange(indices.size),
-            pool.max_discarded_bound,
-            pool.admission_threshold,
-            pool.solution,
-        )
-    sieve = ProjSeSampleFilter(pool, limit, kernel)
-    sieve.add(chunk, stats, indices)
-    return sieve.result()
-
-
-# Candidate solutions
 
 
 class ProjSeSolution(CandidateSolution):
@@ -229,9 +59,7 @@ class ProjSeSolution(CandidateSolution):
         (S,) index of the pick at each stage, -1 for none, and whether a round begins there.
     """
 
-    def __init__(
-        self, pool: TwoPhasePool, picks: Picks, k: int, rank: int, *, restart: bool
-    ) -> None:
+    def __init__(self, pool: Pool, picks: Picks, k: int, rank: int, *, restart: bool) -> None:
         self.names, self.arrivals = list(pool.names), pool.table["arrival"].copy()
         self.picks = picks
         steps, begins = _stages(picks.rounds, k, rank, restart=restart)
@@ -318,16 +146,16 @@ def _stages(rounds: list[int], k: int, rank: int, *, restart: bool) -> tuple[lis
     return steps, begins
 
 
-def projse_picks_from_state(pool: TwoPhasePool, state: dict[str, Any]) -> Picks:
+def projse_picks_from_state(pool: Pool, state: dict[str, Any]) -> Picks:
     """Return the picks in a state of `ProjSeSolution.to_state`, as indices of the pool."""
     return Picks([pool.index_of[name] for name in state["picks"]], state["scores"], state["rounds"])
 
 
-def _certified_picks(pool: TwoPhasePool, before: ProjSeSolution | None, n_proven: int) -> Picks:
+def _certified_picks(pool: Pool, before: ProjSeSolution | None, n_certified: int | None) -> Picks:
     """Return the certified picks of the previous solution, as indices of the pool."""
     if before is None:
         return Picks([], [], [])
-    picks, indices = before.picks.first(before.count_picks(n_proven)), pool.index_of
+    picks, indices = before.picks.first(before.count_picks(n_certified or 0)), pool.index_of
     return picks._replace(indices=[indices[before.names[j]] for j in picks.indices])
 
 
@@ -338,7 +166,7 @@ class CoordinateSolution(ProjSeSolution):
     ----------
     pool, k, restart
         As in `ProjSeSolution`.
-    before, n_proven
+    before, n_certified
         The previous solution, and the number of its leading stages that are certified.
     given
         The picks, if known.
@@ -346,10 +174,10 @@ class CoordinateSolution(ProjSeSolution):
 
     def __init__(
         self,
-        pool: TwoPhasePool,
+        pool: Pool,
         k: int,
         before: ProjSeSolution | None = None,
-        n_proven: int = 0,
+        n_certified: int | None = None,
         given: Picks | None = None,
         *,
         restart: bool,
@@ -358,7 +186,7 @@ class CoordinateSolution(ProjSeSolution):
         self._space = pool.space
         self._G = pool.coordinates()
         if given is None:
-            certified = _certified_picks(pool, before, n_proven)
+            certified = _certified_picks(pool, before, n_certified)
             given = greedy_projse(
                 CoordinateDeflation(self._G), k, restart=restart, initial_picks=certified
             )
@@ -378,11 +206,9 @@ class CoordinateSolution(ProjSeSolution):
         """Return the (p, S) scores of the pool's variables; -inf for those already picked."""
         return self._without_picked(self._scored(self._G))
 
-    def scores_of(
-        self, chunk: Chunk, stats: Stats, indices: Indices, noted: Mapping[str, Floats]
-    ) -> Floats:
+    def scores_of(self, chunk: Chunk, stats: Stats, indices: Indices) -> Floats:
         """Return the (b, S) scores of columns of a chunk."""
-        del chunk, noted
+        del chunk
         return self._scored(self._space.coordinates(stats.m2[indices], stats.cxy[indices]))
 
 
@@ -401,7 +227,7 @@ class KernelSolution(ProjSeSolution):
 
     def __init__(
         self,
-        pool: TwoPhaseSamplePool,
+        pool: Pool,
         k: int,
         kernel: VariableKernel,
         before: KernelSolution | None = None,
@@ -442,7 +268,7 @@ class KernelSolution(ProjSeSolution):
         self,
         k: int,
         before: KernelSolution | None,
-        pool: TwoPhaseSamplePool,
+        pool: Pool,
         is_new: Bools,
         *,
         restart: bool,
@@ -481,11 +307,53 @@ class KernelSolution(ProjSeSolution):
         """Return the (p, S) scores of the pool's variables; -inf for those already picked."""
         return self._without_picked(self._scored(self.gram[:, self.picks.indices]))
 
-    def scores_of(
-        self, chunk: Chunk, stats: Stats, indices: Indices, noted: Mapping[str, Floats]
-    ) -> Floats:
+    def scores_of(self, chunk: Chunk, stats: Stats, indices: Indices) -> Floats:
         """Return the (b, S) scores of columns of a chunk."""
-        del noted
         m2 = stats.m2[indices]
         cosine = correlate_columns(chunk, stats, indices, self._V, m2)
         return self._scored(self._kernel.of_cosine(cosine, m2, self._m2, chunk.n))
+
+
+@dataclass(frozen=True, eq=False)
+class ProjSeSolver(StagedSolver):
+    """Solver of ProjSe in the pool of a `Certifier`.
+
+    Parameters
+    ----------
+    k, restart
+        Number of picks wanted, and whether further rounds are allowed.
+    kernel
+        The kernel between variables.
+    """
+
+    k: int
+    restart: bool
+    kernel: VariableKernel
+
+    def solve(self, pool: Pool, before: Any, n_certified: int | None) -> ProjSeSolution:
+        """Return the candidate solution for the variables of a pool."""
+        return self._solution(pool, before, n_certified)
+
+    def restore(self, pool: Pool, saved: dict[str, Any]) -> ProjSeSolution:
+        """Return the candidate solution that `ProjSeSolution.to_state` saved."""
+        return self._solution(pool, given=projse_picks_from_state(pool, saved))
+
+    def _solution(
+        self,
+        pool: Pool,
+        before: Any = None,
+        n_certified: int | None = None,
+        given: Picks | None = None,
+    ) -> ProjSeSolution:
+        k, restart = self.k, self.restart
+        if pool.space is None:
+            return KernelSolution(pool, k, self.kernel, before, given, restart=restart)
+        return CoordinateSolution(pool, k, before, n_certified, given, restart=restart)
+
+    def picks(self, pool: VariableState, k: int) -> Picks:
+        """Return k picks among the variables of a pool."""
+        return greedy_projse(deflation_of(pool, self.kernel), k, restart=self.restart)
+
+    def upper_bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
+        """Return the squared relevances: scores only fall."""
+        return squared_relevance_of_rows(pool, rows)

@@ -12,9 +12,10 @@ from streamsel import params
 from streamsel.base.null import marginal_p_values
 from streamsel.base.streaming_selector import StreamingSelector
 from streamsel.params import param
+from streamsel.selection._independence import degrees_of_freedom
 from streamsel.state.base import Floats, Indices
-from streamsel.state.pool.accepted import AcceptedSamples, ColumnBatch
-from streamsel.targets.target import Target
+from streamsel.state.pool.accepted import AcceptedColumns, ColumnBatch
+from streamsel.targets.space import TargetSpace
 
 # Maximum numbers per batch of columns, and columns in the first batch.
 _BATCH_NUMBERS, _FIRST_COLUMNS = 1 << 18, 32
@@ -119,51 +120,64 @@ class AlphaInvesting(StreamingSelector):
     def _initial_memory(self) -> dict[str, float]:
         return {"tests": 0.0, "wealth": float(self.initial_wealth)}
 
-    def _accept(self, held: AcceptedSamples, offer: ColumnBatch) -> None:
-        indices, size = offer.indices, _FIRST_COLUMNS
-        while indices.size and not held.is_full:
-            batch = indices[:size]
-            n_decided = self._decide_some(held, offer, batch)
+    def _policy(self) -> AlphaInvestingPolicy:
+        return AlphaInvestingPolicy(self.payout)
+
+
+class AlphaInvestingPolicy(NamedTuple):
+    """Decisions of alpha-investing on arrival; the parameter is that of AlphaInvesting."""
+
+    payout: float
+
+    def rejection_threshold(self, space: TargetSpace) -> float:  # noqa: ARG002
+        """Return -inf: every test changes the wealth."""
+        return -math.inf
+
+    def accept(self, state: AcceptedColumns, batch: ColumnBatch) -> None:
+        """Test the columns in order, and accept those below the level of their test."""
+        indices, size = batch.indices, _FIRST_COLUMNS
+        while indices.size and not state.is_full:
+            some = indices[:size]
+            n_decided = self._decide_some(state, batch, some)
             indices = indices[n_decided:]
             # Columns after a selected one must be tested again, given the new selection.
-            all_rejected = n_decided == batch.size
+            all_rejected = n_decided == some.size
             size = (
-                min(2 * size, max(_FIRST_COLUMNS, _BATCH_NUMBERS // offer.chunk.n))
+                min(2 * size, max(_FIRST_COLUMNS, _BATCH_NUMBERS // batch.chunk.n))
                 if all_rejected
                 else _FIRST_COLUMNS
             )
 
-    def _decide_some(self, held: AcceptedSamples, offer: ColumnBatch, indices: Indices) -> int:
+    def _decide_some(self, state: AcceptedColumns, batch: ColumnBatch, indices: Indices) -> int:
         """Decide on these columns, up to the first that is selected; return the number decided."""
-        conditional = self._conditional_tests(held)
-        tests, wealth = held.memory["tests"], held.memory["wealth"]
+        conditional = _conditional_tests(state)
+        tests, wealth = state.memory["tests"], state.memory["wealth"]
         # Number, wealth and level of each test as long as no column is selected.
         number = tests + np.arange(1, indices.size + 1)
         spent = 1.0 - 0.5 / number
         wealths = np.cumprod(np.concatenate([[wealth], spent]))
         alphas = 0.5 * wealths[:-1] / number
-        for i in conditional.candidates(held, offer, indices, alphas):
-            x = held.units(offer, indices[i : i + 1])[0]
-            relevance, p_value = conditional.test(held, x)
+        for i in conditional.candidates(state, batch, indices, alphas):
+            x = state.units(batch, indices[i : i + 1])[0]
+            relevance, p_value = conditional.test(batch.space, x)
             if p_value < alphas[i]:
-                held.accept(offer, int(indices[i]), score=relevance, p_value=p_value)
-                held.solution = conditional.with_another(x)
-                held.remember(tests=number[i], wealth=wealths[i] - alphas[i] + self.payout)
+                state.accept(batch, int(indices[i]), score=relevance, p_value=p_value)
+                state.derived = conditional.with_another(x)
+                state.remember(tests=number[i], wealth=wealths[i] - alphas[i] + self.payout)
                 return int(i) + 1
-        held.remember(tests=number[-1], wealth=wealths[-1])
+        state.remember(tests=number[-1], wealth=wealths[-1])
         return indices.size
 
-    def _conditional_tests(self, held: AcceptedSamples) -> _ConditionalTests:
-        if held.solution is None:
-            assert isinstance(self._target, Target)  # noqa: S101
-            assert held.space is not None  # noqa: S101
-            U = held.space.weights @ self._target.Y[: self._target.c]
-            conditional = _ConditionalTests(U, 0, U)
-            for unit in held.table["unit"]:
-                conditional = conditional.with_another(unit)
-            held.solution = conditional
-        current: _ConditionalTests = held.solution
-        return current
+
+def _conditional_tests(state: AcceptedColumns) -> _ConditionalTests:
+    if state.derived is None:
+        U = state.pool.basis
+        conditional = _ConditionalTests(U, 0, U)
+        for unit in state.pool.table["unit"]:
+            conditional = conditional.with_another(unit)
+        state.derived = conditional
+    current: _ConditionalTests = state.derived
+    return current
 
 
 class _ConditionalTests(NamedTuple):
@@ -199,12 +213,11 @@ class _ConditionalTests(NamedTuple):
         target_residual = (vectors[:, is_kept] / np.sqrt(squares[is_kept])).T @ target_residual
         return _ConditionalTests(np.vstack([basis, target_residual]), len(basis), self.target)
 
-    def _degrees_of_freedom(self, held: AcceptedSamples) -> tuple[float, int]:
+    def _degrees_of_freedom(self, space: TargetSpace) -> tuple[float, int]:
         """Return the residual number of observations, and the rank of the target's residual."""
-        assert held.space is not None  # noqa: S101
-        return held.space.effective_rows - len(held.space.covariate_map) - self.size, self.rank
+        return degrees_of_freedom(space)[0] - self.size, self.rank
 
-    def test(self, held: AcceptedSamples, x: Floats) -> tuple[float, float]:
+    def test(self, space: TargetSpace, x: Floats) -> tuple[float, float]:
         """Return relevance and p-value of a variable, (n,), centred and of length 1."""
         residual = _residuals(x, self.probes[: self.size])
         square = float(residual @ residual)
@@ -214,11 +227,11 @@ class _ConditionalTests(NamedTuple):
         # Beyond this share the unexplained part is rounding error.
         relevance = np.array([math.sqrt(share) if share < 1.0 - _ZERO_TOL else 1.0])
         return float(relevance[0]), float(
-            marginal_p_values(relevance, *self._degrees_of_freedom(held))[0]
+            marginal_p_values(relevance, *self._degrees_of_freedom(space))[0]
         )
 
     def candidates(
-        self, held: AcceptedSamples, offer: ColumnBatch, indices: Indices, alphas: Floats
+        self, state: AcceptedColumns, batch: ColumnBatch, indices: Indices, alphas: Floats
     ) -> Indices:
         """Return the columns that may have a p-value below their alpha; all others have none.
 
@@ -227,19 +240,18 @@ class _ConditionalTests(NamedTuple):
         alphas
             One per column, descending.
         """
-        n, r = self._degrees_of_freedom(held)
+        n, r = self._degrees_of_freedom(batch.space)
         if not r or n - 1 <= r:
             return np.zeros(0, dtype=np.intp)
         if self.size:
-            products = held.units(offer, indices) @ self.probes.T
+            products = state.units(batch, indices) @ self.probes.T
             np.square(products, out=products)
             residual = 1.0 - products[:, :-r].sum(axis=1)
             explained = products[:, -r:].sum(axis=1)
         else:
-            assert held.space is not None  # noqa: S101
-            stats = offer.stats
+            stats = batch.stats
             residual = np.ones(indices.size)
-            explained = held.space.relevance(stats.m2[indices], stats.cxy[indices]) ** 2
+            explained = batch.space.relevance(stats.m2[indices], stats.cxy[indices]) ** 2
         from scipy.special import betainccinv
 
         # A cheap threshold at twice the first level, for rounding, discards nearly all columns.

@@ -10,13 +10,13 @@ from scipy.linalg import lapack
 
 from streamsel import params
 from streamsel._kernels.stepwise import eliminate_backward, independent_variables
-from streamsel._utils.numeric import TIE_RTOL, argsort_by_relevance
+from streamsel._utils.numeric import TIE_RTOL
 from streamsel.base.joint_rows import CrossMomentsOnRows
 from streamsel.base.river import Supervised
 from streamsel.base.selector import Selector
 from streamsel.params import param
-from streamsel.state.base import Floats, Indices
-from streamsel.state.pool.pool import ZERO_TOL, Picks, Pool, SamplePool
+from streamsel.state.base import Floats, Indices, VariableState
+from streamsel.state.pool.pool import ZERO_TOL, Picks
 
 # A variable is dependent if its squared residual after regression on the earlier ones, plus the
 # ridge, is below this. Small residuals of earlier variables amplify rounding errors, so a residual
@@ -72,7 +72,7 @@ def _inverse(C: Floats, G: Floats) -> tuple[Floats, Floats]:
     return inverse.T, np.ascontiguousarray(B.T)
 
 
-class BackwardElimination(CrossMomentsOnRows, Selector[Any], Supervised):
+class BackwardElimination(CrossMomentsOnRows, Selector[VariableState], Supervised):
     r"""Backward elimination: repeatedly remove the least useful variable, until k are left.
 
     The target is regressed on all tracked variables, the variable whose removal increases the error
@@ -170,7 +170,7 @@ class BackwardElimination(CrossMomentsOnRows, Selector[Any], Supervised):
     True
     """
 
-    _column_state_type = SamplePool
+    _needs_samples = True
     # The cost of removing a variable depends on the others, so relevance does not bound it.
     _bound_certifies = False
 
@@ -191,15 +191,10 @@ class BackwardElimination(CrossMomentsOnRows, Selector[Any], Supervised):
             "it"
         )
 
-    def _select(self, held: Any, k: int) -> Picks:
-        relevance = held.relevance()
+    def _select(self, view: VariableState, k: int) -> Picks:
+        relevance = view.relevance()
         # A variable that is constant after adjustment for covariates has relevance -inf.
         indices = np.flatnonzero(relevance >= 0.0)
-        G = held.coordinates(indices)
-        picks = elimination_order(held.products(indices)[indices], G, self.ridge)
+        G = view.coordinates(indices)
+        picks = elimination_order(view.products(indices)[indices], G, self.ridge)
         return picks._replace(indices=indices[picks.indices].tolist()).first(k)
-
-    def _keep_best(self, pool: Pool, limit: int) -> Picks:
-        relevance = pool.relevance()
-        order = argsort_by_relevance(relevance)[:limit]
-        return Picks(order.tolist(), relevance[order].tolist(), [0] * order.size)

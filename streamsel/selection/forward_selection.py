@@ -13,11 +13,9 @@ from streamsel.base.certified_selector import CertifiedSelector
 from streamsel.base.joint_rows import CrossMomentsOnRows
 from streamsel.base.river import Supervised
 from streamsel.params import param
-from streamsel.selection._forward import ForwardSolution, select_from_correlations
-from streamsel.state.base import Floats
-from streamsel.state.pool.certified import CertifiedPool
-from streamsel.state.pool.greedy_solution import picks_from_state
-from streamsel.state.pool.pool import Picks
+from streamsel.selection._forward import ForwardSolver, select_from_correlations
+from streamsel.state.base import Floats, VariableState
+from streamsel.state.pool.pool import NO_PICKS, Picks
 from streamsel.targets.target import Target
 
 _WHAT_FOR = "Estimators"
@@ -74,7 +72,7 @@ def select_by_cross_validation(
     return picks
 
 
-class ForwardSelection(CrossMomentsOnRows, CertifiedSelector[ForwardSolution], Supervised):
+class ForwardSelection(CrossMomentsOnRows, CertifiedSelector, Supervised):
     r"""Greedy forward selection (orthogonal least squares, ridge).
 
     The first pick is the variable most relevant to the target. It is then projected out
@@ -125,9 +123,9 @@ class ForwardSelection(CrossMomentsOnRows, CertifiedSelector[ForwardSolution], S
     of columns. On rows $2 m^2$ numbers, $m$ at most `max_features`.
 
     **Exactness.** While all columns fit into the pool the picks are those over all columns.
-    Otherwise `n_certified` is the number of leading picks proven, and `exact=True` passes over the
-    source again, two to four times mostly, until all are. With `ridge=0` and hardly more rows than
-    picks more passes are needed.
+    Otherwise `n_certified` is the number of leading picks that are certified, and `exact=True`
+    passes over the source again, two to four times mostly, until all are. With `ridge=0` and hardly
+    more rows than picks more passes are needed.
 
     **Rows.** The picks are a function of the joint moments of the variables, which rows accumulate:
     after any rows they are those over the columns of the same rows, of at most `max_features`
@@ -215,27 +213,22 @@ class ForwardSelection(CrossMomentsOnRows, CertifiedSelector[ForwardSolution], S
                 "exact=True.\nHint: leave out estimator, or set exact=False."
             )
 
-    def _select(self, held: Any, k: int) -> Picks:
-        if self.estimator is not None:
-            return self._wrapped(held, k)
-        if not isinstance(held, CertifiedPool):
-            return select_from_correlations(held, k, self.ridge)
-        return held.answer() if k == self.k else ForwardSolution(held, k, self.ridge).picks
+    def _solver(self) -> ForwardSolver:
+        return ForwardSolver(self.k, self.ridge)
 
-    def _wrapped(self, held: CertifiedPool, k: int) -> Picks:
-        assert isinstance(self._target, Target)  # noqa: S101
-        unit = held.samples(np.arange(len(held.names)))
-        return select_by_cross_validation(unit, self._target, k, self.estimator, self.cv)
+    def _select(self, view: Any, k: int) -> Picks:
+        if self.estimator is None:
+            return super()._select(view, k)
+        target = self._target
+        if not isinstance(target, Target):
+            return NO_PICKS
+        unit = view.samples(np.arange(len(view.names)))
+        return select_by_cross_validation(unit, target, k, self.estimator, self.cv)
 
-    def _candidate_solution(
-        self, pool: CertifiedPool, before: ForwardSolution | None, n_proven: int
-    ) -> ForwardSolution:
-        return ForwardSolution(pool, self.k, self.ridge, before, n_proven)
-
-    def _solution_from_state(self, pool: CertifiedPool, state: dict[str, Any]) -> ForwardSolution:
-        return ForwardSolution(pool, self.k, self.ridge, given=picks_from_state(pool, state))
+    def _select_on_rows(self, view: VariableState, k: int) -> Picks:
+        return select_from_correlations(view, k, self.ridge)
 
     @property
     def n_certified(self) -> int:
-        """Number of leading picks proven to be those over all columns; 0 with an estimator."""
+        """Number of leading picks certified to be those over all columns; 0 with an estimator."""
         return super().n_certified if self.estimator is None else 0

@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Hashable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from streamsel import params
 from streamsel.base.caching import cached_until_update
 from streamsel.base.certified_selector import CertifiedSelector
+from streamsel.base.joint_rows import CrossMomentsOnRows
 from streamsel.base.river import Supervised
 from streamsel.base.selector import EVERY_COLUMN
 from streamsel.params import param
-from streamsel.selection._lasso_losses import (
-    LogisticLoss,
-    LossFamily,
-    SampledSquaredLoss,
-    SquaredLoss,
-)
+from streamsel.selection._lasso_losses import SquaredLoss, check_family
 from streamsel.selection._lasso_path import (
     NO_PATH,
     LassoPath,
     LassoPenalty,
     LassoProblem,
-    SampledProblem,
     path_quality,
     solve_path,
 )
-from streamsel.selection._lasso_solution import (
-    PathSolution,
-    path_from_state,
-    rank_by_entry,
-    solve_pool_path,
-)
+from streamsel.selection._lasso_solution import LassoSolver, PathSolution, rank_by_entry
 from streamsel.state.base import VariableState
 from streamsel.state.moments.aligned_view import AlignedView
-from streamsel.state.pool.certified import CertifiedPool
+from streamsel.state.pool.certifier import Certifier
 from streamsel.state.pool.pool import Picks
 from streamsel.stream import ColumnStream
+from streamsel.targets.observation import Observation
+from streamsel.targets.rows import RowTarget
 from streamsel.targets.target import Target
 
 # Default of k when alphas is None.
@@ -54,7 +47,7 @@ class _Model(NamedTuple):
     coefficients: dict[Hashable, float]
 
 
-class Lasso(LossFamily, CertifiedSelector[PathSolution], Supervised):
+class Lasso(CrossMomentsOnRows, CertifiedSelector, Supervised):
     r"""Select variables by an L1 or elastic-net regularisation path.
 
     For a descending sequence of $\alpha$, from the one at which the first variable enters, the
@@ -249,6 +242,59 @@ class Lasso(LossFamily, CertifiedSelector[PathSolution], Supervised):
     def _n_requested(self) -> int | None:
         return _K if self.k is None and self.alphas is None else super()._n_requested
 
+    # The loss, which the parameter `family` sets, or the target
+
+    def _check_target(self, c: int, *, is_class: bool) -> None:
+        check_family(self.family, c, is_class=is_class, least_squares_for=self._least_squares_for)
+
+    @property
+    def _least_squares_for(self) -> str:
+        """The setting that requires least squares; empty if there is none."""
+        if self.fading_factor:
+            return f"fading_factor={self.fading_factor!r}"
+        return "" if self.covariates is None else f"covariates={self.covariates!r}"
+
+    def _take_target(self, target: Target) -> None:
+        phase = self._column_phase
+        before, phase.target = phase.target, target
+        try:
+            # The checks depend on the loss, and the loss on the target.
+            super()._take_target(target)
+        except BaseException:
+            phase.target = before
+            raise
+
+    def _check_columns(self, target: RowTarget, seen: Observation, rows: int) -> None:
+        if seen.form == "class" and not self._by_window:
+            raise ValueError(
+                f"Expected a numeric target of rows, as family={self.family!r} requires. Got: "
+                "a label.\nHint: family='logistic' learns rows of two classes, in windows."
+            )
+        super()._check_columns(target, seen, rows)
+
+    @property
+    def _is_logistic(self) -> bool:
+        """Whether the loss is logistic: by the family, or else by the target."""
+        if self.family != "auto":
+            return self.family == "logistic"
+        # The constructor reads this before the target is set.
+        target = getattr(self, "_target", None)
+        return target is not None and target.is_class
+
+    @property
+    def _by_window(self) -> bool:
+        return self._is_logistic or super()._by_window
+
+    @property
+    def _row_target_type(self) -> str:
+        any_label_is_class = self.target_type == "auto" and self.family == "logistic"
+        return "class" if any_label_is_class else super()._row_target_type
+
+    def _target_description(self) -> str | None:
+        text = super()._target_description()
+        is_inferred = self.family == "auto" and self._is_logistic
+        return f"{text}; logistic loss" if text is not None and is_inferred else text
+
     # The path
 
     @property
@@ -259,91 +305,70 @@ class Lasso(LossFamily, CertifiedSelector[PathSolution], Supervised):
             alphas = tuple(sorted(map(float, values), reverse=True))
         return LassoPenalty(alphas, self.l1_ratio, self.n_alphas, self.alpha_min_ratio, self.scale)
 
-    def _problem(self, held: VariableState) -> LassoProblem:
-        if isinstance(held, CertifiedPool):
-            return self._sampled(held)
-        return SquaredLoss(held, self._penalty)
+    def _solver(self) -> LassoSolver:
+        classes = None
+        if self._is_logistic and isinstance(self._target, Target):
+            classes = np.rint(self._target.columns()[:, 1])
+        return LassoSolver(self._n_requested, self._penalty, classes)
 
-    def _sampled(self, pool: CertifiedPool) -> SampledProblem:
-        if self._is_logistic:
-            assert isinstance(self._target, Target)  # noqa: S101
-            return LogisticLoss(pool, self._penalty, np.rint(self._target.columns()[:, 1]))
-        target = pool.basis[0] if len(pool.basis) else np.zeros(pool.n)
-        return SampledSquaredLoss(pool, self._penalty, target)
-
-    def _solve(self, held: VariableState, k: int | None) -> LassoPath:
-        if not held.names:
-            return NO_PATH
-        return solve_path(self._problem(held), self._penalty, k)
-
-    def _select(self, held: Any, k: int) -> Picks:
-        if isinstance(held, CertifiedPool) and held is self._columns and k == self._n_wanted(held):
+    def _select(self, view: VariableState, k: int) -> Picks:
+        wanted = len(view.names) if self._n_requested is None else self._n_requested
+        if self._certifier is not None and k == wanted:
             return rank_by_entry(self._path(), k)
-        return rank_by_entry(self._solve(held, None if self._n_requested is None else k), k)
+        return super()._select(view, k)
 
-    def _n_wanted(self, held: VariableState) -> int:
-        return len(held.names) if self._n_requested is None else self._n_requested
+    def _select_on_rows(self, view: VariableState, k: int) -> Picks:
+        return rank_by_entry(self._path_on_rows(view, None if self._n_requested is None else k), k)
 
-    def _candidate_solution(
-        self, pool: CertifiedPool, before: PathSolution | None, n_proven: int
-    ) -> PathSolution:
-        # A certified solution remains one over all variables, so `solve_pool_path` keeps it.
-        del n_proven
-        return solve_pool_path(pool, self._sampled(pool), self._penalty, self._n_requested, before)
-
-    def _solution_from_state(self, pool: CertifiedPool, state: dict[str, Any]) -> PathSolution:
-        wanted = self._n_wanted(pool)
-        return path_from_state(pool, self._sampled(pool), self._penalty, wanted, state)
+    def _path_on_rows(self, view: VariableState, k: int | None) -> LassoPath:
+        if not view.names:
+            return NO_PATH
+        return solve_path(SquaredLoss(view, self._penalty), self._penalty, k)
 
     def _learn_stream(self, stream: ColumnStream) -> None:
         super()._learn_stream(stream)
-        pool = self._columns
-        plan = pool.solution if isinstance(pool, CertifiedPool) else None
-        if isinstance(plan, PathSolution) and plan.path.path_truncated and not plan.is_rough:
-            assert isinstance(pool, CertifiedPool)  # noqa: S101
+        state = self._certifier
+        solution = None if state is None else cast("PathSolution | None", state.solution)
+        if solution is not None and solution.path.path_truncated and not solution.is_rough:
             warnings.warn(
-                f"The path ends early: the pool has room for {pool.limit} active variables.\n"
+                f"The path ends early: the pool has room for {self._pool_capacity(self.n_rows)} "
+                "active variables.\n"
                 "Hint: increase max_candidates or max_pool_bytes, or select fewer (k, alphas).",
                 stacklevel=2,
             )
 
     # Results
 
-    def _plan_of(self, pool: CertifiedPool) -> PathSolution:
-        """Return the candidate solution of a pool, with all alphas."""
-        plan = pool.latest_solution()
-        assert isinstance(plan, PathSolution)  # noqa: S101
-        if not plan.is_rough:
-            return plan
-        return solve_pool_path(pool, self._sampled(pool), self._penalty, self._n_requested, None)
-
-    def _is_proven(self, pool: CertifiedPool) -> bool:
-        return pool.complete or (pool.is_certified and not self._is_rough(pool))
-
-    def _is_rough(self, pool: CertifiedPool) -> bool:
-        return isinstance(pool.solution, PathSolution) and pool.solution.is_rough
+    def _is_certified(self, state: Certifier) -> bool:
+        solution = cast("PathSolution | None", state.solution)
+        is_rough = solution is not None and solution.is_rough
+        return state.complete or (state.is_certified and not is_rough)
 
     @cached_until_update
     def _path(self) -> LassoPath:
         """Return the path over the tracked variables, by their indices."""
-        held = self._state
-        if held is None:
+        view, state = self._state, self._certifier
+        if view is None:
             return NO_PATH
-        if isinstance(held, CertifiedPool):
-            return self._plan_of(held).current_path()
-        return self._solve(held, self._n_requested)
+        if state is None:
+            return self._path_on_rows(view, self._n_requested)
+        solution = cast("PathSolution", state.latest_solution())
+        if solution.is_rough:
+            # With all alphas.
+            solution = self._solver().solve(state.pool, None, None)
+        return solution.current_path()
 
     @cached_until_update
     def _models(self) -> list[_Model]:
         """Return the solutions on the original scale of the variables."""
-        held, path = self._state, self._path()
-        if held is None:
+        view, path = self._state, self._path()
+        if view is None:
             return []
-        stats, space, models = held.stats(), held.space, []
+        stats, space, models = view.stats(), view.space, []
         squares = stats.m2 if space is None else space.adjusted_squares(stats.m2, stats.cxy)
         for alpha, indices, values, level in path.solutions:
             w = values * path.norm / np.sqrt(squares[indices])
-            names = [held.names[j] for j in indices.tolist()]
+            names = [view.names[j] for j in indices.tolist()]
             level_at_zero = level if self._is_logistic else self._mean_of_target()
             intercept = level_at_zero - float(w @ stats.mean[indices])
             models.append(
@@ -352,13 +377,13 @@ class Lasso(LossFamily, CertifiedSelector[PathSolution], Supervised):
         return models
 
     def _mean_of_target(self) -> float:
-        held = self._state
-        if isinstance(held, AlignedView):
-            assert self._moments is not None  # noqa: S101
-            is_given = self._moments.target.is_covariate()
-            return float(held.target_means[int(np.argmin(is_given))])
-        assert isinstance(self._target, Target)  # noqa: S101
-        return float(self._target.mean[0])
+        if isinstance(self._target, Target):
+            return float(self._target.mean[0])
+        view, moments = self._state, self._moments
+        if moments is None or not isinstance(view, AlignedView):
+            return math.nan
+        is_covariate = moments.target.is_covariate()
+        return float(view.target_means[int(np.argmin(is_covariate))])
 
     @property
     def path(self) -> dict[float, dict[Hashable, float]]:
@@ -387,14 +412,19 @@ class Lasso(LossFamily, CertifiedSelector[PathSolution], Supervised):
     @cached_until_update
     def _quality(self) -> tuple[float, float]:
         """Return the largest duality gap and KKT violation on the path."""
-        held, outside = self._state, None
-        if held is None or (self._target is None and self._moments is None):
-            return float("nan"), float("nan")
-        if isinstance(held, CertifiedPool) and not held.complete:
-            if not self._is_proven(held):
-                return float("nan"), float("nan")
-            outside = held.best_discarded
-        return path_quality(self._problem(held), self._penalty, self._path(), outside)
+        view, state, outside = self._state, self._certifier, None
+        if view is None or (self._target is None and self._moments is None):
+            return math.nan, math.nan
+        problem: LassoProblem = (
+            SquaredLoss(view, self._penalty)
+            if state is None
+            else self._solver().problem(state.pool)
+        )
+        if state is not None and not state.complete:
+            if not self._is_certified(state):
+                return math.nan, math.nan
+            outside = state.best_discarded
+        return path_quality(problem, self._penalty, self._path(), outside)
 
     @property
     def duality_gap(self) -> float:
@@ -415,10 +445,10 @@ class Lasso(LossFamily, CertifiedSelector[PathSolution], Supervised):
     @property
     def n_certified(self) -> int:
         """Number of picks certified over all columns: all, once every solution is certified."""
-        held = self._state
-        if isinstance(held, CertifiedPool):
-            return len(self._picks().indices) if self._is_proven(held) else 0
-        return super().n_certified
+        state = self._certifier
+        if state is None:
+            return super().n_certified
+        return len(self._picks().indices) if self._is_certified(state) else 0
 
     def _extra_report_columns(self) -> Mapping[str, Mapping[Hashable, float]]:
         return {"coefficient": self.coefficients}

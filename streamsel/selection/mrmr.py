@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
-
-import numpy as np
 
 from streamsel import params
 from streamsel.base.certified_selector import CertifiedSelector
@@ -16,16 +14,13 @@ from streamsel.params import param
 from streamsel.selection._mrmr import (
     MRMRCriterion,
     MRMRMeasures,
-    MRMRSolution,
+    MRMRSolver,
     RelevanceMeasure,
     greedy_mrmr,
     small_codes,
 )
 from streamsel.selection._univariate import target_codes
-from streamsel.state.base import Floats
-from streamsel.state.pool.candidate_solution import FLOAT_MAX
-from streamsel.state.pool.certified import CertifiedPool
-from streamsel.state.pool.greedy_solution import picks_from_state
+from streamsel.state.base import VariableState
 from streamsel.state.pool.pool import ZERO_TOL, Picks
 from streamsel.targets.target import Target
 
@@ -37,7 +32,7 @@ _ZERO_RELEVANCE = {
 }
 
 
-class MRMR(CrossMomentsOnRows, CertifiedSelector[MRMRSolution], Supervised):
+class MRMR(CrossMomentsOnRows, CertifiedSelector, Supervised):
     r"""Minimum redundancy, maximum relevance (mRMR) selection.
 
     The first pick is the variable with the highest *relevance* to the target. Each further pick
@@ -211,33 +206,15 @@ class MRMR(CrossMomentsOnRows, CertifiedSelector[MRMRSolution], Supervised):
             self.redundancy == "mutual_info",
         )
 
-    def _select(self, held: Any, k: int) -> Picks:
-        if isinstance(held, CertifiedPool):
-            return held.answer() if k == self.k else MRMRSolution(held, k, self._measures()).picks
-        measures = self._measures()
-        relevance = held.relevance()
-        transformed, errors = (
+    def _solver(self) -> MRMRSolver:
+        return MRMRSolver(self.k, self._measures())
+
+    def _select_on_rows(self, view: VariableState, k: int) -> Picks:
+        measures, relevance = self._measures(), view.relevance()
+        return greedy_mrmr(
             measures.relevance.transform(relevance),
             measures.relevance.error_bound(relevance),
-        )
-        return greedy_mrmr(
-            transformed, errors, measures.criterion, k, lambda j, _: held.products(j)
+            measures.criterion,
+            k,
+            lambda j, _: view.products(j),
         )[0]
-
-    def _candidate_solution(
-        self,
-        pool: CertifiedPool,
-        before: MRMRSolution | None,
-        n_proven: int,  # noqa: ARG002
-    ) -> MRMRSolution:
-        return MRMRSolution(pool, self.k, self._measures(), before)
-
-    def _solution_from_state(self, pool: CertifiedPool, state: dict[str, Any]) -> MRMRSolution:
-        return MRMRSolution(pool, self.k, self._measures(), given=picks_from_state(pool, state))
-
-    def _score_upper_bound(self, pool: CertifiedPool, rows: Mapping[str, Floats]) -> Floats:
-        if self.scheme == "quotient" or self.score == "mutual_info":
-            return np.full(rows["m2"].size, FLOAT_MAX)
-        assert pool.space is not None  # noqa: S101
-        relevance = pool.space.relevance(rows["m2"], rows["cxy"])
-        return self._measures().relevance.transform(relevance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -12,8 +13,10 @@ from streamsel import params
 from streamsel.base.null import marginal_p_values, noise_floor
 from streamsel.base.streaming_selector import StreamingSelector
 from streamsel.params import param
+from streamsel.selection._independence import degrees_of_freedom
 from streamsel.state.base import Floats
 from streamsel.state.pool.accepted import AcceptedColumns, ColumnBatch
+from streamsel.targets.space import TargetSpace
 
 # Upper bound of the rounding error of a relevance.
 _ROUNDING = 1e-9
@@ -146,7 +149,7 @@ class OnlineFDR(StreamingSelector):
     (42, 2)
     """
 
-    _column_state_type = AcceptedColumns
+    _needs_samples = False
     _tests_normal_scores = True
 
     fdr: float = param(params.FloatRule(0.0, open=True, below=1.0), default=0.05, kw_only=False)
@@ -164,36 +167,47 @@ class OnlineFDR(StreamingSelector):
     def _extra_fields(self) -> tuple[str, ...]:
         return (*super()._extra_fields(), "clock")
 
-    def _accept(self, held: AcceptedColumns, offer: ColumnBatch) -> None:
-        space, rule = held.space, _RULES[self.rule]
-        assert space is not None  # noqa: S101
-        dof = space.effective_rows - len(space.covariate_map), space.rank
+    def _policy(self) -> OnlineFDRPolicy:
+        return OnlineFDRPolicy(self.fdr, self.rule)
+
+
+class OnlineFDRPolicy(NamedTuple):
+    """Decisions of online FDR control on arrival; the parameters are those of OnlineFDR."""
+
+    fdr: float
+    rule: str
+
+    def rejection_threshold(self, space: TargetSpace) -> float:  # noqa: ARG002
+        """Return -inf: every test changes the clock."""
+        return -math.inf
+
+    def accept(self, state: AcceptedColumns, batch: ColumnBatch) -> None:
+        """Accept the columns whose p-value is at most the level of their test."""
+        rule, dof = _RULES[self.rule], degrees_of_freedom(batch.space)
         if dof[0] - 1 <= dof[1]:
             # Too few rows: the target explains every column in full, and every p-value is 1.
             return
-        relevance = space.relevance(*offer.moments)
-        if held.scores is not None:
-            residual_squares = space.adjusted_squares(*offer.moments)
-            products = held.scores.products(offer.chunk, offer.indices)
-            relevance = np.abs(products) / np.sqrt(residual_squares)
+        relevance, scores = batch.relevance, state.pool.normal_scores
+        if scores is not None:
+            products = scores.products(batch.chunk, batch.indices)
+            relevance = np.abs(products) / np.sqrt(batch.space.adjusted_squares(*batch.moments))
         # Relevance thresholds avoid computing the p-values of nearly all columns.
         ticks = (relevance < _critical_relevance(rule.above, *dof)) & (
             relevance >= _critical_relevance(rule.up_to, *dof)
         )
-        clock = held.memory["clock"] + np.concatenate([[0.0], np.cumsum(ticks)])
+        clock = state.memory["clock"] + np.concatenate([[0.0], np.cumsum(ticks)])
         tests, start = _Tests(relevance, np.full(ticks.size, np.nan), clock), 0
-        while start < ticks.size and not held.is_full:
-            start = self._decide_until_selected(held, offer, tests, start)
-        held.remember(clock=clock[start])
+        while start < ticks.size and not state.is_full:
+            start = self._decide_until_selected(state, batch, tests, start)
+        state.remember(clock=clock[start])
 
     def _decide_until_selected(
-        self, held: AcceptedColumns, offer: ColumnBatch, tests: _Tests, start: int
+        self, state: AcceptedColumns, batch: ColumnBatch, tests: _Tests, start: int
     ) -> int:
         """Decide on columns from `start` up to the next discovery; return the index after it."""
-        assert held.space is not None  # noqa: S101
-        dof = held.space.effective_rows - len(held.space.covariate_map), held.space.rank
+        dof = degrees_of_freedom(batch.space)
         relevance, p_values, clock = tests
-        level = self._level(held, clock[start])
+        level = self._level(state, clock[start])
         # The level only falls until the next discovery, so the first one bounds all.
         threshold = noise_floor(*dof, 1, level) - _ROUNDING
         promising = start + np.flatnonzero(relevance[start:] >= threshold)
@@ -201,17 +215,17 @@ class OnlineFDR(StreamingSelector):
         p_values[untested] = marginal_p_values(relevance[untested], *dof)
         promising = promising[p_values[promising] <= level]
         for i, p_value in zip(promising.tolist(), p_values[promising].tolist(), strict=True):
-            if p_value <= self._level(held, clock[i]):
-                index = int(offer.indices[i])
-                m2, cxy = offer.stats.m2[index, None], offer.stats.cxy[index, None]
-                score = float(held.space.relevance(m2, cxy)[0])
-                held.accept(offer, index, score=score, p_value=p_value, clock=clock[i + 1])
+            if p_value <= self._level(state, clock[i]):
+                index = int(batch.indices[i])
+                m2, cxy = batch.stats.m2[index, None], batch.stats.cxy[index, None]
+                score = float(batch.space.relevance(m2, cxy)[0])
+                state.accept(batch, index, score=score, p_value=p_value, clock=clock[i + 1])
                 return i + 1
         return clock.size - 1
 
-    def _level(self, held: AcceptedColumns, clock: float) -> float:
+    def _level(self, state: AcceptedColumns, clock: float) -> float:
         rule = _RULES[self.rule]
-        since = clock - held.extra_field("clock") + 1.0
+        since = clock - state.extra_field("clock") + 1.0
         # The first discovery earns less, because the initial wealth is part of the level.
         first = 0.5 * self.fdr
         level = first * self._gamma(np.array([clock + 1.0, *since[:1]])).sum()

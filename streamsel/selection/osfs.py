@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,8 @@ from streamsel.selection._independence import (
     min_relevance,
 )
 from streamsel.state.base import Floats
-from streamsel.state.pool.accepted import AcceptedSamples, ColumnBatch
+from streamsel.state.pool.accepted import AcceptedColumns, ColumnBatch
+from streamsel.targets.space import TargetSpace
 
 
 class OSFS(StreamingSelector):
@@ -134,45 +135,57 @@ class OSFS(StreamingSelector):
             "max_features": 4,
         }
 
-    def _refusal_cutoff(self, held: AcceptedSamples) -> float:
-        n, r = degrees_of_freedom(held)
-        return min_relevance(critical_values(n, r, self.max_conditioning_set, self.alpha))
+    def _policy(self) -> OSFSPolicy:
+        return OSFSPolicy(self.alpha, self.max_conditioning_set, self.fast)
 
-    def _accept(self, held: AcceptedSamples, offer: ColumnBatch) -> None:
-        assert held.space is not None  # noqa: S101
-        n, r = degrees_of_freedom(held)
-        critical = critical_values(n, r, self.max_conditioning_set, self.alpha)
-        m2, cxy = offer.moments
-        relevance = held.space.relevance(m2, cxy)
+
+class OSFSPolicy(NamedTuple):
+    """Decisions of OSFS on arrival; the parameters are those of OSFS."""
+
+    alpha: float
+    max_conditioning_set: int
+    fast: bool
+
+    def _critical_values(self, space: TargetSpace) -> Floats:
+        return critical_values(*degrees_of_freedom(space), self.max_conditioning_set, self.alpha)
+
+    def rejection_threshold(self, space: TargetSpace) -> float:
+        """Return the relevance below which a column is rejected without any other effect."""
+        return min_relevance(self._critical_values(space))
+
+    def accept(self, state: AcceptedColumns, batch: ColumnBatch) -> None:
+        """Accept columns that depend on the target given any set of the accepted ones."""
+        dof, critical = degrees_of_freedom(batch.space), self._critical_values(batch.space)
+        m2, cxy = batch.moments
+        relevance = batch.relevance
         for i in np.flatnonzero(relevance > min_relevance(critical)):
-            if held.is_full:
+            if state.is_full:
                 return
-            index = offer.indices[i]
-            C, G = _with_candidate(held, held.units(offer, index[None])[0])
-            G[-1] = held.space.coordinates(m2[i, None], cxy[i, None])
+            index = batch.indices[i]
+            C, G = _with_candidate(state, state.units(batch, index[None])[0])
+            G[-1] = batch.space.coordinates(m2[i, None], cxy[i, None])
             is_kept = np.empty(len(C), dtype=np.bool_)
             update_kept(C, G, critical, self.fast, is_kept)
             if is_kept[-1]:
                 score = float(relevance[i])
-                held.accept(
-                    offer, int(index), score=score, p_value=independence_p_value(score, n, r)
-                )
+                p_value = independence_p_value(score, *dof)
+                state.accept(batch, int(index), score=score, p_value=p_value)
             if not is_kept[:-1].all():
-                held.drop(np.flatnonzero(~is_kept[:-1]))
-            held.solution = C[np.ix_(is_kept, is_kept)], G[is_kept]
+                state.drop(np.flatnonzero(~is_kept[:-1]))
+            state.derived = C[np.ix_(is_kept, is_kept)], G[is_kept]
 
 
-def _with_candidate(held: AcceptedSamples, x: Floats) -> tuple[Floats, Floats]:
+def _with_candidate(state: AcceptedColumns, x: Floats) -> tuple[Floats, Floats]:
     """Return correlations and target coordinates of the tracked variables and, last, of x.
 
     The coordinates of x are left unset.
     """
-    assert held.space is not None  # noqa: S101
-    unit = held.table["unit"]
-    if held.solution is None:
-        held.solution = unit @ unit.T, held.coordinates()
-    h = len(unit)
-    C, G = np.ones((h + 1, h + 1)), np.empty((h + 1, held.space.rank))
-    C[:h, :h], G[:h] = held.solution
+    unit = state.pool.table["unit"]
+    if state.derived is None:
+        state.derived = unit @ unit.T, state.coordinates()
+    before = state.derived
+    h, r = before[1].shape
+    C, G = np.ones((h + 1, h + 1)), np.empty((h + 1, r))
+    C[:h, :h], G[:h] = before
     C[h, :h] = C[:h, h] = unit @ x
     return C, G

@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from streamsel import params
-from streamsel.base.certified_selector import MultiPassSelector
+from streamsel.base.certified_selector import CertifiedSelector
 from streamsel.base.river import Supervised
-from streamsel.data.columns import Chunk, Stats
+from streamsel.base.selector import MAX_CANDIDATES
 from streamsel.params import param
-from streamsel.selection._projse import (
-    MomentCandidates,
-    ProjSeCandidates,
-    SampleCandidates,
-    greedy_projse,
-)
-from streamsel.selection._projse_certified import (
-    CoordinateSolution,
-    KernelSolution,
-    ProjSeSolution,
-    filter_coordinates,
-    filter_samples,
-    projse_picks_from_state,
-)
+from streamsel.selection._projse import squared_relevance_of_rows
+from streamsel.selection._projse_certified import ProjSeSolver
+from streamsel.selection._projse_pool import ProjSeRanking
 from streamsel.state.base import ColumnState, Floats, Indices, VariableState
-from streamsel.state.pool.certified import TwoPhasePool, TwoPhaseSamplePool
-from streamsel.state.pool.pool import EvictionResult, Picks, Pool, SamplePool
+from streamsel.state.pool.pool import Picks, Pool
+from streamsel.state.pool.two_phase import TwoPhaseCertifier
 from streamsel.targets.kernels import VariableKernel
 
 
-class ProjSe(MultiPassSelector[VariableState], Supervised):
+class ProjSe(CertifiedSelector, Supervised):
     r"""Greedy selection by projection operators (ProjSe).
 
     The first pick is the variable most relevant to the target. Its direction is then projected out
@@ -157,6 +145,8 @@ class ProjSe(MultiPassSelector[VariableState], Supervised):
     """
 
     _takes_no_target = True
+    # The pool is bounded by the number of candidates alone.
+    _fixed_parameters: ClassVar[Mapping[str, Any]] = {"max_pool_bytes": 0}
 
     k: int = param(params.IntRule(1), default=20, kw_only=False)
     kernel: str = param(params.ChoiceRule(("linear", "poly", "rbf")), default="linear")
@@ -164,6 +154,9 @@ class ProjSe(MultiPassSelector[VariableState], Supervised):
     gamma: float | None = param(params.FloatRule(0.0, open=True, optional=True), default=None)
     coef0: float = param(params.FloatRule(0.0), default=0.0)
     scale: bool = param(params.FlagRule(), default=True)
+    max_candidates: int | None = param(
+        params.IntRule(1, optional=True), default=None, doc=MAX_CANDIDATES
+    )
     on_rank_exhausted: str = param(params.ChoiceRule(("restart", "stop")), default="restart")
 
     @classmethod
@@ -191,94 +184,39 @@ class ProjSe(MultiPassSelector[VariableState], Supervised):
     # State and selection
 
     def _new_columns(self, n: int) -> ColumnState:
+        pool = self._new_pool(n, self.max_candidates)
+        return TwoPhaseCertifier(pool, self._solver()) if self._needs_single_source else pool
+
+    def _new_pool(self, n: int, limit: int | None) -> Pool:
         # Without a target variables explain each other, which requires their samples.
-        with_samples = self._space is None
-        limit = self.max_candidates
-        pool: Pool
-        if limit is not None and self.exact:
-            pool = (TwoPhaseSamplePool if with_samples else TwoPhasePool)(self._space, n, limit)
-        else:
-            pool = (SamplePool if with_samples else Pool)(self._space, n, limit)
-        pool.serve(self)
-        pool.set_normal_scores(self._normal_scores())
-        return pool
+        return Pool(
+            self._space,
+            n,
+            limit,
+            ProjSeRanking(self._variable_kernel()),
+            samples=self._space is None,
+            normal_scores=self._normal_scores(),
+        )
 
-    def _candidates(self, held: VariableState) -> ProjSeCandidates:
-        if isinstance(held, SamplePool):
-            return SampleCandidates(held, self._variable_kernel())
-        return MomentCandidates(held)
+    def _solver(self) -> ProjSeSolver:
+        return ProjSeSolver(self.k, self.on_rank_exhausted == "restart", self._variable_kernel())
 
-    def _select(self, held: VariableState, k: int) -> Picks:
-        if isinstance(held, TwoPhasePool) and held.total is not None and k == self.k:
-            return held.answer()
-        return greedy_projse(self._candidates(held).as_deflation(), k, restart=self._restarts)
-
-    @property
-    def _restarts(self) -> bool:
-        return self.on_rank_exhausted == "restart"
+    def _select_on_rows(self, view: VariableState, k: int) -> Picks:
+        return self._solver().picks(view, k)
 
     @property
     def _score_meaning(self) -> str:
         return "squared relevance to the residual of the target given the earlier picks"
 
-    def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
-        return self._candidates(pool).squared_relevance(rows)
-
-    def _batch_update(
-        self, pool: Pool, chunk: Chunk, stats: Stats, indices: Indices
-    ) -> EvictionResult | None:
-        limit = pool.limit
-        assert limit is not None  # noqa: S101
-        if pool.space is None:
-            kernel = self._variable_kernel()
-            return filter_samples(pool, limit, kernel, chunk, stats, indices)
-        # In one dimension the admission threshold rises so fast that the pool is rarely cut.
-        if pool.space.rank == 1:
-            return None
-        m2, cxy = stats.m2, stats.cxy
-        if indices.size < m2.size:
-            m2, cxy = m2[indices], cxy[indices]
-        return filter_coordinates(pool, limit, pool.space.coordinates(m2, cxy))
-
-    def _relevance_cutoff(self, bound: float) -> float:
-        return math.sqrt(bound)
-
-    def _keep_best(self, pool: Pool, limit: int) -> Picks:
-        # In rounds: keeping the most relevant instead would drop the rarer directions.
-        return greedy_projse(self._candidates(pool).as_deflation(), limit, restart=True)
-
-    def _max_round_size(self, pool: Pool) -> int:
-        return np.iinfo(np.int64).max if pool.space is None else pool.space.rank
-
-    def _relevances(self, held: VariableState, indices: Indices) -> Floats:
-        if not isinstance(held, Pool):
-            return held.relevance(indices)
-        rows = held.stats(indices)._asdict()
-        return np.sqrt(np.minimum(self._bound(held, rows), 1.0))
-
-    # Multi-pass exact selection
+    def _relevances(self, view: VariableState, indices: Indices) -> Floats:
+        if self._columns is None:
+            return view.relevance(indices)
+        rows = view.stats(indices)._asdict()
+        return np.sqrt(np.minimum(squared_relevance_of_rows(view, rows), 1.0))
 
     @property
     def _needs_single_source(self) -> bool:
         return self.exact and self.max_candidates is not None
-
-    def _candidate_solution(self, pool: TwoPhasePool, before: Any, n_proven: int) -> ProjSeSolution:
-        return self._planned(pool, before, n_proven, None)
-
-    def _solution_from_state(self, pool: TwoPhasePool, state: dict[str, Any]) -> ProjSeSolution:
-        return self._planned(pool, None, 0, projse_picks_from_state(pool, state))
-
-    def _planned(
-        self, pool: TwoPhasePool, before: Any, n_proven: int, given: Picks | None
-    ) -> ProjSeSolution:
-        restart = self._restarts
-        if isinstance(pool, TwoPhaseSamplePool):
-            kernel = self._variable_kernel()
-            return KernelSolution(pool, self.k, kernel, before, given, restart=restart)
-        return CoordinateSolution(pool, self.k, before, n_proven, given, restart=restart)
-
-    def _score_upper_bound(self, pool: TwoPhasePool, rows: Mapping[str, Floats]) -> Floats:
-        return self._bound(pool, rows)
 
     @property
     def scores(self) -> dict[Hashable, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from streamsel.selection._independence import (
     independence_p_value,
     min_relevance,
 )
-from streamsel.state.pool.accepted import AcceptedSamples, ColumnBatch
+from streamsel.state.pool.accepted import AcceptedColumns, ColumnBatch
+from streamsel.targets.space import TargetSpace
 
 
 class SAOLA(StreamingSelector):
@@ -105,31 +106,37 @@ class SAOLA(StreamingSelector):
         yield {"window_size": 20}
         yield {"delta": 0.1, "window_size": 30, "max_features": 4}
 
-    def _refusal_cutoff(self, held: AcceptedSamples) -> float:
+    def _policy(self) -> SAOLAPolicy:
+        return SAOLAPolicy(self.alpha, self.delta)
+
+
+class SAOLAPolicy(NamedTuple):
+    """Decisions of SAOLA on arrival; the parameters are those of SAOLA."""
+
+    alpha: float
+    delta: float | None
+
+    def rejection_threshold(self, space: TargetSpace) -> float:
+        """Return the relevance below which a column is rejected without any other effect."""
         if self.delta is not None:
             return self.delta
-        n, r = degrees_of_freedom(held)
-        return min_relevance(critical_values(n, r, 0, self.alpha))
+        return min_relevance(critical_values(*degrees_of_freedom(space), 0, self.alpha))
 
-    def _accept(self, held: AcceptedSamples, offer: ColumnBatch) -> None:
-        assert held.space is not None  # noqa: S101
-        n, r = degrees_of_freedom(held)
-        relevance = held.space.relevance(*offer.moments)
-        for i in np.flatnonzero(relevance > self._refusal_cutoff(held)):
-            if held.is_full:
+    def accept(self, state: AcceptedColumns, batch: ColumnBatch) -> None:
+        """Accept relevant columns that are not redundant, and drop those that they make so."""
+        dof, relevance = degrees_of_freedom(batch.space), batch.relevance
+        for i in np.flatnonzero(relevance > self.rejection_threshold(batch.space)):
+            if state.is_full:
                 return
-            index, own_relevance = offer.indices[i], float(relevance[i])
-            correlations = np.abs(held.table["unit"] @ held.units(offer, index[None])[0])
-            selected_relevance = held.extra_field("score")
+            index, own_relevance = batch.indices[i], float(relevance[i])
+            unit = state.units(batch, index[None])[0]
+            correlations = np.abs(state.pool.table["unit"] @ unit)
+            selected_relevance = state.extra_field("score")
             above = selected_relevance >= own_relevance - TIE_RTOL
             if (correlations[above] >= own_relevance - TIE_RTOL).any():
                 continue
-            held.accept(
-                offer,
-                int(index),
-                score=own_relevance,
-                p_value=independence_p_value(own_relevance, n, r),
-            )
+            p_value = independence_p_value(own_relevance, *dof)
+            state.accept(batch, int(index), score=own_relevance, p_value=p_value)
             redundant = np.flatnonzero(~above & (correlations >= selected_relevance - TIE_RTOL))
             if redundant.size:
-                held.drop(redundant)
+                state.drop(redundant)

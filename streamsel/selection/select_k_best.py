@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
@@ -24,7 +25,7 @@ from streamsel.selection._univariate import (
     target_codes,
 )
 from streamsel.state.base import ColumnState, Floats, Indices, VariableState
-from streamsel.state.pool.pool import Picks, Pool
+from streamsel.state.pool.pool import MOST_RELEVANT, Picks, Pool, Ranking, TopRanked
 from streamsel.targets.target import Target
 
 _MOMENT_SCORES = ("correlation", "f", "t")
@@ -40,6 +41,10 @@ _MEANINGS = {
     "misclassification": "error rate of the best threshold, from 0 to 1; smaller is better",
     "margin": "smallest distance between values of different classes, in standard deviations",
 }
+
+
+def _strengths(score: str, pool: Pool, rows: Mapping[str, Floats]) -> Floats:  # noqa: ARG001
+    return rank_strength(score, rows["score"])
 
 
 class SelectKBest(Selector[VariableState], Supervised):
@@ -252,46 +257,39 @@ class SelectKBest(Selector[VariableState], Supervised):
         if self._by_window:
             sizes = self._bins, self.binning, self.n_outliers
             scores = score_columns(self.score, chunk, stats.m2.size, self._codes, *sizes)
-        pool.admit(chunk, stats, self.n_columns, noted=scores)
+        pool.admit(chunk, stats, self.n_columns, scores)
 
-    def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
+    def _ranking(self) -> Ranking:
         if not self._by_window:
-            return np.maximum(super()._bound(pool, rows), 0.0)
-        return rank_strength(self.score, rows["score"])
+            return MOST_RELEVANT
+        return TopRanked(functools.partial(_strengths, self.score))
 
-    def _relevance_cutoff(self, bound: float) -> float:
-        return bound
-
-    def _best(self, held: VariableState) -> tuple[Indices, Floats]:
+    def _best(self, view: VariableState) -> tuple[Indices, Floats]:
         """Return the indices of the variables that vary, best first, and their strengths."""
         # A variable that is constant after adjustment for covariates has relevance -inf.
-        strengths = held.relevance()
+        strengths = view.relevance()
         if self._by_window:
             strengths = np.where(
-                strengths >= 0.0, rank_strength(self.score, held.extra_field("score")), -np.inf
+                strengths >= 0.0, rank_strength(self.score, view.extra_field("score")), -np.inf
             )
         order = argsort_by_relevance(strengths)
         order = order[np.isfinite(strengths[order])]
         return order, strengths[order]
 
-    def _select(self, held: VariableState, k: int) -> Picks:
-        order, strengths = self._best(held)
+    def _select(self, view: VariableState, k: int) -> Picks:
+        order, strengths = self._best(view)
         if self.fdr is not None:
             m = max(1, self.n_columns - self.n_constant)
-            passes = fdr_discoveries(self._p_values_of(held, order), m, self.fdr)
+            passes = fdr_discoveries(self._p_values_of(view, order), m, self.fdr)
             order, strengths = order[passes], strengths[passes]
         return Picks(order[:k].tolist(), strengths[:k].tolist(), [0] * order[:k].size)
 
-    def _keep_best(self, pool: Pool, limit: int) -> Picks:
-        order, strengths = self._best(pool)
-        return Picks(order[:limit].tolist(), strengths[:limit].tolist(), [0] * limit)
-
-    def _p_values_of(self, held: VariableState, indices: Indices) -> Floats:
+    def _p_values_of(self, view: VariableState, indices: Indices) -> Floats:
         if self._by_window:
             return mutual_information_p_values(
-                held.extra_field("statistic")[indices], held.extra_field("dof")[indices]
+                view.extra_field("statistic")[indices], view.extra_field("dof")[indices]
             )
-        relevance, null = held.noise_relevance(indices), self._significance.null
+        relevance, null = view.noise_relevance(indices), self._significance.null
         return (
             marginal_p_values(relevance, *self._freedom())
             if null is None
@@ -307,7 +305,12 @@ class SelectKBest(Selector[VariableState], Supervised):
         """Number of leading picks proven equal to those of a selection over all columns at once."""
         # With normal scores a discarded column may have a smaller p-value than its relevance shows.
         pool = self._columns
-        if self.fdr is not None and isinstance(pool, Pool) and pool.scores and not pool.complete:
+        if (
+            self.fdr is not None
+            and isinstance(pool, Pool)
+            and pool.normal_scores
+            and not pool.complete
+        ):
             return 0
         return super().n_certified
 
@@ -320,24 +323,24 @@ class SelectKBest(Selector[VariableState], Supervised):
         values = self._scores_of(self._state, indices)
         return dict(zip(self._selected(), values.tolist(), strict=True))
 
-    def _scores_of(self, held: VariableState, indices: Indices) -> Floats:
+    def _scores_of(self, view: VariableState, indices: Indices) -> Floats:
         if self._by_window:
-            return held.extra_field("score")[indices]
-        values = held.relevance(indices)
+            return view.extra_field("score")[indices]
+        values = view.relevance(indices)
         if self.score != "correlation":
             values = f_statistic(values, *self._freedom())
         return np.sqrt(values) if self.score == "t" else values
 
     def _all_scores(self) -> tuple[list[Hashable], Floats, Floats | None]:
         """Return the names, scores and p-values of all tracked variables that vary."""
-        held = self._state
-        if held is None:
+        view = self._state
+        if view is None:
             return [], np.zeros(0), np.zeros(0)
-        indices = np.flatnonzero(np.isfinite(held.relevance()))
-        names = held.names
+        indices = np.flatnonzero(np.isfinite(view.relevance()))
+        names = view.names
         has_p_values = self.score not in _WITHOUT_P_VALUES
-        p_values = self._p_values_of(held, indices) if has_p_values else None
-        return [names[j] for j in indices.tolist()], self._scores_of(held, indices), p_values
+        p_values = self._p_values_of(view, indices) if has_p_values else None
+        return [names[j] for j in indices.tolist()], self._scores_of(view, indices), p_values
 
     def _extra_report_columns(self) -> Mapping[str, Mapping[Hashable, float]]:
         return {} if self.score in _WITHOUT_P_VALUES else {"p_value": self.p_values}

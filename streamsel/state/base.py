@@ -203,10 +203,6 @@ class State(Rollback, abc.ABC):
 class VariableState(State):
     """State of the tracked variables."""
 
-    # Quantities that the state provides in addition to moments; a hook that requires others is
-    # refused when its class is defined.
-    provides: ClassVar[frozenset[str]] = frozenset()
-
     # The variables, one per row.
     table: VariableTable
 
@@ -255,6 +251,29 @@ class VariableState(State):
         gram: Floats = (W.T * self.stats(indices).m2) @ W
         return gram
 
+    @property
+    def has_products(self) -> bool:
+        """Whether `products` are available: states of moments alone have none."""
+        return False
+
+    def products(self, indices: Indices | int) -> Floats:
+        """Return the (p, s) correlations of all variables with some, or (p,) with one."""
+        raise NotImplementedError
+
+    def count_certified(self, scores: Sequence[float], rounds: Sequence[int]) -> int:  # noqa: ARG002
+        """Return how many leading picks no discarded column can have changed.
+
+        Parameters
+        ----------
+        scores, rounds
+            Score and round of each pick.
+        """
+        return len(scores) if self.complete else 0
+
+    def arrivals(self, indices: Indices) -> Floats | None:  # noqa: ARG002
+        """Return how many columns came before each variable; None where it is not known."""
+        return None
+
     def extra_field(self, field: str) -> Floats:
         """Return a further field of the variables, recorded on arrival, (p,)."""
         raise KeyError(field)
@@ -292,7 +311,7 @@ class ColumnState(VariableState):
     # they can be.
     why_not_mergeable: ClassVar[str] = ""
     # Whether constant columns may be stored: learning may continue on rows.
-    accepts_constant: ClassVar[bool] = True
+    accepts_constant: bool = True
 
     _open: Snapshot | None = None
 
@@ -303,11 +322,6 @@ class ColumnState(VariableState):
     def n(self) -> int:
         """Number of observations of every variable."""
         return self._n
-
-    @property
-    def sample_pool(self) -> Any:
-        """The pool with observations of the variables; None if none are stored."""
-        return None
 
     def stats(self, indices: Indices | None = None) -> Stats:
         """Return the moments of variables; of all variables if `indices` is None."""
@@ -342,6 +356,10 @@ class ColumnState(VariableState):
         if self._open is not None:
             mark, self._open = self._open, None
             mark.saved = self._copied()
+
+    def cross_products(self, indices: Indices) -> Floats:
+        """Return the sums of cross products of variables, if `products` are available."""
+        raise NotImplementedError
 
     def bytes_for(self, p: int) -> int:  # noqa: ARG002
         """Return the approximate memory of this state in bytes, after p columns."""

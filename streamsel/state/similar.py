@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from streamsel.state.base import Floats, Indices, VariableState
-from streamsel.state.moments.aligned_view import AlignedView
-from streamsel.state.pool.pool import SamplePool
 
 # Least absolute correlation of similar variables.
 _MIN_CORRELATION = 0.8
@@ -16,7 +14,7 @@ _MAX_COMPARED = 1000
 _BLOCK_SIZE = 1 << 20
 
 
-def similar_to(held: VariableState, chosen: Indices) -> list[tuple[Indices, Floats]] | None:
+def similar_to(state: VariableState, chosen: Indices) -> list[tuple[Indices, Floats]] | None:
     """Return, for each selected variable, the variables similar to it, most similar first.
 
     Returns
@@ -25,14 +23,14 @@ def similar_to(held: VariableState, chosen: Indices) -> list[tuple[Indices, Floa
     absolute value .8 or more. None if correlations are not available, or if only the selected
     variables remain of more.
     """
-    if not isinstance(held, SamplePool | AlignedView):
+    if not state.has_products:
         return None
-    others = np.setdiff1d(np.arange(len(held.names)), chosen)
-    if not others.size and not held.complete:
+    others = np.setdiff1d(np.arange(len(state.names)), chosen)
+    if not others.size and not state.complete:
         return None
-    found, step = [], max(1, _BLOCK_SIZE // max(1, len(held.names)))
+    found, step = [], max(1, _BLOCK_SIZE // max(1, len(state.names)))
     for start in range(0, chosen.size, step):
-        correlations = np.clip(held.products(chosen[start : start + step])[others], -1.0, 1.0)
+        correlations = np.clip(state.products(chosen[start : start + step])[others], -1.0, 1.0)
         for r in correlations.T:
             near = np.flatnonzero(np.abs(r) >= _MIN_CORRELATION)
             near = near[np.argsort(-np.abs(r[near]), kind="stable")]
@@ -40,12 +38,12 @@ def similar_to(held: VariableState, chosen: Indices) -> list[tuple[Indices, Floa
     return found
 
 
-def count_near_duplicates(held: VariableState, picked: Indices) -> int | None:
+def count_near_duplicates(state: VariableState, picked: Indices) -> int | None:
     """Return how many variables correlate highly with an earlier one of these.
 
     None if correlations are not available, or for more than 1000 variables.
     """
-    if not isinstance(held, SamplePool | AlignedView) or picked.size > _MAX_COMPARED:
+    if not state.has_products or picked.size > _MAX_COMPARED:
         return None
-    R = np.abs(held.products(picked)[picked])
+    R = np.abs(state.products(picked)[picked])
     return int((np.tril(R, -1).max(axis=1, initial=0.0) >= _MIN_CORRELATION).sum())

@@ -19,7 +19,7 @@ from streamsel.base.windows import Window
 from streamsel.params import param
 from streamsel.registry import Entry
 from streamsel.state.base import VariableState
-from streamsel.state.pool.pool import Picks, Pool, SamplePool
+from streamsel.state.pool.pool import Picks, Pool, TopRanked
 
 ENTRIES = (
     Entry("Centroid", __name__, "extractor", "the sum of the standardised variables"),
@@ -88,8 +88,8 @@ class LargestVariance(Selector[VariableState], Unsupervised):
         yield {"k": 2, "fading_factor": 0.05}
         yield {"k": 2, "max_features": 4, "grace_period": 20}
 
-    def _bound(self, pool: Pool, rows: Any) -> Any:
-        return rows["m2"] / pool.n
+    def _ranking(self) -> TopRanked:
+        return TopRanked(lambda pool, rows: rows["m2"] / pool.n)
 
     def _select(self, held: VariableState, k: int) -> Picks:
         variance = held.stats().m2 / held.n
@@ -98,7 +98,7 @@ class LargestVariance(Selector[VariableState], Unsupervised):
         return Picks(order.tolist(), variance[order].tolist(), [0] * len(order))
 
 
-class Apart(Selector[SamplePool], Supervised):
+class Apart(Selector[Pool], Supervised):
     """Relevance, less the mean absolute correlation with those that were picked.
 
     Examples
@@ -110,7 +110,7 @@ class Apart(Selector[SamplePool], Supervised):
     [0, 2]
     """
 
-    _column_state_type = SamplePool
+    _needs_samples = True
     _row_state_type = Window
 
     k: int = param(params.IntRule(1), default=10, kw_only=False)
@@ -121,11 +121,11 @@ class Apart(Selector[SamplePool], Supervised):
         yield {"k": 2, "window_size": 30}
         yield {"k": 3, "window_size": 20, "max_features": 4}
 
-    def _select(self, held: SamplePool, k: int) -> Picks:
+    def _select(self, held: Pool, k: int) -> Picks:
         return apart(held, k)
 
 
-class ApartJointly(CrossMomentsOnRows, Selector[SamplePool], Supervised):
+class ApartJointly(CrossMomentsOnRows, Selector[Pool], Supervised):
     """As `Apart`, and on rows by joint moments.
 
     Examples
@@ -137,7 +137,7 @@ class ApartJointly(CrossMomentsOnRows, Selector[SamplePool], Supervised):
     [0, 2]
     """
 
-    _column_state_type = SamplePool
+    _needs_samples = True
 
     k: int = param(params.IntRule(1), default=10, kw_only=False)
 
@@ -147,11 +147,11 @@ class ApartJointly(CrossMomentsOnRows, Selector[SamplePool], Supervised):
         yield {"k": 2, "fading_factor": 0.05}
         yield {"k": 2, "max_features": 4, "grace_period": 20}
 
-    def _select(self, held: SamplePool, k: int) -> Picks:
+    def _select(self, held: Pool, k: int) -> Picks:
         return apart(held, k)
 
 
-def apart(held: SamplePool, k: int) -> Picks:
+def apart(held: Pool, k: int) -> Picks:
     """Pick k variables of those that vary."""
     relevance, redundancy = held.relevance(), np.zeros(len(held.names))
     picks = Picks([], [], [])

@@ -73,6 +73,7 @@ class Mode(NamedTuple):
         """Return all by which the code that learners share tells modes apart, of what applies."""
         keeps = (
             self.cls._column_state_type,
+            getattr(self.cls, "_needs_samples", None),
             self.cls._row_state_type,
             issubclass(self.cls, Selector),
         )

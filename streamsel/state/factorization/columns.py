@@ -19,10 +19,10 @@ from streamsel.serialization.schema import (
 from streamsel.state.base import Floats, StoredLoadings
 from streamsel.state.factorization.model import Coder, FactorModel, initial_factors, learn_factors
 from streamsel.state.gram.buffers import DenseBuffer
-from streamsel.state.pool.pool import SamplePool
+from streamsel.state.pool.pool import Pool
 
 
-class FactorizationState(SamplePool):
+class FactorizationState(Pool):
     """Online factorisation x ≈ D w of columns: n x q components D, refined by every further column.
 
     Columns are buffered in a panel and processed in batches of a fixed size, so the result does not
@@ -57,7 +57,7 @@ class FactorizationState(SamplePool):
     why_not_mergeable = "the result of an online factorisation depends on all earlier columns"
 
     def __init__(self, n: int, limit: int, q: int, width: int, seed: int, code: Coder) -> None:
-        super().__init__(None, n, limit)
+        super().__init__(None, n, limit, samples=True)
         self.limit: int = limit
         self.width, self.seed, self.code = width, seed, code
         # The attributes below are replaced, never changed in place.

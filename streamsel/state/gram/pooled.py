@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from streamsel.data.columns import Chunk, Stats
 from streamsel.serialization.invariants import expect_between
 from streamsel.serialization.schema import CountKind, FloatKind, OptionalKind, expect
-from streamsel.state.base import ColumnState, Floats, Indices, StoredLoadings
+from streamsel.state.base import Floats, Indices, StoredLoadings
 from streamsel.state.gram.gram import Gram
 from streamsel.state.gram.subspace import Subspace
 from streamsel.state.gram.view import (
@@ -21,13 +20,13 @@ from streamsel.state.gram.view import (
     residual,
 )
 from streamsel.state.gram.weighting import ColumnWeights, EqualWeights
-from streamsel.state.pool.pool import SamplePool, residuals
-from streamsel.targets.space import TargetSpace
+from streamsel.state.pool.pool import Pool, residuals
+from streamsel.state.pool.pooled_state import PooledState
 
-PoolT = TypeVar("PoolT", bound=SamplePool)
+PoolT = TypeVar("PoolT", bound=Pool)
 
 
-class GramState(ColumnState, Generic[PoolT]):
+class GramState(PooledState, Generic[PoolT]):
     """Gram matrix over all columns, and a pool of some of the columns.
 
     The matrix has the inner products of the observations over all columns, but no single column.
@@ -52,43 +51,11 @@ class GramState(ColumnState, Generic[PoolT]):
     """
 
     def __init__(self, gram: Gram | Subspace, pool: PoolT, weights: ColumnWeights) -> None:
-        super().__init__(pool.n)
-        self.gram, self.pool, self.weights = gram, pool, weights
+        super().__init__(pool)
+        self.pool: PoolT = pool
+        self.gram, self.weights = gram, weights
         self.n_varying = 0
         self.loadings: StoredLoadings | None = None
-
-    accepts_constant = False
-
-    # Contents: the variables are those of the pool
-
-    @property
-    def sample_pool(self) -> PoolT:
-        """The pool."""
-        return self.pool
-
-    @property
-    def index_of(self) -> Mapping[Hashable, int]:
-        """Name -> index, in order of arrival; not to be modified."""
-        return self.pool.index_of
-
-    @property
-    def names(self) -> list[Hashable]:
-        """Names in order of arrival; not to be modified."""
-        return self.pool.names
-
-    @property
-    def complete(self) -> bool:
-        """Whether the pool never discarded a variable."""
-        return self.pool.complete
-
-    @property
-    def space(self) -> TargetSpace | None:
-        """The target space; None without a target."""
-        return self.pool.space
-
-    def stats(self, indices: Indices | None = None) -> Stats:
-        """Return the moments of variables; of all variables if `indices` is None."""
-        return self.pool.stats(indices)
 
     @property
     def lacks_loadings(self) -> bool:
@@ -98,7 +65,7 @@ class GramState(ColumnState, Generic[PoolT]):
     def bytes_for(self, p: int) -> int:
         """Return the approximate memory of this state in bytes, after p columns."""
         # The matrix, and a copy for the eigendecomposition.
-        return self.pool.bytes_for(p) + 16 * self.n * self.n
+        return super().bytes_for(p) + 16 * self.n * self.n
 
     def matrix(self, which: int = 0) -> Floats:
         """Return the inner products of the observations, (n, n), covariates projected out."""
@@ -137,7 +104,7 @@ class GramState(ColumnState, Generic[PoolT]):
 
     def expect_valid(self) -> None:
         """Raise ValueError for values that no data can produce, as a file may hold."""
-        self.pool.expect_valid()
+        super().expect_valid()
         self.gram.expect_valid()
         if self.loadings is not None:
             self.loadings.expect_valid()
@@ -145,15 +112,10 @@ class GramState(ColumnState, Generic[PoolT]):
     # Undo, copies, files
 
     def _copied(self) -> dict[str, Any]:
-        return vars(self) | {
-            "gram": self.gram.freeze(),
-            "pool": (self.pool, self.pool.snapshot()),
-        }
+        return super()._copied() | {"gram": self.gram.freeze()}
 
     def _restored(self, saved: dict[str, Any]) -> dict[str, Any]:
-        pool, restore_pool = saved["pool"]
-        restore_pool()
-        return saved | {"gram": saved["gram"](), "pool": pool}
+        return super()._restored(saved) | {"gram": saved["gram"]()}
 
     def to_state(self) -> dict[str, Any]:
         """Return the state for a model file, as arrays and JSON-compatible values."""
@@ -174,7 +136,7 @@ class GramState(ColumnState, Generic[PoolT]):
 _TOTALS = ("total", "largest", "sum_of_squared_squares")
 
 
-class SharedGram(GramState[SamplePool]):
+class SharedGram(GramState[Pool]):
     """Gram matrix of columns of equal weight, and a pool of those that the method ranks highest.
 
     The matrix does not depend on the target, so methods with another target, or none, may share it.
@@ -206,7 +168,7 @@ class SharedGram(GramState[SamplePool]):
 
     def __init__(
         self,
-        pool: SamplePool,
+        pool: Pool,
         target_rows: Floats | None = None,
         *,
         scaled: bool,

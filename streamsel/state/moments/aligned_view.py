@@ -107,6 +107,11 @@ class AlignedView(RowView):
         mean, m2 = self._levels[rows], self._squares[rows]
         return Stats(mean, np.zeros(m2.size), m2, self._cross[rows])
 
+    @property
+    def has_products(self) -> bool:
+        """Whether `products` are available: they are the purpose of an aligned window."""
+        return True
+
     def products(self, indices: Indices | int) -> Floats:
         """Return the (p, s) correlations of all variables with some, or (p,) with one.
 

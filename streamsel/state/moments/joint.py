@@ -16,7 +16,6 @@ from streamsel.state.moments.aligned import AlignedMoments, merge_windows
 from streamsel.state.moments.aligned_view import AlignedView, RowView
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import NO_LIMIT, MergeAxis, RowExtension, Steps
-from streamsel.state.pool.pool import SamplePool
 from streamsel.targets.target import NoTarget, Target
 
 
@@ -93,7 +92,7 @@ class CrossMoments(RowExtension):
     ) -> None:
         """Continue from the cross-moments of those columns that are still tracked."""
         if target is not None:
-            pool = None if columns is None else columns.sample_pool
+            pool = columns if columns is not None and columns.has_products else None
             _start_window(self.current, pool, moments, target)
         self.synchronise(moments)
 
@@ -334,10 +333,9 @@ class WeightedCrossMoments(CrossMoments):
     ) -> None:
         """Continue from the cross-moments of the columns, and from their weights."""
         super().start(columns, target, moments)
-        pool = None if columns is None else columns.sample_pool
-        if pool is not None and "weight" in pool.table.fields:
-            weights = pool.table["weight"].tolist()
-            self.representative_weights = dict(zip(pool.names, weights, strict=True))
+        if columns is not None:
+            weights = columns.extra_field("weight").tolist()
+            self.representative_weights = dict(zip(columns.names, weights, strict=True))
 
     def weights_of(self, names: list[Hashable]) -> Floats:
         """Return the weights of variables; 1 for a variable that arrived with a row."""
@@ -380,7 +378,7 @@ class WeightedCrossMoments(CrossMoments):
 
 def _start_window(
     window: AlignedMoments,
-    columns: SamplePool | None,
+    columns: ColumnState | None,
     moments: Moments,
     target: Target | NoTarget,
 ) -> None:
@@ -399,25 +397,6 @@ def _start_window(
         mean[c:] = stats.mean + stats.mean_error
         if c:
             products[c:, :c], products[:c, c:] = stats.cxy, stats.cxy.T
-        products[c:, c:] = _cross_products(columns, indices)
+        products[c:, c:] = columns.cross_products(indices)
     window.begin(names, mean, products, c, target.n)
     window.squares = moments.squares
-
-
-def _cross_products(columns: SamplePool, indices: Indices) -> Floats:
-    """Return the sums of cross products of columns."""
-    stats, space = columns.stats(indices), columns.space
-    has_covariates = columns.covariate_basis is not None and space is not None
-    residual_m2 = (
-        space.adjusted_squares(stats.m2, stats.cxy)
-        if has_covariates and space is not None
-        else stats.m2
-    )
-    length = np.sqrt(residual_m2)
-    samples = columns.samples(indices)
-    products: Floats = (samples @ samples.T) * length[:, None] * length
-    if has_covariates and space is not None:
-        explained = stats.cxy @ space.covariate_map.T
-        products += explained @ explained.T
-    np.fill_diagonal(products, stats.m2)
-    return products

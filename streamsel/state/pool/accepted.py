@@ -1,17 +1,18 @@
-"""Variables that are accepted or refused on arrival, and the memory of the accepting method."""
+"""Variables that are accepted or rejected on arrival, and the memory of the accepting policy."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol, Self, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from streamsel.data.columns import Chunk, Stats
 from streamsel.serialization.schema import FloatKind, expect
 from streamsel.state.base import Floats, Indices, VariableTable
-from streamsel.state.pool.pool import Picks, Pool, SamplePool
+from streamsel.state.pool.pool import Pool
+from streamsel.state.pool.pooled_state import PooledState
 from streamsel.targets.space import TargetSpace
 
 
@@ -26,133 +27,138 @@ class ColumnBatch(NamedTuple):
         Number of columns of the stream before the chunk.
     indices
         Indices of the columns that vary after adjustment for covariates, ascending; constant
-        columns are never offered.
+        columns are not in a batch.
+    space
+        The target space.
     """
 
     chunk: Chunk
     stats: Stats
     first_arrival: int
     indices: Indices
+    space: TargetSpace
 
     @property
     def moments(self) -> tuple[Floats, Floats]:
-        """Sums of squares (b,), and products with the target (b, c), of the offered columns."""
+        """Sums of squares (b,), and products with the target (b, c), of the columns."""
         return self.stats.m2[self.indices], self.stats.cxy[self.indices]
+
+    @property
+    def relevance(self) -> Floats:
+        """Relevances of the columns, (b,)."""
+        return self.space.relevance(*self.moments)
 
 
 class AcceptPolicy(Protocol):
-    """Protocol of a method that decides on arrival."""
+    """Protocol of an object that decides on columns as they arrive."""
 
-    def _accept(self, held: Any, offer: ColumnBatch) -> None:
-        """Accept some of the offered columns, in order, and update the memory."""
+    def accept(self, state: AcceptedColumns, batch: ColumnBatch) -> None:
+        """Accept some of the columns, in order, and update the memory.
 
-    def _refusal_cutoff(self, held: Any) -> float:
-        """Return the relevance below which a column is refused and leaves the memory unchanged."""
+        `state.accept`, `drop` and `remember` are the only ways to change the state. A stream may
+        have millions of irrelevant columns, so rejected columns should be handled in bulk, not
+        one by one in Python.
+        """
+
+    def rejection_threshold(self, space: TargetSpace) -> float:
+        """Return the relevance below which a column is rejected without any other effect.
+
+        -inf if there is none. Single columns below it are skipped by the fast path of
+        `learn_column`.
+        """
 
 
-class AcceptedColumns(Pool):
-    """Variables that a method has accepted on arrival.
+class AcceptedColumns(PooledState):
+    """Variables that a policy has accepted on arrival.
 
-    Refused columns are discarded, and accepted ones are final: a decision depends on the earlier
+    Rejected columns are discarded, and accepted ones are final: a decision depends on the earlier
     columns only. Two models of different columns cannot be merged, because each has decided without
     the columns of the other.
 
     Parameters
     ----------
-    space, n
-        As in `Pool`.
-    limit
-        Maximum number of variables; None for no limit. At the limit no more decisions are made.
-    noted
-        As in `Pool`.
-    remembered
-        Memory of the method before the first column.
+    pool
+        The accepted variables. Its limit is the maximum number of these, None for no limit; at the
+        limit no more decisions are made.
+    policy
+        Decides on the columns.
+    memory
+        Memory of the policy before the first column: name -> number.
 
     Attributes
     ----------
     memory
-        Memory of the method: name -> number. `remember` updates it.
-    solution
-        Result that the method derived from the variables and can derive again: dropped whenever
+        Memory of the policy. `remember` updates it.
+    derived
+        Result that the policy derived from the variables and can derive again: dropped whenever
         these change, and not part of a copy or a file.
     """
 
     why_not_mergeable = "a decision on arrival depends on all earlier columns"
 
-    def __init__(
-        self,
-        space: TargetSpace | None,
-        n: int,
-        limit: int | None,
-        noted: tuple[str, ...] = (),
-        remembered: Mapping[str, float] = {},
-    ) -> None:
-        super().__init__(space, n, limit, noted)
-        self.memory: dict[str, float] = dict(remembered)
+    def __init__(self, pool: Pool, policy: AcceptPolicy, memory: Mapping[str, float] = {}) -> None:
+        super().__init__(pool)
+        self.policy = policy
+        self.memory: dict[str, float] = dict(memory)
+        self.derived: Any = None
 
     @property
     def complete(self) -> bool:
-        """False: refused columns are not recorded."""
+        """False: rejected columns are not recorded."""
         return False
 
     @property
     def is_full(self) -> bool:
         """Whether the limit is reached."""
-        return self.limit is not None and len(self.table) >= self.limit
+        return self.pool.limit is not None and len(self.names) >= self.pool.limit
 
     @property
     def irrelevant_below(self) -> float:
         """The relevance below which a column changes nothing: inf once the limit is reached."""
-        return math.inf if self.is_full else cast("AcceptPolicy", self.method)._refusal_cutoff(self)
+        if self.is_full:
+            return math.inf
+        space = self.space
+        return -math.inf if space is None else self.policy.rejection_threshold(space)
 
     # Learning
 
-    def admit(
-        self,
-        chunk: Chunk,
-        stats: Stats,
-        first_arrival: int,
-        indices: Indices | None = None,
-        noted: Mapping[str, Floats] = {},
-    ) -> None:
-        """Let the method decide on the columns of a chunk, in order."""
-        del indices, noted
-        if self.is_full:
+    def admit(self, chunk: Chunk, stats: Stats, first_arrival: int) -> None:
+        """Let the policy decide on the columns of a chunk, in order."""
+        space = self.space
+        if self.is_full or space is None:
             return
-        varies = (
-            stats.m2 if self._space is None else self._space.adjusted_squares(stats.m2, stats.cxy)
-        )
-        offered = np.flatnonzero(varies)
-        if offered.size:
-            decider = cast("AcceptPolicy", self.method)
-            decider._accept(self, ColumnBatch(chunk, stats, first_arrival, offered))
+        indices = np.flatnonzero(self.pool.adjusted_squares(stats))
+        if indices.size:
+            self.policy.accept(self, ColumnBatch(chunk, stats, first_arrival, indices, space))
 
-    def accept(self, offer: ColumnBatch, index: int, **noted: float) -> None:
+    def accept(self, batch: ColumnBatch, index: int, **extra: float) -> None:
         """Add a column of a chunk, with a number for each further field."""
         self._copy_before_write()
-        self.solution = None
-        rows = {field: np.array([value]) for field, value in noted.items()}
+        self.derived = None
+        fields = {field: np.array([value]) for field, value in extra.items()}
         indices = np.array([index], dtype=np.intp)
-        rows |= self.rows_of(offer.chunk, offer.stats, indices)
-        arrival = np.array([offer.first_arrival + index])
-        self.table.append([offer.chunk.names[index]], arrival=arrival, **rows)
+        self.pool.append(batch.chunk, batch.stats, batch.first_arrival, indices, fields)
 
     def drop(self, indices: Indices) -> None:
         """Discard accepted variables permanently."""
         self._copy_before_write()
-        self.solution = None
-        is_kept = np.ones(len(self.table), dtype=np.bool_)
+        self.derived = None
+        is_kept = np.ones(len(self.names), dtype=np.bool_)
         is_kept[indices] = False
-        self.table.keep(np.flatnonzero(is_kept))
+        self.pool.keep(np.flatnonzero(is_kept))
 
     def remember(self, **numbers: float) -> None:
         """Store these numbers in the memory."""
         self._copy_before_write()
-        self.memory |= {name: float(value) for name, value in numbers.items()}
+        self.memory = self.memory | {name: float(value) for name, value in numbers.items()}
 
-    def count_certified(self, picks: Picks) -> int:
+    def units(self, batch: ColumnBatch, indices: Indices) -> Floats:
+        """Return columns of a chunk as `samples` returns variables, one per row."""
+        return self.pool.unit_rows_of(batch.chunk, batch.stats, indices)
+
+    def count_certified(self, scores: Sequence[float], rounds: Sequence[int]) -> int:  # noqa: ARG002
         """Return the number of picks: all are final."""
-        return len(picks.indices)
+        return len(scores)
 
     def merge(self, other: Self, arrived: int) -> None:
         """Copy the decisions of another model; raise ValueError if columns were learnt here."""
@@ -163,16 +169,14 @@ class AcceptedColumns(Pool):
                 f"Hint: {self.why_not_mergeable}; learn one stream after the other with one model."
             )
         self._copy_before_write()
-        self.table, self.memory, self.solution = other.table.copy(), dict(other.memory), None
+        self.pool.replace_table(other.pool.table.copy())
+        self.memory, self.derived = dict(other.memory), None
 
-    # Undo, copies, files
-
-    def _copied(self) -> dict[str, Any]:
-        return super()._copied() | {"memory": dict(self.memory)}
+    # Files
 
     def to_state(self) -> dict[str, Any]:
         """Return the state for a model file, as arrays and JSON-compatible values."""
-        return {"table": self.table.to_state(), "memory": dict(self.memory)}
+        return {"table": self.pool.table.to_state(), "memory": dict(self.memory)}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the state from `to_state`, in a new object with the same parameters."""
@@ -182,13 +186,6 @@ class AcceptedColumns(Pool):
             raise ValueError(
                 f"Expected memory of the numbers {list(self.memory)}. Got: {memory!r}."
             )
-        self.table = VariableTable.from_state(state["table"], self.table.fields)
+        table = VariableTable.from_state(state["table"], self.pool.table.fields)
+        self.pool.replace_table(table)
         self.memory = dict(memory)
-
-
-class AcceptedSamples(AcceptedColumns, SamplePool):
-    """Accepted variables with their observations, `unit`: centred, adjusted, and of length 1."""
-
-    def units(self, offer: ColumnBatch, indices: Indices) -> Floats:
-        """Return columns of a chunk in the form of `unit`, one per row."""
-        return self.unit_rows_of(offer.chunk, offer.stats, indices)

@@ -7,15 +7,17 @@ every other column to be scored under all stages at once.
 from __future__ import annotations
 
 import abc
+import dataclasses
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsel.data.columns import Chunk, Stats
 from streamsel.state.base import Floats, Indices
-from streamsel.state.pool.pool import Picks, Ranking
+from streamsel.state.pool.pool import TIE_RTOL, ZERO_TOL, Picks, Pool
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -49,7 +51,7 @@ class CandidateSolution(abc.ABC):
     pinned
         Indices of the variables that must stay in the pool.
     ordered
-        Whether a stage is proven only together with all earlier ones, as in a greedy selection.
+        Whether a stage is certified only together with all earlier ones, as in a greedy selection.
     """
 
     ordered: ClassVar[bool] = True
@@ -68,10 +70,8 @@ class CandidateSolution(abc.ABC):
         """Return the (p, S) scores of the pool's variables; -inf for those that are excluded."""
 
     @abc.abstractmethod
-    def scores_of(
-        self, chunk: Chunk, stats: Stats, indices: Indices, noted: Mapping[str, Floats]
-    ) -> Floats:
-        """Return the (b, S) scores of columns of a chunk, with their method-specific fields."""
+    def scores_of(self, chunk: Chunk, stats: Stats, indices: Indices) -> Floats:
+        """Return the (b, S) scores of columns of a chunk."""
 
     @abc.abstractmethod
     def to_state(self) -> dict[str, Any]:
@@ -116,17 +116,44 @@ class CandidateSolution(abc.ABC):
         return min(len(self.picks.indices), n_stages)
 
 
-class StagedSolver(Ranking, Protocol):
-    """Protocol of the method of a pool with stages."""
+@dataclass(frozen=True, eq=False)
+class StagedSolver(abc.ABC):
+    """Base class of objects that find an answer in stages, among the variables of a pool.
 
-    def _candidate_solution(self, pool: Any, before: Any, n_proven: int) -> CandidateSolution:
-        """Return the pool's solution; the first stages of the previous one may be proven."""
+    Parameters
+    ----------
+    k
+        Number of picks wanted; None for all.
+    """
 
-    def _solution_from_state(self, pool: Any, state: dict[str, Any]) -> CandidateSolution:
-        """Return the solution from a file, made from the pool's first variables."""
+    k: int | None
 
-    def _score_upper_bound(self, pool: Any, rows: Mapping[str, Floats]) -> Floats:
-        """Return upper bounds on all later scores of columns; inf if there is none."""
+    @abc.abstractmethod
+    def solve(self, pool: Pool, before: Any, n_certified: int | None) -> CandidateSolution:
+        """Return the candidate solution for the variables of a pool, in order of arrival.
+
+        Parameters
+        ----------
+        pool
+            The pool.
+        before
+            The previous candidate solution, to continue from; None if there is none.
+        n_certified
+            Number of leading stages of it that are certified; None in the first pass, in which the
+            solution often changes.
+        """
+
+    @abc.abstractmethod
+    def restore(self, pool: Pool, saved: dict[str, Any]) -> CandidateSolution:
+        """Return the candidate solution that `CandidateSolution.to_state` saved."""
+
+    def picks(self, pool: Pool, k: int) -> Picks:
+        """Return k picks among the variables of a pool, another number than wanted."""
+        return dataclasses.replace(self, k=k).solve(pool, None, None).picks
+
+    def upper_bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:  # noqa: ARG002
+        """Return upper bounds on all later scores of columns; `FLOAT_MAX` if there is none."""
+        return np.full(rows["m2"].size, FLOAT_MAX)
 
 
 def count_leading_true(flags: BoolArray) -> int:
@@ -142,3 +169,83 @@ def previous_indices(arrivals: Floats, before: CandidateSolution | None) -> Indi
         known = before.arrivals[index] == arrivals
         origin[known] = index[known]
     return origin
+
+
+def keep_best_per_stage(scores: Floats, required: BoolArray, limit: int) -> BoolArray:
+    """Return which columns to keep: the required ones, then the r-th best of every stage.
+
+    r = 1, 2, ..., until the limit is reached.
+
+    Parameters
+    ----------
+    scores
+        (p, S) in order of arrival; not finite for ineligible columns.
+    required
+        (p,) columns that must be kept.
+    limit
+        Number of columns to keep, unless more are required.
+    """
+    order, finite = _ranked(scores)
+    sequence = order[finite & ~required[order]]
+    # The last assignment to an index wins: each column gets its best rank in any stage.
+    position = np.full(len(required), sequence.size)
+    position[sequence[::-1]] = np.arange(sequence.size)[::-1]
+    room = max(0, limit - int(required.sum()))
+    added = np.argsort(position)[:room]
+    required = required.copy()
+    required[added[position[added] < sequence.size]] = True
+    return required
+
+
+def _ranked(scores: Floats) -> tuple[Indices, BoolArray]:
+    """Return the r-th best column of every stage, (p, S), and whether its score is finite, (p, S).
+
+    Scores are compared as float32, so that scores differing by rounding are equal, and the earlier
+    column comes first.
+    """
+    with np.errstate(over="ignore"):
+        bits = np.ascontiguousarray(-scores.T, dtype=np.float32).view(np.uint32)
+    # Map the bits so that they sort as the numbers do.
+    bits = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31)).astype(np.uint64)
+    ranked = np.sort((bits << np.uint64(32)) | np.arange(len(scores), dtype=np.uint64), axis=1)
+    order = (ranked & np.uint64(0xFFFFFFFF)).astype(np.intp).T
+    return order, np.isfinite(np.take_along_axis(scores, order, axis=0))
+
+
+class GreedySolution(CandidateSolution):
+    """Picks, thresholds and incumbents of a greedy; subclasses add the scores of other columns.
+
+    Parameters
+    ----------
+    pool
+        The pool it is made of.
+    picks
+        The picks.
+    k
+        Number of picks wanted: if there are fewer, one more stage is open for a column with a
+        score.
+    nothing
+        A score of at most this is not picked.
+    """
+
+    def __init__(self, pool: Pool, picks: Picks, k: int, nothing: float = ZERO_TOL) -> None:
+        self.names, self.arrivals = list(pool.names), pool.table["arrival"].copy()
+        self.picks = picks
+        selected = [self.names[j] for j in picks.indices]
+        size = min(k, len(selected) + 1)
+        self.keys = [tuple(selected[:s]) for s in range(size)]
+        self.thresholds: Floats = np.full(size, nothing)
+        self.thresholds[: len(selected)] = picks.scores
+        self.incumbent_arrivals = np.full(size, -1, dtype=np.int64)
+        self.incumbent_arrivals[: len(selected)] = pool.table["arrival"][picks.indices]
+        self.tolerance: Floats = TIE_RTOL * np.abs(self.thresholds)
+        self.pinned = np.array(picks.indices, dtype=np.intp)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the picks by name."""
+        return {"picks": [self.names[j] for j in self.picks.indices]}
+
+
+def picks_from_state(pool: Pool, state: dict[str, Any]) -> list[int]:
+    """Return the picks in a state of `GreedySolution.to_state`, as indices of the pool."""
+    return [pool.index_of[name] for name in state["picks"]]

@@ -1,7 +1,7 @@
 """Result of a pass over some of the columns, under every stage of a fixed candidate solution.
 
-In a greedy selection, the pass decides the first stage that is not proven: the best column there is
-kept. So every pass over all columns proves at least one more stage.
+In a greedy selection, the pass decides the first stage that is not certified: the best column there
+is kept. So every pass over all columns certifies at least one more stage.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsel.data.columns import Chunk, Stats
-from streamsel.state.base import Floats, Indices
+from streamsel.state.base import Floats, Indices, VariableTable
 from streamsel.state.correlations import index_runs
 from streamsel.state.pool.candidate_solution import (
     MINUS_FLOAT_MAX,
     BoolArray,
-    CandidateSolution,
     IntArray,
     count_leading_true,
+    keep_best_per_stage,
 )
-from streamsel.state.pool.cyclic import CyclicPool, keep_best_per_stage
+from streamsel.state.pool.certifier import Certifier
 from streamsel.state.pool.fingerprint import PoolFingerprint, pool_changed_error
 from streamsel.state.pool.pool import TIE_RTOL
 
@@ -54,13 +54,6 @@ class PassRequest(NamedTuple):
     incumbent_arrivals: IntArray
     eviction_thresholds: Floats
     limit: int
-
-    @classmethod
-    def of_solution(
-        cls, plan: CandidateSolution, sought: BoolArray, floors: Floats, limit: int
-    ) -> PassRequest:
-        """Return the request for a candidate solution."""
-        return cls(sought, plan.thresholds, plan.tolerance, plan.incumbent_arrivals, floors, limit)
 
     def beats(self, scores: Floats, arrivals: Indices) -> BoolArray:
         """Return under which stages columns beat the incumbent, (b, S)."""
@@ -133,7 +126,7 @@ class StageResult:
 
     Parameters
     ----------
-    asked
+    request
         The request.
     first
         Number of columns before the part.
@@ -153,16 +146,16 @@ class StageResult:
     """
 
     def __init__(
-        self, asked: PassRequest, first: int, fields: Mapping[str, tuple[int, ...]]
+        self, request: PassRequest, first: int, fields: Mapping[str, tuple[int, ...]]
     ) -> None:
-        self.request, self.first, self.n_read = asked, first, 0
+        self.request, self.first, self.n_read = request, first, 0
         self.names: list[Hashable] = []
         self.rows = {field: np.empty((0, *shape)) for field, shape in fields.items()}
-        self.best_discarded: Floats = np.full(asked.thresholds.size, MINUS_FLOAT_MAX)
+        self.best_discarded: Floats = np.full(request.thresholds.size, MINUS_FLOAT_MAX)
         self.score_upper_bound = MINUS_FLOAT_MAX
         none = np.empty(0)
         self._scored = ScoredColumns(
-            np.empty((0, asked.thresholds.size)), none, none.astype(np.int64)
+            np.empty((0, request.thresholds.size)), none, none.astype(np.int64)
         )
 
     def record_discarded(self, scored: ScoredColumns) -> None:
@@ -185,12 +178,12 @@ class StageResult:
 
     def cut_back(self) -> None:
         """Cut back to the limit, but keep all required columns."""
-        asked, arrivals = self.request, self.rows["arrival"].astype(np.intp)
-        if len(self.names) <= asked.limit:
+        request, arrivals = self.request, self.rows["arrival"].astype(np.intp)
+        if len(self.names) <= request.limit:
             return
-        is_required = asked.required(self._scored, arrivals)
+        is_required = request.required(self._scored, arrivals)
         is_kept = keep_best_per_stage(
-            self._scored.scores[:, asked.sought], is_required, asked.limit
+            self._scored.scores[:, request.sought], is_required, request.limit
         )
         self.record_discarded(self._scored.subset(~is_kept))
         self.names = [name for name, flag in zip(self.names, is_kept.tolist(), strict=True) if flag]
@@ -209,133 +202,106 @@ class StageResult:
         self.cut_back()
 
 
-class PartitionedPool(CyclicPool):
-    """Cyclic pool that can also run a pass as independent parts of the columns."""
+def begin_partitioned_pass(state: Certifier, total: int) -> None:
+    """Begin the next pass over the same columns, in parts."""
+    if state.total is None:
+        state.begin_pass(total)
+        _raise_thresholds(state)
+    else:
+        state.set_total(total)
 
-    # Requests to the parts
 
-    def begin_partitioned_pass(self, total: int) -> None:
-        """Begin the next pass over the same columns."""
-        if self.total is None:
-            self.begin_pass(total)
-            self._raise_thresholds()
-        elif self.total != total:
-            # The number of columns may be unknown before a pass ends: proven stages stay proven,
-            # the others start over.
-            self._copy_before_write()
-            full = self.seen - self.unchanged_since >= self.total
-            self.unchanged_since = np.where(full, 0, total)
-            self.seen = self.total = total
+def _raise_thresholds(state: Certifier) -> None:
+    """Exclude columns that the next cut would discard.
 
-    def _raise_thresholds(self) -> None:
-        """Exclude columns that the next cut would discard.
-
-        Under every stage the pool holds as many better columns as the stage's share of the limit.
-        To be called after the candidate solution was made and before the pool changes.
-        """
-        plan = self.solution
-        assert plan is not None  # noqa: S101
-        r = max(1, self.limit // max(1, int(self._open_stages(plan).sum())))
-        if len(self.table) >= r:
-            scores = plan.scores()
-            worst = len(scores) - r
-            self.eviction_thresholds = np.maximum(
-                self.eviction_thresholds, np.partition(scores, worst, axis=0)[worst]
-            )
-
-    def request(self) -> PassRequest:
-        """Return the request of the next pass for columns that are not in the pool."""
-        plan = self.solution
-        assert plan is not None  # noqa: S101
-        return PassRequest.of_solution(
-            plan, self._open_stages(plan), self.eviction_thresholds, self.limit
+    Under every stage the pool holds as many better columns as the stage's share of the limit. To be
+    called after the candidate solution was made and before the pool changes.
+    """
+    solution = state.latest_solution()
+    r = max(1, state.limit // max(1, int(state.open_stages(solution).sum())))
+    if len(state.names) >= r:
+        scores = solution.scores()
+        worst = len(scores) - r
+        state.eviction_thresholds = np.maximum(
+            state.eviction_thresholds, np.partition(scores, worst, axis=0)[worst]
         )
 
-    def reduced_state(self) -> dict[str, Any]:
-        """Return the state of a pool with this candidate solution and the columns it needs."""
-        plan, state = self.solution, self.to_state()
-        assert plan is not None  # noqa: S101
-        indices = np.sort([self.index_of[plan.names[j]] for j in plan.pinned]).astype(np.intp)
-        names = [self.names[j] for j in indices.tolist()]
-        table = {"names": names} | {
-            field: self.table[field][indices] for field in self.table.fields
-        }
-        return state | {"table": table, "n_solved": len(names)}
 
-    # Scoring of a part
+def request_pass(state: Certifier) -> PassRequest:
+    """Return the request of the next pass for columns that are not in the pool."""
+    solution = state.latest_solution()
+    return PassRequest(
+        state.open_stages(solution),
+        solution.thresholds,
+        solution.tolerance,
+        solution.incumbent_arrivals,
+        state.eviction_thresholds,
+        state.limit,
+    )
 
-    def score_part(
-        self,
-        chunk: Chunk,
-        stats: Stats,
-        known: PoolFingerprint,
-        found: StageResult,
-        noted: Mapping[str, Floats] = {},
-    ) -> None:
-        """Score the next columns of a part, without any change to this pool.
 
-        Parameters
-        ----------
-        chunk, stats
-            The columns, and their moments.
-        known
-            Columns of the pool that this one was reduced from.
-        found
-            Result of the pass over the part so far.
-        noted
-            Further fields of the columns.
-        """
-        plan, first = self.solution, found.first + found.n_read
-        assert plan is not None  # noqa: S101
-        known.expect(chunk, stats, first)
-        indices = np.flatnonzero(self.adjusted_squares(stats) > 0.0)
-        indices = indices[~known.among(first + indices)]
-        for piece in index_runs(indices, chunk.n):
-            scores = plan.scores_of(chunk, stats, piece, noted)
-            moments = {field: array[piece] for field, array in stats._asdict().items()}
-            bounds = self.method._score_upper_bound(self, moments)
-            copied = plan.duplicated_incumbents(chunk, stats, piece, first + piece, scores)
-            kept = found.request.eligible(scores, first + piece) | (copied >= 0)
-            scored = ScoredColumns(scores, bounds, copied)
-            found.record_discarded(scored.subset(~kept))
-            if kept.any():
-                mine = piece[kept]
-                rows = {"arrival": (first + mine).astype(np.float64)}
-                rows |= self.rows_of(chunk, stats, mine)
-                rows |= {field: array[mine] for field, array in noted.items()}
-                names = [chunk.names[j] for j in mine.tolist()]
-                found.keep(names, rows, scored.subset(kept))
-        found.n_read += stats.m2.size
+def reduced_state(state: Certifier) -> dict[str, Any]:
+    """Return the state, for a file, with the columns that the candidate solution needs only."""
+    solution, table = state.latest_solution(), state.pool.table
+    indices = np.sort([state.index_of[solution.names[j]] for j in solution.pinned]).astype(np.intp)
+    names = [state.names[j] for j in indices.tolist()]
+    rows = {field: table[field][indices] for field in table.fields}
+    return state.to_state() | {"table": {"names": names} | rows, "n_solved": len(names)}
 
-    # Combination of the results
 
-    def combine(self, found: StageResult) -> None:
-        """Add the results of a pass over all columns, and make a new candidate solution."""
-        assert self.solution is not None  # noqa: S101
-        assert self.total is not None  # noqa: S101
-        if found.first or found.n_read != self.total:
-            raise pool_changed_error(
-                f"{found.first + found.n_read} columns instead of {self.total}"
-            )
-        names = set(self.index_of)
-        for name in found.names:
-            if name in names:
-                raise pool_changed_error(f"two columns with the name {name!r}")
-            names.add(name)
-        self._copy_before_write()
-        n_proven = count_leading_true(~self._open_stages(self.solution))
-        # All discarded columns have been scored under all stages.
-        self.seen += self.total
-        self.best_discarded = np.maximum(found.best_discarded, MINUS_FLOAT_MAX)
-        self._set_score_bound(max(found.score_upper_bound, MINUS_FLOAT_MAX))
-        self._latest_solution = None
-        if found.names:
-            self.table.append(found.names, **found.rows)
-            self._solve_again(self.seen, n_proven)
-            self._raise_thresholds()
-        if len(self.table) >= 2 * self.limit:
-            self._cut()
+def score_part(
+    state: Certifier, chunk: Chunk, stats: Stats, known: PoolFingerprint, found: StageResult
+) -> None:
+    """Score the next columns of a part, without any change to the state.
 
-    def _set_score_bound(self, bound: float) -> None:
-        """Set the upper bound of later scores of discarded columns."""
-        self.score_upper_bound = bound
+    Parameters
+    ----------
+    state
+        A reduced state.
+    chunk, stats
+        The columns, and their moments.
+    known
+        Columns of the pool that the state was reduced from.
+    found
+        Result of the pass over the part so far.
+    """
+    solution, pool, first = state.latest_solution(), state.pool, found.first + found.n_read
+    known.expect(chunk, stats, first)
+    indices = np.flatnonzero(pool.adjusted_squares(stats) > 0.0)
+    indices = indices[~known.among(first + indices)]
+    for piece in index_runs(indices, chunk.n):
+        scores = solution.scores_of(chunk, stats, piece)
+        moments = {field: array[piece] for field, array in stats._asdict().items()}
+        bounds = state.solver.upper_bound(pool, moments)
+        copied = solution.duplicated_incumbents(chunk, stats, piece, first + piece, scores)
+        kept = found.request.eligible(scores, first + piece) | (copied >= 0)
+        scored = ScoredColumns(scores, bounds, copied)
+        found.record_discarded(scored.subset(~kept))
+        if kept.any():
+            mine = piece[kept]
+            rows = {"arrival": (first + mine).astype(np.float64)}
+            rows |= pool.rows_of(chunk, stats, mine)
+            names = [chunk.names[j] for j in mine.tolist()]
+            found.keep(names, rows, scored.subset(kept))
+    found.n_read += stats.m2.size
+
+
+def combine(state: Certifier, found: StageResult) -> None:
+    """Add the results of a pass over all columns, and make a new candidate solution."""
+    if found.first or found.n_read != state.total:
+        raise pool_changed_error(f"{found.first + found.n_read} columns instead of {state.total}")
+    names = set(state.index_of)
+    for name in found.names:
+        if name in names:
+            raise pool_changed_error(f"two columns with the name {name!r}")
+        names.add(name)
+    n_certified = count_leading_true(~state.open_stages(state.latest_solution()))
+    state.record_pass(found.best_discarded, found.score_upper_bound)
+    if found.names:
+        table = VariableTable(state.pool.table.fields)
+        table.append(found.names, **found.rows)
+        state.pool.append_all(table, 0)
+        state.solve_again(state.seen, n_certified)
+        _raise_thresholds(state)
+    if len(state.names) >= 2 * state.limit:
+        state.cut_back(state.latest_solution())

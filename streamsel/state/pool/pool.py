@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, Self, cast
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -31,6 +30,7 @@ TIE_RTOL = 1e-12
 ZERO_TOL = 1e-12
 # Error of a mean that is tolerated, relative to the column's length.
 _MEAN_RTOL = 1e-14
+_ALL = slice(None)
 
 
 class Picks(NamedTuple):
@@ -49,57 +49,131 @@ NO_PICKS = Picks([], [], [])
 
 
 class EvictionResult(NamedTuple):
-    """Result of offering columns to a pool.
+    """Result of a batch of columns for a pool.
 
     Parameters
     ----------
     kept
         Indices of the pool's variables to keep, ascending; None for all.
     appended
-        Which of the offered columns to append, ascending.
+        Indices of the columns of the batch to append, ascending.
     max_discarded_bound, admission_threshold
         As attributes of `Pool`.
-    plan
-        Cached result of the method for the next cut; valid until the pool is cut otherwise.
+    cut_state
+        Cached result of the ranking for the next cut; valid until the pool is cut otherwise.
     """
 
     kept: Indices | None
     appended: Indices
     max_discarded_bound: float
     admission_threshold: float
-    plan: Any = None
+    cut_state: Any = None
 
 
 class Ranking(Protocol):
-    """Protocol of a method that ranks the columns of a pool."""
+    """Protocol of an object that ranks the columns of a pool."""
 
-    def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
+    def upper_bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
         """Return upper bounds on all later scores of rows of the pool's table."""
 
-    def _batch_update(
-        self, pool: Pool, chunk: Chunk, stats: Stats, indices: Indices
-    ) -> EvictionResult | None:
-        """Return the result of offering these columns in order, in the way that `Pool` describes.
-
-        For methods with a faster way than repeated cuts; None for all others.
-        """
-
-    def _relevance_cutoff(self, bound: float) -> float:
+    def relevance_cutoff(self, bound: float) -> float:
         """Return the relevance below which a column's bound is below `bound`; -inf if none is."""
 
-    def _keep_best(self, pool: Pool, limit: int) -> Picks:
+    def keep_best(self, pool: Pool, limit: int) -> Picks:
         """Return the variables to keep when the pool is cut back to its limit."""
 
-    def _max_round_size(self, pool: Pool) -> int:
+    def batch_update(
+        self, pool: Pool, chunk: Chunk, stats: Stats, indices: Indices
+    ) -> EvictionResult | None:
+        """Return the result of admitting these columns in order, in the way that `Pool` describes.
+
+        For rankings with a faster way than repeated cuts; None for all others.
+        """
+
+    def max_round_size(self, pool: Pool) -> int:
         """Return the maximum number of picks in a round."""
+
+
+# Scale of scores that are all 0.
+_TINY = 1e-300
+
+
+class TopRanked:
+    """Ranking of columns by their individual scores.
+
+    Parameters
+    ----------
+    score
+        Returns the scores of rows of a pool's table, at least 0.
+    is_relevance
+        Whether the score is the relevance.
+    relative_ties
+        Whether scores are ties relative to the highest score, not absolutely as relevances are.
+    """
+
+    def __init__(
+        self,
+        score: Callable[[Pool, Mapping[str, Floats]], Floats],
+        *,
+        is_relevance: bool = False,
+        relative_ties: bool = True,
+    ) -> None:
+        self._score, self._is_relevance, self._relative_ties = score, is_relevance, relative_ties
+
+    def upper_bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
+        """Return the scores of rows of the pool's table."""
+        return self._score(pool, rows)
+
+    def relevance_cutoff(self, bound: float) -> float:
+        """Return the bound if the score is the relevance; -inf otherwise."""
+        return bound if self._is_relevance else -math.inf
+
+    def keep_best(self, pool: Pool, limit: int) -> Picks:
+        """Return the columns with the largest scores; of equal ones the earliest."""
+        scores = self._score(pool, {field: pool.table[field] for field in pool.table.fields})
+        unit = max(float(scores.max()), _TINY) if self._relative_ties else 1.0
+        first = argsort_by_relevance(scores / unit)[:limit]
+        return Picks(first.tolist(), scores[first].tolist(), [0] * first.size)
+
+    def batch_update(self, pool: Pool, chunk: Chunk, stats: Stats, indices: Indices) -> None:
+        """Return None: there is no faster way than repeated cuts."""
+
+    def max_round_size(self, pool: Pool) -> int:  # noqa: ARG002
+        """Return the maximum number of picks in a round: any number."""
+        return np.iinfo(np.int64).max
+
+
+def relevance_of_rows(pool: Pool, rows: Mapping[str, Floats]) -> Floats:
+    """Return the relevance of rows of a pool's table; 1 without a target."""
+    if pool.space is None:
+        return np.ones(len(rows["m2"]))
+    return np.maximum(pool.space.relevance(rows["m2"], rows["cxy"]), 0.0)
+
+
+def sums_of_squares(pool: Pool, rows: Mapping[str, Floats]) -> Floats:  # noqa: ARG001
+    """Return the sums of squares of rows of the pool's table, which rank as variances do."""
+    return rows["m2"]
+
+
+def variances(pool: Pool, rows: Mapping[str, Floats]) -> Floats:
+    """Return the variances of rows of the pool's table."""
+    return rows["m2"] / pool.n
+
+
+def equal_scores(pool: Pool, rows: Mapping[str, Floats]) -> Floats:  # noqa: ARG001
+    """Return a score of 1 for every row: the first columns are kept."""
+    return np.ones(rows["m2"].size)
+
+
+MOST_RELEVANT = TopRanked(relevance_of_rows, is_relevance=True, relative_ties=False)
 
 
 class Pool(ColumnState):
     """Moments of columns: of all of them, or of a bounded number of the best.
 
-    Whenever the pool holds twice the limit, the method chooses the variables to keep. Cuts depend
-    on the number of admitted columns only, so the division of the stream into blocks makes no
-    difference.
+    Whenever the pool holds twice the limit, the ranking decides which variables to keep. Cuts
+    depend on the number of admitted columns only, so the division of the stream into blocks makes
+    no difference.
 
     Parameters
     ----------
@@ -109,66 +183,77 @@ class Pool(ColumnState):
         Number of observations.
     limit
         Number of variables after a cut; None keeps all columns.
-    noted
+    ranking
+        Ranks the columns of a bounded pool.
+    samples
+        Whether to store the observations of the variables too: centred, adjusted for covariates,
+        and of length 1.
+    extra_fields
         Names of further fields of a variable, one number each.
+    normal_scores
+        Scores to compare relevances with noise by, instead of the target.
+    target_rows
+        (c, n) columns of the target and the covariates, one per row, for a pool of samples.
 
     Attributes
     ----------
-    method
-        The method that ranks the columns; to be set before columns arrive.
     table
-        `arrival`, the moments as in `columns.Stats`, and the further fields.
+        `arrival`, the moments as in `columns.Stats`, the further fields, and `unit`, the
+        observations.
     max_discarded_bound
         The largest bound of a discarded column; -1.0 if there is none. No later score of such a
         column could have been higher.
     admission_threshold
         A column whose bound is not above it would not have been kept at the
         last cut either.
-    solution
-        Cached result of the method from the last cut, for the next; it follows from the state, and
+    cut_state
+        Cached result of the ranking from the last cut, for the next; it follows from the state, and
         may be dropped. It is replaced, never modified.
+    basis, covariate_basis
+        (r, n) orthonormal basis of the target space, and (d, n) of the covariates' span, which is
+        projected out of the observations.
     """
 
-    # Normal scores to compare relevances with noise by, instead of the target; set before columns.
-    scores: NormalScores | None = None
-
-    method: Ranking
-
-    def serve(self, method: Ranking) -> None:
-        """Set the method of the pool by a weak reference, because the method owns the pool."""
-        self.method = cast("Ranking", weakref.proxy(method))
-
     def __init__(
-        self, space: TargetSpace | None, n: int, limit: int | None, noted: Sequence[str] = ()
+        self,
+        space: TargetSpace | None,
+        n: int,
+        limit: int | None,
+        ranking: Ranking = MOST_RELEVANT,
+        *,
+        samples: bool = False,
+        extra_fields: Sequence[str] = (),
+        normal_scores: NormalScores | None = None,
+        target_rows: Floats | None = None,
     ) -> None:
         super().__init__(n)
-        self._space = space
-        self.limit = limit
-        self.table = VariableTable(self._fields() | dict.fromkeys(noted, ()))
-        self._extra_fields = tuple(noted)
+        self._space, self.limit, self.ranking = space, limit, ranking
+        self.has_samples, self.normal_scores = samples, normal_scores
+        # Learning may continue on rows, but a constant column has no observations of length 1.
+        self.accepts_constant = not samples
+        self._extra_fields = tuple(extra_fields)
+        self.table = VariableTable(self._fields())
         self.max_discarded_bound = -1.0
         self.admission_threshold = -1.0
-        self.solution: Any = None
-
-    def set_normal_scores(self, scores: NormalScores | None) -> None:
-        """Set the target's normal scores for the comparison with noise, before columns arrive."""
-        if scores is not None:
-            self.scores = scores
-            self.table = VariableTable(self.table.fields | self._fields_of_scores())
-
-    def _fields_of_scores(self) -> dict[str, tuple[int, ...]]:
-        return {"normal_score_products": ()}
+        self.cut_state: Any = None
+        self.basis: Floats = np.zeros((0, n))
+        self.covariate_basis: Floats | None = None
+        if target_rows is not None and space is not None:
+            self.basis = space.weights @ target_rows
+            if len(space.covariate_map):
+                self.covariate_basis = space.covariate_map @ target_rows
 
     def _fields(self) -> dict[str, tuple[int, ...]]:
         c = 0 if self._space is None else self._space.c
-        return {"arrival": (), "mean": (), "mean_error": (), "m2": (), "cxy": (c,)}
-
-    def empty(self) -> Self:
-        """Return an empty pool of the same kind."""
-        other = type(self)(self._space, self.n, self.limit, self._extra_fields)
-        other.method = self.method
-        other.set_normal_scores(self.scores)
-        return other
+        fields: dict[str, tuple[int, ...]] = {"arrival": (), "mean": (), "mean_error": (), "m2": ()}
+        fields["cxy"] = (c,)
+        if self.has_samples:
+            fields["unit"] = (self._n,)
+        fields |= dict.fromkeys(self._extra_fields, ())
+        # The observations suffice to compute products with normal scores.
+        if self.normal_scores is not None and not self.has_samples:
+            fields["normal_score_products"] = ()
+        return fields
 
     # Contents
 
@@ -186,17 +271,61 @@ class Pool(ColumnState):
         """Return a further field of the variables, recorded on arrival, (p,)."""
         return self.table[field]
 
+    def arrivals(self, indices: Indices) -> Floats | None:
+        """Return how many columns came before each variable."""
+        return self.table["arrival"][indices]
+
     def bytes_for(self, p: int) -> int:
         """Return the approximate memory of this state in bytes, after p columns."""
-        numbers = sum(math.prod(shape) for shape in self.table.fields.values())
-        n_kept = p if self.max_variables is None else min(p, self.max_variables)
-        # The table grows by doubling, and names take memory, too.
-        return n_kept * (16 * numbers + 100)
+        return self.bytes_per_variable * (p if self.limit is None else min(p, 2 * self.limit))
 
     @property
-    def max_variables(self) -> int | None:
-        """The maximum number of variables at any time; None for no limit."""
-        return None if self.limit is None else 2 * self.limit
+    def bytes_per_variable(self) -> int:
+        """The approximate memory of a variable in bytes."""
+        numbers = sum(math.prod(shape) for shape in self.table.fields.values())
+        # The table grows by doubling, and names take memory, too.
+        return 16 * numbers + 100
+
+    def samples(self, indices: Indices) -> Floats:
+        """Return the observations of variables, centred and of length 1, one variable per row."""
+        return self.table["unit"][indices]
+
+    def products(self, indices: Indices | int) -> Floats:
+        """Return the (p, s) correlations of all variables with some, or (p,) with one."""
+        unit = self.table["unit"]
+        return unit @ unit[indices].T
+
+    def cross_products(self, indices: Indices) -> Floats:
+        """Return the sums of cross products of variables, if `products` are available."""
+        stats, space = self.stats(indices), self._space
+        adjusted = stats.m2
+        if self.covariate_basis is not None:
+            adjusted = self.adjusted_squares(stats)
+        length, samples = np.sqrt(adjusted), self.samples(indices)
+        products: Floats = (samples @ samples.T) * length[:, None] * length
+        if self.covariate_basis is not None and space is not None:
+            explained = stats.cxy @ space.covariate_map.T
+            products += explained @ explained.T
+        np.fill_diagonal(products, stats.m2)
+        return products
+
+    @property
+    def has_products(self) -> bool:
+        """Whether `products` are available."""
+        return self.has_samples
+
+    def noise_relevance(self, indices: Indices | None = None) -> Floats:
+        """Return the relevances to compare with noise: those to the target's normal scores."""
+        if self.normal_scores is None or self._space is None:
+            return self.relevance(indices)
+        if self.has_samples:
+            unit = self.table["unit"] if indices is None else self.table["unit"][indices]
+            found: Floats = np.abs(unit @ self.normal_scores.Y[0])
+            return found
+        stats, products = self.stats(indices), self.table["normal_score_products"]
+        adjusted = self.adjusted_squares(stats)
+        products = products if indices is None else products[indices]
+        return np.abs(products) / np.sqrt(np.where(adjusted > 0.0, adjusted, np.inf))
 
     # Learning
 
@@ -206,35 +335,42 @@ class Pool(ColumnState):
         threshold = min(self.admission_threshold, self.max_discarded_bound)
         if threshold <= 0.0 or self._extra_fields:
             return -math.inf
-        return self.method._relevance_cutoff(threshold)
+        return self.ranking.relevance_cutoff(threshold)
+
+    def adjusted_squares(self, stats: Stats, indices: Indices | slice = _ALL) -> Floats:
+        """Return the sums of squares of columns after adjusting for the covariates."""
+        m2 = stats.m2[indices]
+        return m2 if self._space is None else self._space.adjusted_squares(m2, stats.cxy[indices])
 
     def rows_of(self, chunk: Chunk, stats: Stats, indices: Indices | None) -> dict[str, Floats]:
         """Return the table rows of these columns of a chunk; None for all with moments."""
         rows = stats._asdict()
         if indices is not None:
             rows = {field: array[indices] for field, array in rows.items()}
-        if self.scores is not None and "normal_score_products" in self.table.fields:
-            rows["normal_score_products"] = self.scores.products(chunk, indices)[: stats.m2.size]
+        if self.has_samples:
+            every = np.arange(stats.m2.size) if indices is None else indices
+            rows["unit"] = self.unit_rows_of(chunk, stats, every)
+        elif self.normal_scores is not None:
+            products = self.normal_scores.products(chunk, indices)
+            rows["normal_score_products"] = products[: stats.m2.size]
         return rows
 
-    def noise_relevance(self, indices: Indices | None = None) -> Floats:
-        """Return the relevances to compare with noise: those to the target's normal scores."""
-        if self.scores is None or self._space is None:
-            return self.relevance(indices)
-        stats, products = self.stats(indices), self.table["normal_score_products"]
-        adjusted = self._space.adjusted_squares(stats.m2, stats.cxy)
-        products = products if indices is None else products[indices]
-        return np.abs(products) / np.sqrt(np.where(adjusted > 0.0, adjusted, np.inf))
+    def unit_rows_of(self, chunk: Chunk, stats: Stats, indices: Indices) -> Floats:
+        """Return the observations of columns in the form that the pool stores."""
+        unit = unit_columns(chunk, stats, indices)
+        return unit if self.covariate_basis is None else residuals(unit, self.covariate_basis)
 
     def admit(
         self,
         chunk: Chunk,
         stats: Stats,
         first_arrival: int,
-        indices: Indices | None = None,
-        noted: Mapping[str, Floats] = {},
+        extra: Mapping[str, Floats] = {},
     ) -> None:
-        """Learn the columns of a chunk, in order.
+        """Learn the columns of a chunk, in order, except those that the pool cannot use.
+
+        A bounded pool, and one of samples, cannot use columns that are constant given the
+        covariates.
 
         Parameters
         ----------
@@ -242,45 +378,38 @@ class Pool(ColumnState):
             The columns, and the moments of all of them or of the first ones.
         first_arrival
             Number of columns of the stream before the chunk.
-        indices
-            Indices of the columns to learn among those with moments, ascending; None for all that
-            the pool can use: a bounded pool cannot use columns that are constant, given the
-            covariates.
-        noted
+        extra
             Further fields of the columns with moments, one number each.
         """
-        all_kept = self.limit is None and self.accepts_constant
-        if indices is None and not all_kept:
-            varies = (
-                stats.m2
-                if self._space is None
-                else self._space.adjusted_squares(stats.m2, stats.cxy)
-            )
+        indices = None
+        if self.limit is not None or not self.accepts_constant:
+            varies = self.adjusted_squares(stats)
             indices = None if varies.all() else np.flatnonzero(varies)
         if self.limit is None:
-            self._copy_before_write()
-            self._append(chunk, stats, first_arrival, indices, noted)
+            if indices is not None:
+                extra = {field: array[indices] for field, array in extra.items()}
+            self.append(chunk, stats, first_arrival, indices, extra)
             return
         if indices is None:
             indices = np.arange(stats.m2.size)
-        sifted = self.method._batch_update(self, chunk, stats, indices)
-        if sifted is None:
-            self._fill(chunk, stats, first_arrival, indices, noted)
+        update = self.ranking.batch_update(self, chunk, stats, indices)
+        if update is None:
+            self._fill(chunk, stats, first_arrival, indices, extra, self.limit)
         elif (
-            sifted.kept is not None
-            or sifted.appended.size
-            or sifted.max_discarded_bound > self.max_discarded_bound
+            update.kept is not None
+            or update.appended.size
+            or update.max_discarded_bound > self.max_discarded_bound
         ):
             self._copy_before_write()
-            if sifted.kept is not None:
-                self.table.keep(sifted.kept)
-            if sifted.appended.size:
-                self._append(chunk, stats, first_arrival, indices[sifted.appended], noted)
+            if update.kept is not None:
+                self.table.keep(update.kept)
+            if update.appended.size:
+                self.append(chunk, stats, first_arrival, indices[update.appended])
             self.max_discarded_bound, self.admission_threshold = (
-                sifted.max_discarded_bound,
-                sifted.admission_threshold,
+                update.max_discarded_bound,
+                update.admission_threshold,
             )
-            self.solution = sifted.plan
+            self.cut_state = update.cut_state
 
     def _fill(
         self,
@@ -288,39 +417,43 @@ class Pool(ColumnState):
         stats: Stats,
         first_arrival: int,
         indices: Indices,
-        noted: Mapping[str, Floats],
+        extra: Mapping[str, Floats],
+        limit: int,
     ) -> None:
         """Admit the eligible columns, and cut the pool back whenever it is full."""
-        assert self.limit is not None  # noqa: S101
-        offered = stats._asdict() | dict(noted)
+        rows = stats._asdict() | dict(extra)
         if indices.size < stats.m2.size:
-            offered = {field: array[indices] for field, array in offered.items()}
-        bound = self.method._bound(self, offered)
+            rows = {field: array[indices] for field, array in rows.items()}
+        bound = self.ranking.upper_bound(self, rows)
+        start = 0
         # Nearly all single columns are discarded, and change nothing.
         while indices.size and bound.max() > min(
             self.admission_threshold, self.max_discarded_bound
         ):
             eligible = bound > self.admission_threshold
-            room = 2 * self.limit - len(self.table)
+            room = 2 * limit - len(self.table)
             admitted = np.flatnonzero(eligible)[:room]
             stop = indices.size if admitted.size < room else int(admitted[-1]) + 1
             rejected = bound[:stop][~eligible[:stop]]
             if admitted.size or (rejected.size and rejected.max() > self.max_discarded_bound):
                 self._copy_before_write()
-            self._note_discarded(rejected)
+            self._record_discarded(rejected)
             if admitted.size:
-                self._append(chunk, stats, first_arrival, indices[admitted], noted)
-            indices, bound = indices[stop:], bound[stop:]
+                mine = {field: rows[field][start:][admitted] for field in extra}
+                self.append(chunk, stats, first_arrival, indices[admitted], mine)
+            indices, bound, start = indices[stop:], bound[stop:], start + stop
             self.cut_back()
 
-    def _append(
+    def append(
         self,
         chunk: Chunk,
         stats: Stats,
         first_arrival: int,
         indices: Indices | None,
-        noted: Mapping[str, Floats],
+        extra: Mapping[str, Floats] = {},
     ) -> None:
+        """Add columns of a chunk, all with moments if `indices` is None, and their extra fields."""
+        self._copy_before_write()
         if indices is None:
             size = stats.m2.size
             names: Sequence[Hashable] = chunk.names[:size]
@@ -328,52 +461,70 @@ class Pool(ColumnState):
         else:
             names = [chunk.names[index] for index in indices.tolist()]
             arrival = first_arrival + indices
-            noted = {field: array[indices] for field, array in noted.items()}
         rows = self.rows_of(chunk, stats, indices)
-        self.table.append(names, arrival=arrival, **rows, **noted)
+        self.table.append(names, arrival=arrival, **rows, **extra)
 
     def cut_back(self) -> None:
         """Cut the pool back to its limit if it holds twice as many."""
         if self.limit is None or len(self.table) < 2 * self.limit:
             return
-        picks = self.method._keep_best(self, self.limit)
+        picks = self.ranking.keep_best(self, self.limit)
         kept = np.sort(np.asarray(picks.indices, dtype=np.intp))
         is_discarded = np.ones(len(self.table), dtype=np.bool_)
         is_discarded[kept] = False
         fields = {field: self.table[field][is_discarded] for field in self.table.fields}
-        self._note_discarded(self.method._bound(self, fields))
+        self._record_discarded(self.ranking.upper_bound(self, fields))
         self.admission_threshold = min(picks.scores) if len(picks.indices) == self.limit else 0.0
-        self.table.keep(kept)
-        self.solution = None
+        self.keep(kept)
 
-    def _note_discarded(self, bound: Floats) -> None:
+    def _record_discarded(self, bound: Floats) -> None:
         if bound.size:
             self.max_discarded_bound = max(self.max_discarded_bound, float(bound.max()))
 
-    def count_certified(self, picks: Picks) -> int:
+    def count_certified(self, scores: Sequence[float], rounds: Sequence[int]) -> int:
         """Return how many leading picks no discarded column can have changed.
 
-        A pick is proven if all before it are, and its score is above every score that a discarded
-        column could have had. A new round counts only if the previous one used up the whole rank: a
-        discarded column could have had a residual where the candidates had none.
+        A pick is certified if all before it are, and its score is above every score that a
+        discarded column could have had. A new round counts only if the previous one used up the
+        whole rank: a discarded column could have had a residual where the candidates had none.
         """
         if self.max_discarded_bound <= ZERO_TOL:
-            return len(picks.indices)
+            return len(scores)
         threshold = self.max_discarded_bound * (1.0 + TIE_RTOL)
         in_round = 0
-        for n, score in enumerate(picks.scores):
-            new_round = n > 0 and picks.rounds[n] != picks.rounds[n - 1]
-            if score <= threshold or (new_round and in_round < self.method._max_round_size(self)):
+        for n, score in enumerate(scores):
+            new_round = n > 0 and rounds[n] != rounds[n - 1]
+            if score <= threshold or (new_round and in_round < self.ranking.max_round_size(self)):
                 return n
             in_round = 1 if new_round else in_round + 1
-        return len(picks.indices)
+        return len(scores)
+
+    def append_all(self, table: VariableTable, arrived: int) -> None:
+        """Add the variables of another table, which arrived after `arrived` columns."""
+        self._copy_before_write()
+        rows = {field: table[field] for field in table.fields}
+        rows["arrival"] = rows["arrival"] + arrived
+        self.table.append(table.index_of, **rows)
+
+    def keep(self, indices: Indices) -> None:
+        """Drop all variables but these."""
+        self._copy_before_write()
+        self.table.keep(indices)
+        self.cut_state = None
+
+    def replace_table(self, table: VariableTable) -> None:
+        """Replace all variables."""
+        self._copy_before_write()
+        self.table, self.cut_state = table, None
+
+    def set_max_discarded_bound(self, bound: float) -> None:
+        """Set the largest bound of a discarded column."""
+        self._copy_before_write()
+        self.max_discarded_bound = bound
 
     def merge(self, other: Self, arrived: int) -> None:
         """Add all variables of another pool, which arrived after `arrived` columns."""
-        self._copy_before_write()
-        rows = {field: other.table[field] for field in other.table.fields}
-        rows["arrival"] = rows["arrival"] + arrived
-        self.table.append(other.table.index_of, **rows)
+        self.append_all(other.table, arrived)
         self.max_discarded_bound = max(self.max_discarded_bound, other.max_discarded_bound)
         self.cut_back()
 
@@ -397,13 +548,13 @@ class Pool(ColumnState):
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the state from `to_state`, in a new object with the same parameters."""
         expect(state, max_discarded_bound=FloatKind(), admission_threshold=FloatKind())
-        self.table = VariableTable.from_state(state["table"], self.table.fields)
+        self.replace_table(VariableTable.from_state(state["table"], self.table.fields))
         self.max_discarded_bound, self.admission_threshold = (
             state["max_discarded_bound"],
             state["admission_threshold"],
         )
         if self.limit is not None:
-            self._expect_fewer_than(2 * self.limit)
+            self.expect_fewer_than(2 * self.limit)
 
     def expect_valid(self) -> None:
         """Raise ValueError for values that no data can produce, as a file may hold."""
@@ -422,82 +573,16 @@ class Pool(ColumnState):
             expect_explained(table["m2"], table["mean"], products, np.ones(1))
         if "p_value" in self._extra_fields:
             expect_between("p-values", table["p_value"], 0.0, 1.0)
-
-    def _expect_fewer_than(self, room: int) -> None:
-        """Raise ValueError for as many variables as a pool never holds: a full pool is cut."""
-        if len(self.table) >= room:
-            raise ValueError(f"Expected fewer than {room} variables. Got: {len(self.table)}.")
-
-
-class SamplePool(Pool):
-    """Pool that also stores the observations of its variables, centred and of length 1."""
-
-    accepts_constant = False
-    provides = frozenset({"products", "samples"})
-
-    @property
-    def sample_pool(self) -> SamplePool:
-        """The pool itself."""
-        return self
-
-    def __init__(
-        self, space: TargetSpace | None, n: int, limit: int | None, noted: Sequence[str] = ()
-    ) -> None:
-        super().__init__(space, n, limit, noted)
-        # (r, n) orthonormal basis of the target space, and (d, n) of the covariates' span, which is
-        # projected out of the observations.
-        self.basis: Floats = np.zeros((0, n))
-        self.covariate_basis: Floats | None = None
-
-    def set_target_basis(self, Y: Floats) -> None:
-        """Set the bases from target and covariates, (c, n), before columns arrive."""
-        assert self._space is not None  # noqa: S101
-        self.basis = self._space.weights @ Y
-        self.covariate_basis = (
-            self._space.covariate_map @ Y if len(self._space.covariate_map) else None
-        )
-
-    def _fields(self) -> dict[str, tuple[int, ...]]:
-        return super()._fields() | {"unit": (self.n,)}
-
-    def rows_of(self, chunk: Chunk, stats: Stats, indices: Indices | None) -> dict[str, Floats]:
-        """Return the table rows of these columns of a chunk; None for all with moments."""
-        rows = super().rows_of(chunk, stats, indices)
-        indices = np.arange(stats.m2.size) if indices is None else indices
-        return rows | {"unit": self.unit_rows_of(chunk, stats, indices)}
-
-    def unit_rows_of(self, chunk: Chunk, stats: Stats, indices: Indices) -> Floats:
-        """Return the observations of columns in the form that the pool stores."""
-        unit = unit_columns(chunk, stats, indices)
-        return unit if self.covariate_basis is None else residuals(unit, self.covariate_basis)
-
-    def expect_valid(self) -> None:
-        """Raise ValueError for values that no data can produce, as a file may hold."""
-        super().expect_valid()
-        self._expect_units()
+        if self.has_samples:
+            self._expect_units()
 
     def _expect_units(self) -> None:
         expect_units(self.table["unit"])
 
-    def _fields_of_scores(self) -> dict[str, tuple[int, ...]]:
-        return {}  # the observations suffice
-
-    def noise_relevance(self, indices: Indices | None = None) -> Floats:
-        """Return the relevances to compare with noise: those to the target's normal scores."""
-        if self.scores is None:
-            return self.relevance(indices)
-        unit = self.table["unit"] if indices is None else self.table["unit"][indices]
-        found: Floats = np.abs(unit @ self.scores.Y[0])
-        return found
-
-    def samples(self, indices: Indices) -> Floats:
-        """Return the observations of variables, centred and of length 1, one variable per row."""
-        return self.table["unit"][indices]
-
-    def products(self, indices: Indices | int) -> Floats:
-        """Return the (p, s) correlations of all variables with some, or (p,) with one."""
-        unit = self.table["unit"]
-        return unit @ unit[indices].T
+    def expect_fewer_than(self, room: int) -> None:
+        """Raise ValueError for as many variables as a pool never holds: a full pool is cut."""
+        if len(self.table) >= room:
+            raise ValueError(f"Expected fewer than {room} variables. Got: {len(self.table)}.")
 
 
 def residuals(unit: Floats, given: Floats) -> Floats:
@@ -520,73 +605,3 @@ def unit_columns(chunk: Chunk, stats: Stats, indices: Indices) -> Floats:
         unit -= low[:, None]
     unit /= np.sqrt(np.where(m2 > 0.0, m2, 1.0))[:, None]
     return unit
-
-
-# Scale of scores that are all 0.
-_TINY = 1e-300
-
-
-class TopRanked:
-    """Ranking by individual scores.
-
-    Parameters
-    ----------
-    score
-        Returns the scores of rows of a pool's table.
-    """
-
-    def __init__(self, score: Callable[[Pool, Mapping[str, Floats]], Floats]) -> None:
-        self.score = score
-
-    def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
-        """Return the scores of rows of the pool's table."""
-        return self.score(pool, rows)
-
-    def _batch_update(self, pool: Pool, chunk: Chunk, stats: Stats, indices: Indices) -> Any:  # noqa: ARG002
-        """Return None: there is no faster way than repeated cuts."""
-        return None
-
-    def _relevance_cutoff(self, bound: float) -> float:  # noqa: ARG002
-        """Return -inf: relevance does not bound the score."""
-        return -math.inf
-
-    def _keep_best(self, pool: Pool, limit: int) -> Picks:
-        """Return the columns with the largest scores; of equal ones the earliest."""
-        scores = self._bound(pool, {field: pool.table[field] for field in ("m2", "cxy")})
-        first = argsort_by_relevance(scores / max(float(scores.max()), _TINY))[:limit]
-        return Picks(first.tolist(), scores[first].tolist(), [0] * first.size)
-
-    def _max_round_size(self, pool: Pool) -> int:
-        """Return the maximum number of picks per round: any number."""
-        return len(pool.table)
-
-
-class MostRelevant(TopRanked):
-    """Ranking by relevance to the target."""
-
-    def __init__(self) -> None:
-        super().__init__(_relevances)
-
-    def _relevance_cutoff(self, bound: float) -> float:
-        """Return the bound itself: the score is the relevance."""
-        return bound
-
-
-def _relevances(pool: Pool, rows: Mapping[str, Floats]) -> Floats:
-    assert pool.space is not None  # noqa: S101
-    return np.maximum(pool.space.relevance(rows["m2"], rows["cxy"]), 0.0)
-
-
-def sums_of_squares(pool: Pool, rows: Mapping[str, Floats]) -> Floats:  # noqa: ARG001
-    """Return the sums of squares of rows of the pool's table, which rank as variances do."""
-    return rows["m2"]
-
-
-def variances(pool: Pool, rows: Mapping[str, Floats]) -> Floats:
-    """Return the variances of rows of the pool's table."""
-    return rows["m2"] / pool.n
-
-
-def equal_scores(pool: Pool, rows: Mapping[str, Floats]) -> Floats:  # noqa: ARG001
-    """Return a score of 1 for every row: the first columns are kept."""
-    return np.ones(rows["m2"].size)

@@ -15,7 +15,7 @@ from streamsel.serialization.invariants import expect_between
 from streamsel.serialization.schema import ArrayKind, BoolKind, FloatKind, expect
 from streamsel.state.base import Floats, Indices, VariableTable
 from streamsel.state.histogram import RelevanceCounts
-from streamsel.state.pool.pool import SamplePool
+from streamsel.state.pool.pool import Pool
 from streamsel.targets.space import TargetSpace
 
 # A residual below this part of the largest is zero.
@@ -142,7 +142,7 @@ def _first_of_largest(values: Floats) -> Indices:
     return first
 
 
-class Representatives(SamplePool):
+class Representatives(Pool):
     """Pool of at most twice `limit` columns with their observations, each with a weight.
 
     A sufficiently relevant column enters with weight 1. When the pool holds twice the limit it is
@@ -151,7 +151,7 @@ class Representatives(SamplePool):
 
     Parameters
     ----------
-    space, n, limit
+    space, n, limit, target_rows
         As in `Pool`.
     least
         The relevance from which columns are counted.
@@ -166,8 +166,15 @@ class Representatives(SamplePool):
         Whether a column related to the target was discarded.
     """
 
-    def __init__(self, space: TargetSpace | None, n: int, limit: int, least: float) -> None:
-        super().__init__(space, n, limit)
+    def __init__(
+        self,
+        space: TargetSpace | None,
+        n: int,
+        limit: int,
+        least: float,
+        target_rows: Floats | None = None,
+    ) -> None:
+        super().__init__(space, n, limit, samples=True, target_rows=target_rows)
         self.limit: int = limit
         self.threshold = 0.0
         self.histogram = RelevanceCounts(least)
@@ -209,7 +216,7 @@ class Representatives(SamplePool):
         indices = self._above_threshold(squares, np.flatnonzero(squares))
         while indices.size:
             room = 2 * self.limit - len(self.table)
-            self._append(chunk, stats, first_arrival, indices[:room], {})
+            self.append(chunk, stats, first_arrival, indices[:room])
             indices = indices[room:]
             self.cut_back()
             indices = self._above_threshold(squares, indices)
@@ -233,10 +240,7 @@ class Representatives(SamplePool):
 
     def merge(self, other: Self, arrived: int) -> None:
         """Add all variables of another pool, which arrived after `arrived` columns."""
-        self._copy_before_write()
-        rows = {field: other.table[field] for field in other.table.fields}
-        rows["arrival"] = rows["arrival"] + arrived
-        self.table.append(other.table.index_of, **rows)
+        self.append_all(other.table, arrived)
         self.threshold, self.has_discarded = (
             max(self.threshold, other.threshold),
             self.has_discarded or other.has_discarded,
@@ -274,6 +278,6 @@ class Representatives(SamplePool):
             histogram=ArrayKind(size, np.int64, minimum=0),
         )
         self.table = VariableTable.from_state(state["table"], self.table.fields)
-        self._expect_fewer_than(2 * self.limit)
+        self.expect_fewer_than(2 * self.limit)
         self.threshold, self.has_discarded = state["threshold"], state["has_discarded"]
         self.histogram.counts = state["histogram"]
