@@ -34,8 +34,8 @@ _MIN_PER_K, _ENOUGH_PER_K, _ENOUGH_COLUMNS = 2, 10, 500
 class CertifiedSelector(Selector[Any]):
     """Base class of selectors that read their source again until the answer is certified.
 
-    A method defines how columns are selected, by a `StagedSolver` that finds the answer in stages,
-    and how rows are, by `_select_on_rows`.
+    A method defines a `StagedSolver`, which finds the answer in stages. If it learns rows by
+    moments, and its solver needs samples, it also defines `_select_on_rows`.
     """
 
     _column_state_type: ClassVar[type[ColumnState]] = Certifier
@@ -66,8 +66,8 @@ class CertifiedSelector(Selector[Any]):
         doc="""
         Bytes of observations, $8 n$ per column, up to which all columns are kept, so that the
         answer is exact after one pass; the pool has room for at least $4 k$ columns. Beyond this
-        limit fewer columns are kept, and `n_certified` gives the part of the answer that is proven.
-        While columns are learnt, memory may be two to three times as much.
+        limit fewer columns are kept, and `n_certified` gives the part of the answer that is
+        certified. While columns are learnt, memory may be two to three times as much.
         """,
     )
 
@@ -75,11 +75,11 @@ class CertifiedSelector(Selector[Any]):
 
     @abc.abstractmethod
     def _solver(self) -> StagedSolver:
-        """Return how columns are selected, once the target is known."""
+        """Return how variables are selected, once the target is known."""
 
-    @abc.abstractmethod
     def _select_on_rows(self, view: Any, k: int) -> Picks:
         """Return the best k variables of a view of rows."""
+        return self._solver().picks(view, k)
 
     # Shared behaviour
 

@@ -680,15 +680,12 @@ class Learner(river.MiniBatchTransformer, params.Declared):
                 # The method does not support it: the result of the last window stays in use.
                 return
         results = twin._column_phase
-        columns = results.columns = twin._new_columns(len(X))
+        results.columns = twin._new_columns(len(X))
         if names:
             twin.learn_columns(X, names)
         phase = self._phase
         if isinstance(phase, WindowPhase):
             phase.adopt(results)
-            # Build a new state: that of the clone refers to the clone.
-            phase.columns = self._new_columns(len(X))
-            phase.columns.set_state(columns.to_state())
         self._invalidate()
 
     def refresh(self) -> None:

@@ -255,8 +255,8 @@ class Selector(Learner, Generic[State]):
         Returns
         -------
         One row per selected variable, in order: its relevance, score and round, whether it is
-        proven to be the pick of a selection over all columns at once, and whether it is above the
-        noise floor.
+        certified to be the pick of a selection over all columns at once, and whether it is above
+        the noise floor.
         """
         floor = self._report_noise_floor()
         relevance, scores, rounds = self.relevance, self.scores, self.rounds

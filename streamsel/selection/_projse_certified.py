@@ -94,18 +94,18 @@ class ProjSeSolution(CandidateSolution):
         latest = np.maximum.accumulate(np.where(full, np.arange(full.size), -1))
         return np.where(latest >= self._round, latest, 0 if full[0] else -1)
 
-    def carries_over(self, before: CandidateSolution, s: int, lost: float) -> bool:
+    def carries_over(self, before: CandidateSolution, s: int, best_discarded: float) -> bool:
         """Return whether results under a stage of the previous solution carry over to this one.
 
         If an earlier round has taken the incumbent, a discarded variable may beat the new one.
         """
-        if not super().carries_over(before, s, lost):
+        if not super().carries_over(before, s, best_discarded):
             return False
         threshold, previous = self.thresholds[s], before.thresholds[s]
         is_lower = threshold < previous or (
             threshold == previous and self.incumbent_arrivals[s] > before.incumbent_arrivals[s]
         )
-        return not is_lower or threshold - self.tolerance[s] > lost
+        return not is_lower or threshold - self.tolerance[s] > best_discarded
 
     def count_picks(self, n_stages: int) -> int:
         """Return the number of picks in the leading stages."""

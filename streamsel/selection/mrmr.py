@@ -19,7 +19,7 @@ from streamsel.selection._mrmr import (
     greedy_mrmr,
     small_codes,
 )
-from streamsel.selection._univariate import target_codes
+from streamsel.selection._scores import target_codes
 from streamsel.state.base import VariableState
 from streamsel.state.pool.pool import ZERO_TOL, Picks
 from streamsel.targets.target import Target

@@ -16,7 +16,7 @@ from streamsel.selection._projse import squared_relevance_of_rows
 from streamsel.selection._projse_certified import ProjSeSolver
 from streamsel.selection._projse_pool import ProjSeRanking
 from streamsel.state.base import ColumnState, Floats, Indices, VariableState
-from streamsel.state.pool.pool import Picks, Pool
+from streamsel.state.pool.pool import Pool
 from streamsel.state.pool.two_phase import TwoPhaseCertifier
 from streamsel.targets.kernels import VariableKernel
 
@@ -200,9 +200,6 @@ class ProjSe(CertifiedSelector, Supervised):
 
     def _solver(self) -> ProjSeSolver:
         return ProjSeSolver(self.k, self.on_rank_exhausted == "restart", self._variable_kernel())
-
-    def _select_on_rows(self, view: VariableState, k: int) -> Picks:
-        return self._solver().picks(view, k)
 
     @property
     def _score_meaning(self) -> str:

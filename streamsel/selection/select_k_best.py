@@ -10,41 +10,27 @@ import numpy as np
 
 from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
-from streamsel.base.null import f_statistic, fdr_discoveries, marginal_p_values
+from streamsel.base.null import fdr_discoveries, marginal_p_values
 from streamsel.base.river import Supervised
 from streamsel.base.selector import EVERY_COLUMN, Selector
 from streamsel.data.columns import Chunk, Stats
 from streamsel.params import param
-from streamsel.selection._univariate import (
-    extra_statistics,
+from streamsel.selection._scores import (
+    SCORES,
+    BinnedTarget,
+    SampleScore,
     mutual_information_p_values,
-    n_bins_of_columns,
-    n_bins_of_target,
-    rank_strength,
-    score_columns,
-    target_codes,
 )
 from streamsel.state.base import ColumnState, Floats, Indices, VariableState
 from streamsel.state.pool.pool import MOST_RELEVANT, Picks, Pool, Ranking, TopRanked
 from streamsel.targets.target import Target
 
-_MOMENT_SCORES = ("correlation", "f", "t")
-_SAMPLE_SCORES = ("mutual_info", "misclassification", "margin")
 # Default of k when fdr is None.
 _K = 10
-_WITHOUT_P_VALUES = ("misclassification", "margin")
-_MEANINGS = {
-    "correlation": "relevance",
-    "f": "F statistic",
-    "t": "absolute t statistic",
-    "mutual_info": "mutual information in nats, minus its mean under independence",
-    "misclassification": "error rate of the best threshold, from 0 to 1; smaller is better",
-    "margin": "smallest distance between values of different classes, in standard deviations",
-}
 
 
-def _strengths(score: str, pool: Pool, rows: Mapping[str, Floats]) -> Floats:  # noqa: ARG001
-    return rank_strength(score, rows["score"])
+def _strengths(score: SampleScore, pool: Pool, rows: Mapping[str, Floats]) -> Floats:  # noqa: ARG001
+    return score.strength(rows["score"])
 
 
 class SelectKBest(Selector[VariableState], Supervised):
@@ -157,7 +143,7 @@ class SelectKBest(Selector[VariableState], Supervised):
         kw_only=False,
         default_text=f"{_K}, or as many as pass fdr",
     )
-    score: str = param(params.ChoiceRule((*_MOMENT_SCORES, *_SAMPLE_SCORES)), default="f")
+    score: str = param(params.ChoiceRule(tuple(SCORES)), default="f")
     fdr: float | None = param(
         params.FloatRule(0.0, open=True, optional=True, below=1.0), default=None
     )
@@ -166,9 +152,8 @@ class SelectKBest(Selector[VariableState], Supervised):
     n_outliers: int = param(params.IntRule(0), default=0)
     window_size: int = param(params.IntRule(2), default=200)
 
-    # (class or bin of each observation, number of codes) of the target; number of bins per column.
-    _codes = (np.empty(0, dtype=np.int64), 0)
-    _bins = 0
+    # The target of scores that need samples, once it is known.
+    _binned = BinnedTarget(np.empty(0, dtype=np.int64), 0, 0, "frequency", 0)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -185,7 +170,7 @@ class SelectKBest(Selector[VariableState], Supervised):
         window = {"k": 2, "window_size": 20}
         yield window | {"score": "mutual_info", "n_bins": 3}
         yield window | {"k": "all", "score": "mutual_info", "binning": "width"}
-        for score in _WITHOUT_P_VALUES:
+        for score in ("misclassification", "margin"):
             yield window | {"score": score, "target_type": "class"}
 
     def _check_parameters(self) -> None:
@@ -201,13 +186,13 @@ class SelectKBest(Selector[VariableState], Supervised):
                 f"Expected max_candidates=None with k={EVERY_COLUMN!r}, which keeps the score of "
                 f"every variable. Got: max_candidates={self.max_candidates!r}."
             )
-        if self.fdr is not None and self.score in _WITHOUT_P_VALUES:
+        if self.fdr is not None and not SCORES[self.score].has_p_values:
             raise ValueError(f"Expected a score with p-values, as fdr requires. {got}")
         if self.permutations and self._by_window:
             raise ValueError(
                 f"Expected permutations=0 with score={self.score!r}: permutations need a score "
                 f"based on correlation. Got: {self.permutations}.\n"
-                f"Hint: use score='f' or {' or '.join(map(repr, _MOMENT_SCORES[::2]))}."
+                "Hint: use score='f' or 'correlation' or 't'."
             )
 
     @property
@@ -215,17 +200,10 @@ class SelectKBest(Selector[VariableState], Supervised):
         return _K if self.k is None and self.fdr is None else super()._n_requested
 
     def _check_target(self, c: int, *, is_class: bool) -> None:
-        is_numeric, is_binary = not is_class and c == 1, is_class and c <= 2
-        supported = {
-            "t": (is_numeric or is_binary, "one numeric target or two classes"),
-            "mutual_info": (is_numeric or is_class, "one numeric target or classes"),
-            "misclassification": (is_class, "classes"),
-            "margin": (is_class, "classes"),
-        }
-        is_supported, expected = supported.get(self.score, (True, ""))
-        if not is_supported:
+        targets = SCORES[self.score].targets
+        if not targets.includes(c, is_class=is_class):
             raise ValueError(
-                f"Expected {expected}, as score={self.score!r} requires. Got: {c} "
+                f"Expected {targets.name}, as score={self.score!r} requires. Got: {c} "
                 f"{'classes' if is_class else 'numeric columns'}.\n"
                 "Hint: target_type='class' treats numbers as classes, target_type='numeric' as a "
                 "quantity; score='f' supports any target."
@@ -234,44 +212,41 @@ class SelectKBest(Selector[VariableState], Supervised):
     def _take_target(self, target: Target) -> None:
         super()._take_target(target)
         if self._by_window:
-            n_target_bins = n_bins_of_target(target.n, self.n_bins)
-            self._codes = target_codes(target, n_target_bins, self.binning)
-            self._bins = n_bins_of_columns(self._codes, self.n_bins)
+            self._binned = BinnedTarget.of(target, self.n_bins, self.binning, self.n_outliers)
 
     # Scores. Each is mapped to a strength with the same ranking, for which larger is better.
 
     @property
     def _score_meaning(self) -> str:
-        return _MEANINGS[self.score]
+        return SCORES[self.score].meaning
 
     @property
     def _by_window(self) -> bool:
-        return self.score in _SAMPLE_SCORES
+        return isinstance(SCORES[self.score], SampleScore)
 
     def _extra_fields(self) -> tuple[str, ...]:
-        return extra_statistics(self.score) if self._by_window else ()
+        return SCORES[self.score].fields
 
     def _add_columns(self, pool: ColumnState, chunk: Chunk, stats: Stats) -> None:
         assert isinstance(pool, Pool)  # noqa: S101
-        scores = {}
-        if self._by_window:
-            sizes = self._bins, self.binning, self.n_outliers
-            scores = score_columns(self.score, chunk, stats.m2.size, self._codes, *sizes)
+        score, scores = SCORES[self.score], {}
+        if isinstance(score, SampleScore):
+            scores = score.of_chunk(chunk, stats.m2.size, self._binned)
         pool.admit(chunk, stats, self.n_columns, scores)
 
     def _ranking(self) -> Ranking:
-        if not self._by_window:
-            return MOST_RELEVANT
-        return TopRanked(functools.partial(_strengths, self.score))
+        score = SCORES[self.score]
+        if isinstance(score, SampleScore):
+            return TopRanked(functools.partial(_strengths, score))
+        return MOST_RELEVANT
 
     def _best(self, view: VariableState) -> tuple[Indices, Floats]:
         """Return the indices of the variables that vary, best first, and their strengths."""
         # A variable that is constant after adjustment for covariates has relevance -inf.
-        strengths = view.relevance()
-        if self._by_window:
-            strengths = np.where(
-                strengths >= 0.0, rank_strength(self.score, view.extra_field("score")), -np.inf
-            )
+        strengths, score = view.relevance(), SCORES[self.score]
+        if isinstance(score, SampleScore):
+            found = score.strength(view.extra_field("score"))
+            strengths = np.where(strengths >= 0.0, found, -np.inf)
         order = argsort_by_relevance(strengths)
         order = order[np.isfinite(strengths[order])]
         return order, strengths[order]
@@ -302,7 +277,7 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     @property
     def n_certified(self) -> int:
-        """Number of leading picks proven equal to those of a selection over all columns at once."""
+        """Number of leading picks certified to be those of a selection over all columns at once."""
         # With normal scores a discarded column may have a smaller p-value than its relevance shows.
         pool = self._columns
         if (
@@ -324,12 +299,10 @@ class SelectKBest(Selector[VariableState], Supervised):
         return dict(zip(self._selected(), values.tolist(), strict=True))
 
     def _scores_of(self, view: VariableState, indices: Indices) -> Floats:
-        if self._by_window:
+        score = SCORES[self.score]
+        if isinstance(score, SampleScore):
             return view.extra_field("score")[indices]
-        values = view.relevance(indices)
-        if self.score != "correlation":
-            values = f_statistic(values, *self._freedom())
-        return np.sqrt(values) if self.score == "t" else values
+        return score.of_relevance(view.relevance(indices), *self._freedom())
 
     def _all_scores(self) -> tuple[list[Hashable], Floats, Floats | None]:
         """Return the names, scores and p-values of all tracked variables that vary."""
@@ -338,17 +311,17 @@ class SelectKBest(Selector[VariableState], Supervised):
             return [], np.zeros(0), np.zeros(0)
         indices = np.flatnonzero(np.isfinite(view.relevance()))
         names = view.names
-        has_p_values = self.score not in _WITHOUT_P_VALUES
+        has_p_values = SCORES[self.score].has_p_values
         p_values = self._p_values_of(view, indices) if has_p_values else None
         return [names[j] for j in indices.tolist()], self._scores_of(view, indices), p_values
 
     def _extra_report_columns(self) -> Mapping[str, Mapping[Hashable, float]]:
-        return {} if self.score in _WITHOUT_P_VALUES else {"p_value": self.p_values}
+        return {"p_value": self.p_values} if SCORES[self.score].has_p_values else {}
 
     @property
     def p_values(self) -> dict[Hashable, float]:
         """p-value of each selected variable, in order; NaN if the score has none."""
-        if self.score in _WITHOUT_P_VALUES or self._state is None:
+        if not SCORES[self.score].has_p_values or self._state is None:
             return dict.fromkeys(self._selected(), float("nan"))
         indices = np.asarray(self._picks().indices, dtype=np.intp)
         values = self._p_values_of(self._state, indices)
