@@ -1,16 +1,11 @@
-"""Define learners that use joint moments (covariances) of the variables on rows."""
+"""Declare the parameter of learners that use joint moments (covariances) on rows."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from streamsel import params
-from streamsel.base.learner import Learner
-from streamsel.base.windows import Window
 from streamsel.params import param
-from streamsel.state.base import VariableState
-from streamsel.state.moments.joint import CrossMoments
-from streamsel.state.moments.row_extension import RowExtension
 
 
 def max_joint_features() -> Any:
@@ -26,16 +21,3 @@ def max_joint_features() -> Any:
         its first occurrence.
         """,
     )
-
-
-class CrossMomentsOnRows(Learner):
-    """Base class of learners that keep samples of columns, and joint moments of rows.
-
-    Its hooks receive a state of either axis, which provides the same members: on rows, that of the
-    variables tracked over one aligned window. Windows of rows are supported as for any other
-    learner.
-    """
-
-    _row_state_type: ClassVar[type[VariableState | RowExtension | Window]] = CrossMoments
-
-    max_features: int | None = max_joint_features()

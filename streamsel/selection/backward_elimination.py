@@ -11,11 +11,12 @@ from scipy.linalg import lapack
 from streamsel import params
 from streamsel._kernels.stepwise import eliminate_backward, independent_variables
 from streamsel._utils.numeric import TIE_RTOL
-from streamsel.base.joint_rows import CrossMomentsOnRows
+from streamsel.base.joint_rows import max_joint_features
 from streamsel.base.river import Supervised
 from streamsel.base.selector import Selector
 from streamsel.params import param
 from streamsel.state.base import Floats, Indices, VariableState
+from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.pool.pool import ZERO_TOL, Picks
 
 # A variable is dependent if its squared residual after regression on the earlier ones, plus the
@@ -72,7 +73,7 @@ def _inverse(C: Floats, G: Floats) -> tuple[Floats, Floats]:
     return inverse.T, np.ascontiguousarray(B.T)
 
 
-class BackwardElimination(CrossMomentsOnRows, Selector[VariableState], Supervised):
+class BackwardElimination(Selector[VariableState], Supervised):
     r"""Backward elimination: repeatedly remove the least useful variable, until k are left.
 
     The target is regressed on all tracked variables, the variable whose removal increases the error
@@ -174,9 +175,12 @@ class BackwardElimination(CrossMomentsOnRows, Selector[VariableState], Supervise
     # The cost of removing a variable depends on the others, so relevance does not bound it.
     _bound_certifies = False
 
+    _row_state_type = CrossMoments
+
     k: int = param(params.IntRule(1), default=20, kw_only=False)
     ridge: float = param(params.FloatRule(0.0), default=1.0)
     max_candidates: int | None = param(params.IntRule(1, optional=True), default=500)
+    max_features: int | None = max_joint_features()
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

@@ -10,11 +10,12 @@ import numpy as np
 from streamsel import params
 from streamsel._utils.optional import import_sklearn
 from streamsel.base.certified_selector import CertifiedSelector
-from streamsel.base.joint_rows import CrossMomentsOnRows
+from streamsel.base.joint_rows import max_joint_features
 from streamsel.base.river import Supervised
 from streamsel.params import param
 from streamsel.selection._forward import ForwardSolver, select_from_correlations
 from streamsel.state.base import Floats, VariableState
+from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.pool.pool import NO_PICKS, Picks
 from streamsel.targets.target import Target
 
@@ -72,7 +73,7 @@ def select_by_cross_validation(
     return picks
 
 
-class ForwardSelection(CrossMomentsOnRows, CertifiedSelector, Supervised):
+class ForwardSelection(CertifiedSelector, Supervised):
     r"""Greedy forward selection (orthogonal least squares, ridge).
 
     The first pick is the variable most relevant to the target. It is then projected out
@@ -181,11 +182,14 @@ class ForwardSelection(CrossMomentsOnRows, CertifiedSelector, Supervised):
     True
     """
 
+    _row_state_type = CrossMoments
+
     k: int = param(params.IntRule(1), default=20, kw_only=False)
     ridge: float = param(params.FloatRule(0.0), default=1.0)
     estimator: Any = param(params.EstimatorRule(), default=None)
     cv: Any = param(params.FoldsRule(), default=5)
     window_size: int = param(params.IntRule(2), default=200)
+    max_features: int | None = max_joint_features()
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

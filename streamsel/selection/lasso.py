@@ -12,7 +12,7 @@ import numpy as np
 from streamsel import params
 from streamsel.base.caching import cached_until_update
 from streamsel.base.certified_selector import CertifiedSelector
-from streamsel.base.joint_rows import CrossMomentsOnRows
+from streamsel.base.joint_rows import max_joint_features
 from streamsel.base.river import Supervised
 from streamsel.base.selector import EVERY_COLUMN
 from streamsel.params import param
@@ -28,6 +28,7 @@ from streamsel.selection._lasso_path import (
 from streamsel.selection._lasso_solution import LassoSolver, PathSolution, rank_by_entry
 from streamsel.state.base import VariableState
 from streamsel.state.moments.aligned_view import AlignedView
+from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.pool.certifier import Certifier
 from streamsel.state.pool.pool import Picks
 from streamsel.stream import ColumnStream
@@ -47,7 +48,7 @@ class _Model(NamedTuple):
     coefficients: dict[Hashable, float]
 
 
-class Lasso(CrossMomentsOnRows, CertifiedSelector, Supervised):
+class Lasso(CertifiedSelector, Supervised):
     r"""Select variables by an L1 or elastic-net regularisation path.
 
     For a descending sequence of $\alpha$, from the one at which the first variable enters, the
@@ -197,6 +198,8 @@ class Lasso(CrossMomentsOnRows, CertifiedSelector, Supervised):
     # The active sets of a whole path, and their candidates, need a large pool.
     _small_pool_suffices = False
 
+    _row_state_type = CrossMoments
+
     k: int | str | None = param(
         params.ChoiceOrNumber(
             params.ChoiceRule((EVERY_COLUMN,)), (params.IntRule(1, optional=True),)
@@ -214,6 +217,7 @@ class Lasso(CrossMomentsOnRows, CertifiedSelector, Supervised):
     alpha_min_ratio: float = param(params.FloatRule(0.0, open=True, below=1.0), default=1e-3)
     scale: bool = param(params.FlagRule(), default=True)
     window_size: int = param(params.IntRule(2), default=200)
+    max_features: int | None = max_joint_features()
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

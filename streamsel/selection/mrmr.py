@@ -8,7 +8,7 @@ from typing import Any
 
 from streamsel import params
 from streamsel.base.certified_selector import CertifiedSelector
-from streamsel.base.joint_rows import CrossMomentsOnRows
+from streamsel.base.joint_rows import max_joint_features
 from streamsel.base.river import Supervised
 from streamsel.params import param
 from streamsel.selection._mrmr import (
@@ -21,6 +21,7 @@ from streamsel.selection._mrmr import (
 )
 from streamsel.selection._scores import target_codes
 from streamsel.state.base import VariableState
+from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.pool.pool import ZERO_TOL, Picks
 from streamsel.targets.target import Target
 
@@ -32,7 +33,7 @@ _ZERO_RELEVANCE = {
 }
 
 
-class MRMR(CrossMomentsOnRows, CertifiedSelector, Supervised):
+class MRMR(CertifiedSelector, Supervised):
     r"""Minimum redundancy, maximum relevance (mRMR) selection.
 
     The first pick is the variable with the highest *relevance* to the target. Each further pick
@@ -142,6 +143,8 @@ class MRMR(CrossMomentsOnRows, CertifiedSelector, Supervised):
     ([20, 30], 2)
     """
 
+    _row_state_type = CrossMoments
+
     k: int = param(params.IntRule(1), default=20, kw_only=False)
     score: str = param(params.ChoiceRule(("f", "correlation", "mutual_info")), default="f")
     redundancy: str = param(
@@ -151,6 +154,7 @@ class MRMR(CrossMomentsOnRows, CertifiedSelector, Supervised):
     beta: float | None = param(params.FloatRule(0.0, optional=True), default=None)
     n_bins: int = param(params.IntRule(2), default=10)
     window_size: int = param(params.IntRule(2), default=200)
+    max_features: int | None = max_joint_features()
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

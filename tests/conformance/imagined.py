@@ -11,7 +11,7 @@ import numpy as np
 from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
 from streamsel.base.extractor import Extractor
-from streamsel.base.joint_rows import CrossMomentsOnRows
+from streamsel.base.joint_rows import max_joint_features
 from streamsel.base.linear_map import LinearMap
 from streamsel.base.river import Supervised, Unsupervised
 from streamsel.base.selector import Selector
@@ -19,6 +19,7 @@ from streamsel.base.windows import Window
 from streamsel.params import param
 from streamsel.registry import Entry
 from streamsel.state.base import VariableState
+from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.pool.pool import Picks, Pool, TopRanked
 
 ENTRIES = (
@@ -125,7 +126,7 @@ class Apart(Selector[Pool], Supervised):
         return apart(held, k)
 
 
-class ApartJointly(CrossMomentsOnRows, Selector[Pool], Supervised):
+class ApartJointly(Selector[Pool], Supervised):
     """As `Apart`, and on rows by joint moments.
 
     Examples
@@ -139,7 +140,10 @@ class ApartJointly(CrossMomentsOnRows, Selector[Pool], Supervised):
 
     _needs_samples = True
 
+    _row_state_type = CrossMoments
+
     k: int = param(params.IntRule(1), default=10, kw_only=False)
+    max_features: int | None = max_joint_features()
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
