@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from river import compose, metrics, naive_bayes, preprocessing
 
 from streamsel import RidgeComponents, load, save
+from streamsel.base.linear_map import align_components
 from tests.conformance.modes import bits
 from tests.reference import ridge_components as batch
 from tests.reference.ridge_components_rows import RidgeComponentsOnRows, as_rows
@@ -362,3 +363,9 @@ def test_columns_of_a_gram_matrix_that_the_pool_let_go():
     for row in as_rows(X[50:, places], y[50:], left):
         both_learn(model, oracle, [row])
         compare(model, oracle)
+
+
+def test_components_of_variables_in_other_units_start_with_a_scale_of_their_own():
+    """A merge may change the variance of a component in use by any factor."""
+    aligned = align_components(np.eye(2), np.ones(2), np.array([1e179, 4.0]))
+    np.testing.assert_allclose(aligned, np.diag([1.0, 2.0]), atol=1e-6)

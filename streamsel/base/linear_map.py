@@ -11,6 +11,8 @@ from streamsel.state.base import Floats, Indices, VariableState
 
 # Regularizes the alignment towards the identity, relative to unit variances.
 _IDENTITY_WEIGHT = 1e-9
+# Maximum ratio of the variances of a component and of the one that it replaces.
+_MAX_RATIO = 1e24
 
 
 class LinearMap(NamedTuple):
@@ -93,14 +95,17 @@ def align_components(covariance: Floats, new: Floats, in_use: Floats) -> Floats:
         (q, q) covariances of the new components, in rows, with those in use. A component whose
         covariances are all zero is left unchanged.
     new, in_use
-        (q,) variances of the new components and of those in use, in the same units.
+        (q,) variances of the new components and of those in use, in the same units. A component
+        keeps its own scale if they differ by a factor of 1e24.
 
     Returns
     -------
     (q, q); the new weights times this matrix are the weights in use from now on.
     """
-    new_scale = np.sqrt(np.where(new > 0.0, new, 1.0))
-    scale_in_use = np.sqrt(np.where(in_use > 0.0, in_use, np.where(new > 0.0, new, 1.0)))
+    new = np.where(new > 0.0, new, 1.0)
+    # In other units the old scale means nothing, and its square might overflow.
+    is_comparable = (in_use > new / _MAX_RATIO) & (in_use < new * _MAX_RATIO)
+    new_scale, scale_in_use = np.sqrt(new), np.sqrt(np.where(is_comparable, in_use, new))
     # Estimated covariances may exceed the Cauchy-Schwarz bound.
     correlation = np.clip(covariance / new_scale[:, None] / scale_in_use, -1.0, 1.0)
     U, _, Vt = np.linalg.svd(correlation + _IDENTITY_WEIGHT * np.eye(len(new_scale)))

@@ -127,7 +127,7 @@ def test_a_partition_that_cannot_be_learnt_leaves_the_model_as_it_was(rows, clie
     model = SelectKBest(3)
     model.learn_one({"v0": 1.0}, 2.0)
     before = bits(model)
-    with pytest.raises(PartError, match=r"partition [01] of the dask frame: Expected a real"):
+    with pytest.raises(PartError, match=r"partition \d of the dask frame: Expected a real"):
         learn(model, dd.from_pandas(rows, npartitions=5), "y", client=client, retries=0, fan_in=2)
     assert bits(model) == before
 
