@@ -313,7 +313,7 @@ class Embedder(Extractor, Unsupervised):
         Costs one multiplication per column for each pair of a new row and a row learnt, and memory
         for one number per pair.
         """
-        self._column_phase  # noqa: B018 (raises after rows)
+        self._refuse_after_rows()
         observed, Z = self._observation_similarity(), self._observation_embedding()
         state = self._gram_state
         if state is None or observed is None or Z is None:

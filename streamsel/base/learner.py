@@ -57,9 +57,9 @@ from streamsel.targets.target import KINDS, NoTarget, Target
 class Learner(river.MiniBatchTransformer, params.Declared):
     """Base class of selectors and extractors: one state, filled by columns and by rows.
 
-    A subclass declares its states by the three class attributes below and implements one hook.
-    Input validation, rollback, the transition from columns to rows, model files, merging, the
-    noise floor and reports are inherited.
+    A subclass declares its states by the three class attributes below and implements one hook. All
+    that is learnt belongs to `_phase` (`ColumnPhase`, `RowPhase`, `WindowPhase` or `CountPhase`);
+    `_refresh` owns the snapshot that transforms use, and `_guard` admits one thread at a time.
 
     A model may be used by one thread at a time: a second thread that tries to learn raises
     RuntimeError. The threads that `n_jobs` starts are managed by the model itself.
@@ -394,6 +394,10 @@ class Learner(river.MiniBatchTransformer, params.Declared):
             "Hint: learn columns first, then rows; or merge two models that learnt other rows."
         )
 
+    def _refuse_after_rows(self) -> None:
+        """Raise ValueError once rows were learnt."""
+        _ = self._column_phase
+
     @property
     def _target(self) -> Target | NoTarget | None:
         """Target of the columns; None before it is known, and once rows were learnt."""
@@ -490,7 +494,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         without them. The model file stores which rows are included; `embedding` is NaN in the
         others.
         """
-        self._column_phase  # noqa: B018 (raises after rows)
+        self._refuse_after_rows()
         learn_target(self, y, covariates, weights, strata, missing)
 
     def _take_target(self, target: Target) -> None:
@@ -569,7 +573,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         if names is None and is_matrix and X.ndim == 2:
             names = range(self.n_columns, self.n_columns + X.shape[1])
         stream = as_stream(X, names)
-        self._column_phase  # noqa: B018 (raises after rows)
+        self._refuse_after_rows()
         self._check_source(stream)
         block_callback(self._learn_or_undo, stream, self, on_block)
 
@@ -638,7 +642,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
 
     def _learn_part(self, stream: ColumnStream) -> None:
         """Learn the columns of a part as `learn_columns` does, without further passes."""
-        self._column_phase  # noqa: B018 (raises after rows)
+        self._refuse_after_rows()
         learn_in_session(self, Exception if stream.reiterable else (), self._learn_once, stream)
 
     def _empty_clone(self, new_params: dict[str, Any] | None = None) -> Self:

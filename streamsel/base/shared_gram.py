@@ -27,8 +27,8 @@ def share_columns(model: Extractor, other: Extractor, check: Callable[[SharedGra
             "Expected a learner that keeps the Gram matrix of all columns, such as PCA. Got: "
             f"{type(other).__name__}."
         )
-    model._column_phase  # noqa: B018 (raises after rows)
-    other._column_phase  # noqa: B018 (raises after rows)
+    model._refuse_after_rows()
+    other._refuse_after_rows()
     state, target = cast("SharedGram | None", other._columns), other._target
     if model.n_columns or state is None or target is None:
         got = "no columns to learn from" if state is None else f"{model.n_columns} own columns"

@@ -254,7 +254,7 @@ def learn(
 
 def check_columns(model: Any) -> None:
     """Raise ValueError for a model that cannot learn the columns of a source in parts."""
-    model._column_phase  # noqa: B018 (raises after rows)
+    model._refuse_after_rows()
     reason = model._reason_not_partitioned()
     if reason is not None:
         raise ValueError(

@@ -241,7 +241,7 @@ class FactorizationExtractor(Extractor):
         """
         rule = params.IntRule(1, optional=True)
         params.check("learn_loadings", {"max_loadings": rule}, {"max_loadings": max_loadings})
-        self._column_phase  # noqa: B018 (raises after rows)
+        self._refuse_after_rows()
         source = as_stream(X, names)
         limit = max_loadings or self.max_loadings
         learn_in_session(self, BaseException, self._learn_loadings, source, limit)

@@ -67,7 +67,7 @@ def learn_loadings(
     """
     rule = params.IntRule(1, optional=True)
     params.check("learn_loadings", {"max_loadings": rule}, {"max_loadings": max_loadings})
-    model._column_phase  # noqa: B018 (raises after rows)
+    model._refuse_after_rows()
     model._loadings_request()
 
     def learn(source: ColumnStream) -> None:

@@ -150,7 +150,7 @@ class LaplacianEigenmaps(Embedder):
             For an invalid matrix, for another number of observations than learnt, and after rows.
             The model is unchanged.
         """
-        self._column_phase  # noqa: B018 (raises after rows)
+        self._refuse_after_rows()
         graph = NeighborGraph.from_adjacency(adjacency)
         if self._target is not None and self._target.n != graph.n:
             raise ValueError(

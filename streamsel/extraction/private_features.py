@@ -324,7 +324,7 @@ class PrivateFeatures(GramExtractor, Supervised):
         rule = params.IntRule(3)
         params.check("leakage", {"folds": rule}, {"folds": folds})
         state, target = self._gram_state, self._target
-        self._column_phase  # noqa: B018 (raises after rows)
+        self._refuse_after_rows()
         if state is None or not isinstance(target, Target) or not state.n_varying:
             raise ValueError(
                 "Expected a model that has learnt columns that vary. Got: none.\n"

@@ -158,7 +158,7 @@ class ProbabilisticPCA(FactorizationExtractor, Unsupervised):
         ValueError, TypeError
             As `learn_columns`; also before columns, and after rows.
         """
-        self._column_phase  # noqa: B018 (raises after rows)
+        self._refuse_after_rows()
         self._learnt_columns()
         stream = as_stream(X, names)
         filled = ColumnStream(
