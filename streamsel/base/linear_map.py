@@ -11,8 +11,8 @@ from streamsel.state.base import Floats, Indices, VariableState
 
 # Regularizes the alignment towards the identity, relative to unit variances.
 _IDENTITY_WEIGHT = 1e-9
-# Maximum ratio of the variances of a component and of the one that it replaces.
-_MAX_RATIO = 1e24
+# Maximum ratio of the scales of a component and of the one that it replaces.
+_MAX_RATIO = 1e12
 
 
 class LinearMap(NamedTuple):
@@ -96,16 +96,20 @@ def align_components(covariance: Floats, new: Floats, in_use: Floats) -> Floats:
         covariances are all zero is left unchanged.
     new, in_use
         (q,) variances of the new components and of those in use, in the same units. A component
-        keeps its own scale if they differ by a factor of 1e24.
+        keeps its own scale if that of the one in use is 1e12 times larger or smaller.
 
     Returns
     -------
     (q, q); the new weights times this matrix are the weights in use from now on.
     """
-    new = np.where(new > 0.0, new, 1.0)
+    new_scale, scale_in_use = (
+        np.sqrt(np.where(new > 0.0, new, 1.0)),
+        np.sqrt(np.maximum(in_use, 0.0)),
+    )
     # In other units the old scale means nothing, and its square might overflow.
-    is_comparable = (in_use > new / _MAX_RATIO) & (in_use < new * _MAX_RATIO)
-    new_scale, scale_in_use = np.sqrt(new), np.sqrt(np.where(is_comparable, in_use, new))
+    ratio = scale_in_use / new_scale
+    is_comparable = (ratio > 1.0 / _MAX_RATIO) & (ratio < _MAX_RATIO)
+    scale_in_use = np.where(is_comparable, scale_in_use, new_scale)
     # Estimated covariances may exceed the Cauchy-Schwarz bound.
     correlation = np.clip(covariance / new_scale[:, None] / scale_in_use, -1.0, 1.0)
     U, _, Vt = np.linalg.svd(correlation + _IDENTITY_WEIGHT * np.eye(len(new_scale)))
