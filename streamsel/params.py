@@ -9,7 +9,7 @@ import inspect
 import math
 import numbers
 import textwrap
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, dataclass_transform
@@ -190,11 +190,11 @@ class NamesRule(NamedTuple):
             return True
         if not isinstance(value, tuple) or not value:
             return False
-        try:  # a clone copies them
+        try:  # a clone copies them, and a dict looks them up
             copy.deepcopy(value)
+            return len(set(value)) == len(value)
         except Exception:  # noqa: BLE001 (any error of theirs, or endless nesting)
             return False
-        return all(isinstance(name, Hashable) for name in value) and len(set(value)) == len(value)
 
     def read(self, text: str) -> Any:
         """Return the value that a text represents."""

@@ -955,3 +955,9 @@ def test_in_a_river_pipeline(learner):
     assert bits(guest) == bits(alone)
     assert not {*GIVEN, "theirs"} & {*guest.transform_one(x), *getattr(guest, "loadings", ())}
     assert all(r > guest.noise_floor() for r in guest.relevance.values()) or learner == "rbf"
+
+
+def test_names_that_cannot_be_looked_up():
+    """A tuple is hashable, but not one with an array."""
+    with pytest.raises(ValueError, match="Expected covariates of ProjSe to be an array-like"):
+        ProjSe(covariates=("age", (np.zeros(2),)))
