@@ -831,7 +831,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         in_first_window = isinstance(phase, WindowPhase) and phase.space is None
         if phase.without_target or in_first_window:
             return float("nan")
-        return self._significance.noise_floor(float(level), method)
+        return self._significance.noise_floor(float(level), method, phase.n_varying)
 
     @property
     @cached_until_update
@@ -841,7 +841,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         null = None if phase.summary is None else phase.summary.null
         null = null if null is not None and null.n_tests else None
         n, space = phase.observations(self._state)
-        return Significance(n, space, self.n_columns - self.n_constant, null)
+        return Significance(n, space, null)
 
     @cached_until_update
     def _density(self) -> Density | None:

@@ -143,6 +143,11 @@ class Phase(Rollback, abc.ABC):
         return self.constant
 
     @property
+    def n_varying(self) -> int:
+        """Number of non-constant variables among those seen."""
+        return self.n_columns - self.n_constant
+
+    @property
     def is_blank(self) -> bool:
         """Whether there are no variables to compute results from."""
         return self.state is None or not self.n_columns

@@ -124,15 +124,12 @@ class Significance(NamedTuple):
     ----------
     n, space
         Effective number of rows, and the target space over them; None before the target is known.
-    n_varying
-        Number of variables seen that are not constant.
     null
         Permutation null distribution of the columns; None without permutations.
     """
 
     n: float
     space: TargetSpace | None
-    n_varying: int
     null: PermutationNull | None
 
     @property
@@ -151,15 +148,12 @@ class Significance(NamedTuple):
             )
         return self.space
 
-    def noise_floor(self, level: float, method: str) -> float:
-        """Return the relevance that the best of as many noise columns exceeds by chance."""
+    def noise_floor(self, level: float, method: str, p: int) -> float:
+        """Return the relevance that the best of p noise columns exceeds by chance."""
         if self.null is not None and method != "gaussian":
             return self.null.quantile(level)
-        space = self.known_space
-        n_free = self.n - len(space.covariate_map)
-        return space.largest_relevance(
-            noise_floor(n_free, space.linear_rank, self.n_varying, level)
-        )
+        space, (n_free, _) = self.known_space, self.freedom
+        return space.largest_relevance(noise_floor(n_free, space.linear_rank, p, level))
 
     def adjusted_p_values(self, relevance: Floats) -> Floats:
         """Return the p-values of columns, adjusted for all columns; NaN without permutations."""
@@ -198,7 +192,7 @@ class Significance(NamedTuple):
             fields["normal_scores"] = scores is not None
             cautions.append(inflation_warning(fields["inflation"], summary.sample))
             if self.null is None:
-                p = self.n_varying
+                p = phase.n_varying
                 cautions.append(
                     heavy_tail_warning(summary.sample, target, self.known_space, p, scores)
                 )

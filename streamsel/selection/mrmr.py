@@ -192,18 +192,15 @@ class MRMR(CertifiedSelector, Supervised):
         return super()._by_window or "mutual_info" in (self.score, self.redundancy)
 
     def _measures(self) -> MRMRMeasures:
-        n, space = self._significance.n, self._significance.known_space
+        n_free, rank = self._significance.freedom
         beta = math.nan if self.beta is None else self.beta
         target = None
         if self.score == "mutual_info" and isinstance(self._target, Target):
             codes, size = target_codes(self._target, self.n_bins, "frequency")
             target = small_codes(codes[None], size), size
         # A target that does not vary has rank 0.
-        rank = max(1, space.rank)
         return MRMRMeasures(
-            RelevanceMeasure(
-                self.score == "f", _ZERO_RELEVANCE[self.score], n - len(space.covariate_map), rank
-            ),
+            RelevanceMeasure(self.score == "f", _ZERO_RELEVANCE[self.score], n_free, max(1, rank)),
             MRMRCriterion(-1.0 if self.scheme == "quotient" else beta),
             self.n_bins if "mutual_info" in (self.score, self.redundancy) else 0,
             target,

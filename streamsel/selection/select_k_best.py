@@ -254,7 +254,7 @@ class SelectKBest(Selector[VariableState], Supervised):
     def _select(self, view: VariableState, k: int) -> Picks:
         order, strengths = self._best(view)
         if self.fdr is not None:
-            m = max(1, self.n_columns - self.n_constant)
+            m = max(1, self._phase.n_varying)
             passes = fdr_discoveries(self._p_values_of(view, order), m, self.fdr)
             order, strengths = order[passes], strengths[passes]
         return Picks(order[:k].tolist(), strengths[:k].tolist(), [0] * order[:k].size)
