@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._kernels.row_moments import MAX_ABS_VALUE, any_too_large
-from streamsel._utils.sparse import expect_consistent_sparse
+from streamsel._utils.sparse import as_dense, expect_consistent_sparse
 from streamsel.data.names import bad_name_error, first_invalid_name
 from streamsel.stream import ColumnStream
 from streamsel.targets.encoding import is_missing
@@ -436,7 +436,7 @@ def select_features(X: Any, names: Sequence[Hashable]) -> Floats:
             "Expected a frame, an array, a sparse matrix or a ColumnStream. Got: "
             f"{type(X).__name__}.\nHint: transform_one takes a dict of features."
         )
-    dense = [np.ravel(p.toarray()) if hasattr(p, "toarray") else np.asarray(p) for p in parts]
+    dense = [np.ravel(as_dense(part)) for part in parts]
     n = X.n_rows if not dense else dense[0].size
     return np.column_stack(dense).astype(np.float64) if dense else np.zeros((n or 0, 0))
 

@@ -43,6 +43,12 @@ MEGABYTE = 1_000_000
 _MIN_REPORTED_BYTES = 10_000_000
 
 
+def with_covariates(learner: Any, job: Run) -> Any:
+    """Return an unfitted learner with the covariates of a run; without a target it has none."""
+    names = job.model.covariates
+    return learner.clone({"covariates": names} if names else {})
+
+
 class BatchTask(Protocol):
     """What a command does with many models, and how it shows the result."""
 

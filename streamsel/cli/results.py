@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamsel._utils.sparse import as_dense
 from streamsel._utils.text import (
     bytes_text,
     count_text,
@@ -168,7 +169,7 @@ def in_all_rows(job: Run, names: Sequence[Hashable]) -> dict[Hashable, Any]:
 
 
 def _dense(values: Any) -> Any:
-    return values.toarray()[:, 0] if hasattr(values, "toarray") else np.asarray(values)
+    return np.ravel(as_dense(values))
 
 
 def n_results(report: Report) -> int:

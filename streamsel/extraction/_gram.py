@@ -262,8 +262,8 @@ class GramExtractor(Extractor):
         Raises
         ------
         ValueError, TypeError
-            As `learn_columns`; for other columns than those learnt; and without a Gram matrix: with
-            `max_support`, before columns, or after rows. The model is unchanged.
+            As `learn_columns`; for other columns than those learnt; and without a Gram matrix:
+            before columns, or after rows. The model is unchanged.
 
         Notes
         -----

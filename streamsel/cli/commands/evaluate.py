@@ -85,11 +85,11 @@ class EvaluationTask:
 
     def start(self, job: Run, options: Mapping[str, Any], max_bytes: int) -> ModelBatch:
         """Return the models, of every training fold and size."""
+        from streamsel.cli.model_batch import with_covariates
         from streamsel.evaluate.nested import NestedCrossValidation
 
-        names = job.model.covariates
         self._nested = NestedCrossValidation(
-            self._learner.clone({"covariates": names} if names else {}),
+            with_covariates(self._learner, job),
             job.all_columns(),
             job.given.y,
             covariates=job.given.covariates or None,

@@ -224,8 +224,8 @@ class Learning:
                     job.row_number_detector.check_block(block)
                 yield block
                 job.record_progress(0)
-                reading = _pass_text(job.model, n_passes) if n_passes > 1 else ""
-                bar.update(n_read, pass_name=reading)
+                pass_name = _pass_text(job.model, n_passes) if n_passes > 1 else ""
+                bar.update(n_read, pass_name=pass_name)
 
         job.model.learn_columns(
             ColumnStream(watched, n_rows=screen.n_rows, n_columns=screen.n_columns)

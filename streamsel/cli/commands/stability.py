@@ -39,12 +39,11 @@ class StabilityTask:
 
     def start(self, job: Run, options: Mapping[str, Any], max_bytes: int) -> ModelBatch:
         """Return the models, one per subsample."""
+        from streamsel.cli.model_batch import with_covariates
         from streamsel.evaluate.subsamples import Subsampling
 
         self._drawn = Subsampling(
-            job.settings.learner.clone(
-                {"covariates": names} if (names := job.model.covariates) else {}
-            ),
+            with_covariates(job.settings.learner, job),
             job.given.y,
             job.given.covariates or None,
             job.given.weights,
