@@ -225,7 +225,8 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     def _add_columns(self, pool: ColumnState, chunk: Chunk, stats: Stats) -> None:
         assert isinstance(pool, Pool)  # noqa: S101
-        fields = self._univariate.of_chunk(chunk, stats.m2.size, self._prepared)
+        size = stats.m2.size
+        fields = self._univariate.of_chunk(chunk, size, self._prepared, self.n_jobs)
         pool.admit(chunk, stats, self.n_columns, fields)
 
     def _ranking(self) -> Ranking:
