@@ -81,6 +81,17 @@ def score_ranks(chunk: Chunk, part: slice, target: RankedTarget) -> list[Floats]
     return [rho, marginal_p_values(np.abs(rho), target.ranks.size, 1)]
 
 
+def compare_classes(chunk: Chunk, part: slice, target: RankedTarget) -> list[Floats]:
+    """Return the Kruskal-Wallis test, the statistics of each class against the rest, and ties."""
+    sums, squares = rank_sums(chunk, part, target)
+    n, others = target.codes.size, target.codes.size - target.sizes
+    # Twice the standard deviation of a rank sum is the root of these products.
+    products = (target.sizes * others) * (squares / (n * (n - 1.0)))[:, None]
+    z = np.divide(sums, np.sqrt(products), out=np.zeros(sums.shape), where=products > 0.0)
+    ties = 3.0 * squares / (n * (n * float(n) - 1.0))
+    return [*kruskal_wallis_test(sums, squares, target.sizes), z, ties]
+
+
 def kruskal_wallis_test(sums: Codes, squares: Floats, sizes: Codes) -> list[Floats]:
     """Return the Kruskal-Wallis statistics, and their p-values from χ²."""
     from scipy.special import chdtrc

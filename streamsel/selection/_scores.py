@@ -18,7 +18,13 @@ from streamsel.base.null import f_statistic, marginal_p_values
 from streamsel.base.significance import Significance
 from streamsel.data.columns import Chunk
 from streamsel.data.ranks import SortedColumns
-from streamsel.selection._rank_scores import OrderedTarget, RankedTarget, score_ranks, score_xi
+from streamsel.selection._rank_scores import (
+    OrderedTarget,
+    RankedTarget,
+    compare_classes,
+    score_ranks,
+    score_xi,
+)
 from streamsel.state.base import Floats, Indices, VariableState
 from streamsel.state.pool.pool import MOST_RELEVANT, Pool, Ranking, TopRanked
 from streamsel.targets.target import Target
@@ -163,6 +169,11 @@ def mutual_information_p_values(statistic: Floats, dof: Floats) -> Floats:
     return result
 
 
+def first_field(p_value: Floats, *others: Floats) -> Floats:  # noqa: ARG001
+    """Return p-values that are a field themselves."""
+    return p_value
+
+
 def accuracy(error: Floats) -> Floats:
     """Return the share of correct classifications."""
     return 1.0 - error
@@ -199,7 +210,7 @@ class UnivariateScore(abc.ABC):
     targets
         The targets that it supports.
     fields
-        Names of the fields kept of a column in addition to its moments, one number each.
+        Names of the fields kept of a column in addition to its moments.
 
     Attributes
     ----------
@@ -218,6 +229,10 @@ class UnivariateScore(abc.ABC):
         """Whether the score has p-values."""
         return True
 
+    def field_shapes(self, prepared: Any) -> dict[str, tuple[int, ...]]:  # noqa: ARG002
+        """Return the shapes of the fields of a column, given what `prepare` returned."""
+        return dict.fromkeys(self.fields, ())
+
     def prepare(self, target: Target, options: ScoreOptions) -> Any:  # noqa: ARG002
         """Return what `of_chunk` needs of a target; it is computed once per target."""
         return None
@@ -229,7 +244,7 @@ class UnivariateScore(abc.ABC):
         prepared: Any,  # noqa: ARG002
         n_jobs: int,  # noqa: ARG002
     ) -> dict[str, Floats]:
-        """Return the fields, (size,) each, of the first columns of a chunk."""
+        """Return the fields of the first `size` columns of a chunk."""
         return {}
 
     def ranking(self) -> Ranking:
@@ -310,8 +325,9 @@ class SampleScore(UnivariateScore):
         return self.of_target(target, options)
 
     def of_chunk(self, chunk: Chunk, size: int, prepared: Any, n_jobs: int) -> dict[str, Floats]:
-        """Return the fields, (size,) each, of the first columns of a chunk."""
-        fields = {name: np.zeros(size) for name in self.fields}
+        """Return the fields of the first `size` columns of a chunk."""
+        shapes = self.field_shapes(prepared)
+        fields = {name: np.zeros((size, *shape)) for name, shape in shapes.items()}
         step = max(1, _BATCH_NUMBERS // chunk.n)
 
         def score_part(columns: slice) -> None:
@@ -349,6 +365,16 @@ class SampleScore(UnivariateScore):
         if self.p_value is None:
             return np.full(len(indices), np.nan)
         return self.p_value(*(view.extra_field(field)[indices] for field in self.fields[1:]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassScore(SampleScore):
+    """A sample score that also compares each class with the rest: fields `z` and `ties`."""
+
+    def field_shapes(self, prepared: RankedTarget | None) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the fields of a column: `z` has one number per class."""
+        n_classes = 0 if prepared is None else prepared.sizes.size
+        return super().field_shapes(prepared) | {"z": (n_classes,)}
 
 
 _ANY = TargetKind("any target", math.inf, math.inf)
@@ -394,7 +420,7 @@ SCORES: dict[str, UnivariateScore] = {
         of_target=RankedTarget.of,
         of_columns=score_ranks,
         strength=np.abs,
-        p_value=np.positive,
+        p_value=first_field,
     ),
     "xi": SampleScore(
         meaning="Chatterjee's correlation of the target as a function of the variable",
@@ -403,6 +429,17 @@ SCORES: dict[str, UnivariateScore] = {
         of_target=OrderedTarget.of,
         of_columns=score_xi,
         strength=np.exp,
-        p_value=np.positive,
+        p_value=first_field,
     ),
 }
+
+# The rank score, with a comparison of each class with the rest.
+RANKS_PER_CLASS = ClassScore(
+    meaning="Kruskal-Wallis statistic; variables are ranked by the tests of each class",
+    targets=_CLASSES,
+    fields=("score", "p_value", "z", "ties"),
+    of_target=RankedTarget.of,
+    of_columns=compare_classes,
+    strength=np.abs,
+    p_value=first_field,
+)

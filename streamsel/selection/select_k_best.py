@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
-from streamsel.base.null import fdr_discoveries
+from streamsel.base.null import FDR_METHODS, fdr_discoveries
+from streamsel.base.report import Report
 from streamsel.base.river import Supervised
 from streamsel.base.selector import EVERY_COLUMN, Selector
 from streamsel.data.columns import Chunk, Stats
 from streamsel.params import param
-from streamsel.selection._scores import SCORES, ScoreOptions, UnivariateScore
+from streamsel.selection._markers import ClassComparisons, class_sizes
+from streamsel.selection._scores import RANKS_PER_CLASS, SCORES, ScoreOptions, UnivariateScore
 from streamsel.state.base import ColumnState, Floats, Indices, VariableState
 from streamsel.state.pool.pool import Picks, Pool, Ranking
 from streamsel.targets.target import Target
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 # Default of k when fdr is None.
 _K = 10
+# Maximum number of markers of a class in a report.
+_MAX_REPORTED_MARKERS = 25
 
 
 class SelectKBest(Selector[VariableState], Supervised):
@@ -137,6 +145,8 @@ class SelectKBest(Selector[VariableState], Supervised):
     fdr: float | None = param(
         params.FloatRule(0.0, open=True, optional=True, below=1.0), default=None
     )
+    fdr_method: str = param(params.ChoiceRule(FDR_METHODS), default="bh")
+    per_class: bool = param(params.FlagRule(), default=False)
     n_bins: int = param(params.IntRule(2), default=10)
     binning: str = param(params.ChoiceRule(("frequency", "width")), default="frequency")
     n_outliers: int = param(params.IntRule(0), default=0)
@@ -159,6 +169,10 @@ class SelectKBest(Selector[VariableState], Supervised):
         yield window | {"k": "all", "score": "mutual_info", "binning": "width"}
         for score in ("misclassification", "margin"):
             yield window | {"score": score, "target_type": "class"}
+        yield window | {"score": "rank"}
+        yield {"score": "rank", "window_size": 20, "fdr": 0.5, "fdr_method": "by"}
+        yield window | {"score": "rank", "per_class": True, "target_type": "class"}
+        yield window | {"score": "xi"}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -180,6 +194,16 @@ class SelectKBest(Selector[VariableState], Supervised):
             )
         if self.fdr is not None and not self._univariate.has_p_values:
             raise ValueError(f"Expected a score with p-values, as fdr requires. {got}")
+        if self.per_class and self.score != "rank":
+            raise ValueError(
+                f"Expected score='rank' with per_class=True. Got: score={self.score!r}."
+            )
+        if self.per_class and self.max_candidates is not None:
+            raise ValueError(
+                "Expected max_candidates=None with per_class=True: which variables are the best of "
+                "a class is certain only if all are tracked. "
+                f"Got: max_candidates={self.max_candidates!r}."
+            )
         if self.permutations and self._by_window:
             raise ValueError(
                 f"Expected permutations=0 with score={self.score!r}: permutations need a score "
@@ -189,13 +213,20 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     @property
     def _n_requested(self) -> int | None:
+        # With per_class the number of variables depends on the overlap of the classes.
+        return None if self.per_class else self._n_best
+
+    @property
+    def _n_best(self) -> int | None:
+        """Number of variables requested, of each class with `per_class`; None for all."""
         return _K if self.k is None and self.fdr is None else super()._n_requested
 
     def _check_target(self, c: int, *, is_class: bool) -> None:
         targets = self._univariate.targets
         if not targets.includes(c, is_class=is_class):
+            option = f"score={self.score!r}" if not self.per_class else "per_class=True"
             raise ValueError(
-                f"Expected {targets.name}, as score={self.score!r} requires. Got: {c} "
+                f"Expected {targets.name}, as {option} requires. Got: {c} "
                 f"{'classes' if is_class else 'numeric columns'}.\n"
                 "Hint: target_type='class' treats numbers as classes, target_type='numeric' as a "
                 "quantity; score='f' supports any target."
@@ -210,7 +241,7 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     @property
     def _univariate(self) -> UnivariateScore:
-        return SCORES[self.score]
+        return RANKS_PER_CLASS if self.per_class else SCORES[self.score]
 
     @property
     def _score_meaning(self) -> str:
@@ -220,8 +251,8 @@ class SelectKBest(Selector[VariableState], Supervised):
     def _by_window(self) -> bool:
         return self._univariate.needs_samples
 
-    def _extra_fields(self) -> Sequence[str]:
-        return self._univariate.fields
+    def _extra_fields(self) -> Mapping[str, tuple[int, ...]]:
+        return self._univariate.field_shapes(self._prepared)
 
     def _add_columns(self, pool: ColumnState, chunk: Chunk, stats: Stats) -> None:
         assert isinstance(pool, Pool)  # noqa: S101
@@ -241,10 +272,12 @@ class SelectKBest(Selector[VariableState], Supervised):
         return order, strengths[order]
 
     def _select(self, view: VariableState, k: int) -> Picks:
+        if self.per_class:
+            return ClassComparisons.of(view).union(self._n_best, self.fdr, self.fdr_method)
         order, strengths = self._best(view)
         if self.fdr is not None:
             m = max(1, self._phase.n_varying)
-            passes = fdr_discoveries(self._p_values_of(view, order), m, self.fdr)
+            passes = fdr_discoveries(self._p_values_of(view, order), m, self.fdr, self.fdr_method)
             order, strengths = order[passes], strengths[passes]
         return Picks(order[:k].tolist(), strengths[:k].tolist(), [0] * order[:k].size)
 
@@ -298,3 +331,34 @@ class SelectKBest(Selector[VariableState], Supervised):
         indices = np.asarray(self._picks().indices, dtype=np.intp)
         values = self._p_values_of(self._state, indices)
         return dict(zip(self._selected(), values.tolist(), strict=True))
+
+    @property
+    def markers(self) -> dict[Hashable, pd.DataFrame]:
+        """Markers of each class, with `per_class=True`: class -> table, best first.
+
+        A row has the `name` of a variable, `z` of the Mann-Whitney test of the class against all
+        other observations, `auc`, the probability that a value of the class is larger than one of
+        the others (ties count half), its `direction` (`"higher"` or `"lower"` in the class), the
+        `p_value`, and `p_adjusted` for all variables, by `fdr_method`. Empty before any data.
+        """
+        target, state = self._target, self._state
+        if not self.per_class or state is None or not isinstance(target, Target):
+            return {}
+        found, sizes = ClassComparisons.of(state), class_sizes(target)
+        tables = {}
+        for c, name in enumerate(target.names):
+            best = found.best(c, self._n_best, self.fdr, self.fdr_method)
+            tables[name] = found.table(c, best, state.names, sizes, self.fdr_method)
+        return tables
+
+    def report(self) -> Report:
+        """Return the results as a `Report`; `details["markers"]` has the best 25 of each class."""
+        report = super().report()
+        if not self.per_class:
+            return report
+        rows = [
+            {"class": name} | row
+            for name, table in self.markers.items()
+            for row in table[:_MAX_REPORTED_MARKERS].to_dict("records")
+        ]
+        return replace(report, details=report.details | {"markers": rows})
