@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,9 +15,6 @@ from streamsel.targets.target import Target
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# Order of markers of a class: variables, and a choice of them from their |z|.
-Choice = Callable[[Floats], Indices]
 
 
 class ClassComparisons(NamedTuple):
@@ -75,11 +71,11 @@ class ClassComparisons(NamedTuple):
     def union(self, k: int | None, fdr: float | None, method: str) -> Picks:
         """Return the markers of all classes: the best of each class, then the second, and so on.
 
-        The round of a pick is its best rank in a class, from 0; its score is |z| there. Within a
-        round picks are in the order of their scores, whatever the order of the classes.
+        Those of the same rank in their classes are in the order of their scores, |z|, whatever the
+        order of the classes.
         """
         of_class = [self.best(c, k, fdr, method) for c in range(self.z.shape[1])]
-        found: dict[int, tuple[int, float]] = {}
+        found: dict[int, float] = {}
         for rank in range(max((best.size for best in of_class), default=0)):
             scores: dict[int, float] = {}
             for c, best in enumerate(of_class):
@@ -88,12 +84,8 @@ class ClassComparisons(NamedTuple):
                     scores[j] = max(scores.get(j, 0.0), abs(float(self.z[j, c])))
             by_arrival = sorted(scores)
             order = argsort_by_relevance(np.array([scores[j] for j in by_arrival]))
-            found |= {by_arrival[i]: (rank, scores[by_arrival[i]]) for i in order.tolist()}
-        return Picks(
-            [int(self.indices[j]) for j in found],
-            [score for _, score in found.values()],
-            [rank for rank, _ in found.values()],
-        )
+            found |= {by_arrival[i]: scores[by_arrival[i]] for i in order.tolist()}
+        return Picks([int(self.indices[j]) for j in found], [*found.values()], [0] * len(found))
 
     def table(
         self, c: int, best: Indices, names: list[object], sizes: NDArray[np.int64], method: str
