@@ -38,9 +38,10 @@ def ranks(X: Any) -> ColumnStream:
     -------
     ColumnStream
         A stream of float64 columns with the names, order and row metadata of `X`: ranks from 1 to
-        n, equal values having their mean rank. It is re-readable, and can be split into
-        parts, if `X` is and can. A sparse column remains sparse: its values are ranks minus the rank of 0. That constant
-        changes neither covariances nor correlations, hence no learner that centres columns.
+        n, equal values having their mean rank. It is re-readable, and can be split into parts, if
+        `X` is and can. A sparse column remains sparse: its values are ranks minus the rank of 0.
+        That constant changes neither covariances nor correlations, hence no learner that centres
+        columns.
 
     Raises
     ------
