@@ -82,17 +82,22 @@ class BinnedTarget(NamedTuple):
         return cls(*codes, n_bins_of_columns(codes, n_bins), binning, n_outliers)
 
 
-# Scores from relevance, the number of observations minus covariates, and the rank of the target.
+# Scores from relevance, and the number of observations, rank and scale of `Freedom`.
 
 
-def correlation(relevance: Floats, n: float, rank: int) -> Floats:  # noqa: ARG001
+def correlation(
+    relevance: Floats,
+    n: float,  # noqa: ARG001
+    rank: int,  # noqa: ARG001
+    scale: float | None = None,  # noqa: ARG001
+) -> Floats:
     """Return the relevance itself."""
     return relevance
 
 
-def t_statistic(relevance: Floats, n: float, rank: int) -> Floats:
-    """Return the absolute t statistics, for a target of rank 1."""
-    return np.sqrt(f_statistic(relevance, n, rank))
+def t_statistic(relevance: Floats, n: float, rank: int, scale: float | None = None) -> Floats:
+    """Return the absolute t or z statistics, for a target of rank 1."""
+    return np.sqrt(f_statistic(relevance, n, rank, scale))
 
 
 # Scores from the values of columns, one per row, as the kernels return them.
@@ -155,12 +160,12 @@ class MomentScore(NamedTuple):
     targets
         The targets that it supports.
     of_relevance
-        Returns the scores from relevance, observations minus covariates, and rank of the target.
+        Returns the scores from relevance and `Freedom`.
     """
 
     meaning: str
     targets: TargetKind
-    of_relevance: Callable[[Floats, float, int], Floats]
+    of_relevance: Callable[[Floats, float, int, float | None], Floats]
     fields: tuple[str, ...] = ()
     has_p_values: bool = True
 
@@ -230,6 +235,13 @@ SCORES: dict[str, MomentScore | SampleScore] = {
         score_margin,
         np.positive,
     ),
+}
+
+# Meanings of the scores of a GLM's score test.
+GLM_MEANINGS = {
+    "correlation": "relevance",
+    "f": "chi-squared statistic of the score test",
+    "t": "absolute z statistic of the score test",
 }
 
 

@@ -10,12 +10,13 @@ import numpy as np
 
 from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
-from streamsel.base.null import fdr_discoveries, marginal_p_values
+from streamsel.base.null import Freedom, fdr_discoveries, marginal_p_values
 from streamsel.base.river import Supervised
 from streamsel.base.selector import EVERY_COLUMN, Selector
 from streamsel.data.columns import Chunk, Stats
 from streamsel.params import param
 from streamsel.selection._scores import (
+    GLM_MEANINGS,
     SCORES,
     BinnedTarget,
     SampleScore,
@@ -23,6 +24,7 @@ from streamsel.selection._scores import (
 )
 from streamsel.state.base import ColumnState, Floats, Indices, VariableState
 from streamsel.state.pool.pool import MOST_RELEVANT, Picks, Pool, Ranking, TopRanked
+from streamsel.targets.glm import FAMILIES
 from streamsel.targets.target import Target
 
 # Default of k when fdr is None.
@@ -188,6 +190,12 @@ class SelectKBest(Selector[VariableState], Supervised):
             )
         if self.fdr is not None and not SCORES[self.score].has_p_values:
             raise ValueError(f"Expected a score with p-values, as fdr requires. {got}")
+        if self._by_window and self.target_type in FAMILIES:
+            raise ValueError(
+                f"Expected score='f', 't' or 'correlation' with target_type={self.target_type!r}: "
+                f"its score test is a function of the correlation. {got}\n"
+                "Hint: target_type='class' or 'numeric' supports other scores."
+            )
         if self.permutations and self._by_window:
             raise ValueError(
                 f"Expected permutations=0 with score={self.score!r}: permutations need a score "
@@ -218,6 +226,8 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     @property
     def _score_meaning(self) -> str:
+        if self.target_type in FAMILIES:
+            return GLM_MEANINGS[self.score]
         return SCORES[self.score].meaning
 
     @property
@@ -271,8 +281,8 @@ class SelectKBest(Selector[VariableState], Supervised):
             else null.p_values(relevance)
         )
 
-    def _freedom(self) -> tuple[float, int]:
-        """Return the number of observations minus covariates, and the rank of the target."""
+    def _freedom(self) -> Freedom:
+        """Return the distribution of relevances under independence."""
         return self._significance.freedom
 
     @property
