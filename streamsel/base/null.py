@@ -39,6 +39,18 @@ class Freedom(NamedTuple):
         """Return the distribution for n observations of a target."""
         return cls(n - len(space.covariate_map), space.rank, space.chi_square_scale)
 
+    def relevance_of(self, p_values: Floats) -> Floats:
+        """Return the relevances with these marginal p-values."""
+        from scipy.special import betainccinv, chdtri
+
+        scale, r = self.chi_square_scale, self.rank
+        if scale is not None:
+            squares = chdtri(r, p_values) / scale
+        else:
+            squares = betainccinv(r / 2.0, (self.n - 1 - r) / 2.0, p_values)
+        relevance: Floats = np.sqrt(np.minimum(squares, 1.0))
+        return relevance
+
 
 def noise_floor(n: float, r: int, p: int, level: float, scale: float | None = None) -> float:
     """Return the relevance that the best of p noise columns exceeds with probability `level`.
@@ -100,11 +112,20 @@ def f_statistic(relevance: Floats, n: float, r: int, scale: float | None = None)
     return np.nan_to_num(statistics, nan=0.0, posinf=np.inf)
 
 
-def fdr_discoveries(p: Floats, m: int, level: float) -> NDArray[np.bool_]:
+FDR_METHODS = ("bh", "by")
+
+
+def fdr_discoveries(p: Floats, m: int, level: float, method: str = "bh") -> NDArray[np.bool_]:
     """Return which p-values are discoveries, the others of m tests being larger.
 
-    The expected proportion of false discoveries is at most `level` (Benjamini and Hochberg 1995).
+    The expected proportion of false discoveries is at most `level`: with "bh" for independent or
+    positively dependent tests (Benjamini and Hochberg 1995), with "by" for any tests (Benjamini and
+    Yekutieli 2001), at a level that is divided by 1 + 1/2 + ... + 1/m.
     """
+    if method == "by":
+        from scipy.special import digamma
+
+        level /= float(digamma(m + 1.0)) + np.euler_gamma
     ranked = np.sort(p)
     below = np.flatnonzero(ranked <= level * np.arange(1, p.size + 1) / m)
     return p <= (ranked[below[-1]] if below.size else -1.0)

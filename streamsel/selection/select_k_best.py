@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Hashable, Iterator, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
-from streamsel.base.null import Freedom, fdr_discoveries, marginal_p_values
+from streamsel.base.null import FDR_METHODS, fdr_discoveries
+from streamsel.base.report import Report
 from streamsel.base.river import Supervised
 from streamsel.base.selector import EVERY_COLUMN, Selector
 from streamsel.data.columns import Chunk, Stats
 from streamsel.params import param
-from streamsel.selection._scores import (
-    GLM_MEANINGS,
-    SCORES,
-    BinnedTarget,
-    SampleScore,
-    mutual_information_p_values,
-)
+from streamsel.selection._markers import ClassComparisons, class_sizes
+from streamsel.selection._score_tests import SCORE_TESTS
+from streamsel.selection._scores import RANKS_PER_CLASS, SCORES, ScoreOptions, UnivariateScore
 from streamsel.state.base import ColumnState, Floats, Indices, VariableState
-from streamsel.state.pool.pool import MOST_RELEVANT, Picks, Pool, Ranking, TopRanked
+from streamsel.state.pool.pool import Picks, Pool, Ranking
 from streamsel.targets.glm import FAMILIES
 from streamsel.targets.target import Target
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 # Default of k when fdr is None.
 _K = 10
-
-
-def _strengths(score: SampleScore, pool: Pool, rows: Mapping[str, Floats]) -> Floats:  # noqa: ARG001
-    return score.strength(rows["score"])
+# Maximum number of markers of a class in a report.
+_MAX_REPORTED_MARKERS = 25
 
 
 class SelectKBest(Selector[VariableState], Supervised):
@@ -149,13 +147,12 @@ class SelectKBest(Selector[VariableState], Supervised):
     fdr: float | None = param(
         params.FloatRule(0.0, open=True, optional=True, below=1.0), default=None
     )
+    fdr_method: str = param(params.ChoiceRule(FDR_METHODS), default="bh")
+    per_class: bool = param(params.FlagRule(), default=False)
     n_bins: int = param(params.IntRule(2), default=10)
     binning: str = param(params.ChoiceRule(("frequency", "width")), default="frequency")
     n_outliers: int = param(params.IntRule(0), default=0)
     window_size: int = param(params.IntRule(2), default=200)
-
-    # The target of scores that need samples, once it is known.
-    _binned = BinnedTarget(np.empty(0, dtype=np.int64), 0, 0, "frequency", 0)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -174,6 +171,15 @@ class SelectKBest(Selector[VariableState], Supervised):
         yield window | {"k": "all", "score": "mutual_info", "binning": "width"}
         for score in ("misclassification", "margin"):
             yield window | {"score": score, "target_type": "class"}
+        yield window | {"score": "rank"}
+        yield {"score": "rank", "window_size": 20, "fdr": 0.5, "fdr_method": "by"}
+        yield window | {"score": "rank", "per_class": True, "target_type": "class"}
+        yield window | {"score": "xi"}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # What the score needs of the target, once it is known.
+        self._prepared: Any = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -188,12 +194,22 @@ class SelectKBest(Selector[VariableState], Supervised):
                 f"Expected max_candidates=None with k={EVERY_COLUMN!r}, which keeps the score of "
                 f"every variable. Got: max_candidates={self.max_candidates!r}."
             )
-        if self.fdr is not None and not SCORES[self.score].has_p_values:
+        if self.fdr is not None and not self._univariate.has_p_values:
             raise ValueError(f"Expected a score with p-values, as fdr requires. {got}")
-        if self._by_window and self.target_type in FAMILIES:
+        if self.per_class and self.score != "rank":
             raise ValueError(
-                f"Expected score='f', 't' or 'correlation' with target_type={self.target_type!r}: "
-                f"its score test is a function of the correlation. {got}\n"
+                f"Expected score='rank' with per_class=True. Got: score={self.score!r}."
+            )
+        if self.per_class and self.max_candidates is not None:
+            raise ValueError(
+                "Expected max_candidates=None with per_class=True: which variables are the best of "
+                "a class is certain only if all are tracked. "
+                f"Got: max_candidates={self.max_candidates!r}."
+            )
+        if self.target_type in FAMILIES and self.score not in SCORE_TESTS:
+            raise ValueError(
+                f"Expected score='f', 't' or 'correlation' with target_type={self.target_type!r}, "
+                f"whose score test is a function of the correlation. {got}\n"
                 "Hint: target_type='class' or 'numeric' supports other scores."
             )
         if self.permutations and self._by_window:
@@ -205,13 +221,20 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     @property
     def _n_requested(self) -> int | None:
+        # With per_class the number of variables depends on the overlap of the classes.
+        return None if self.per_class else self._n_best
+
+    @property
+    def _n_best(self) -> int | None:
+        """Number of variables requested, of each class with `per_class`; None for all."""
         return _K if self.k is None and self.fdr is None else super()._n_requested
 
     def _check_target(self, c: int, *, is_class: bool) -> None:
-        targets = SCORES[self.score].targets
+        targets = self._univariate.targets
         if not targets.includes(c, is_class=is_class):
+            option = f"score={self.score!r}" if not self.per_class else "per_class=True"
             raise ValueError(
-                f"Expected {targets.name}, as score={self.score!r} requires. Got: {c} "
+                f"Expected {targets.name}, as {option} requires. Got: {c} "
                 f"{'classes' if is_class else 'numeric columns'}.\n"
                 "Hint: target_type='class' treats numbers as classes, target_type='numeric' as a "
                 "quantity; score='f' supports any target."
@@ -219,81 +242,77 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     def _take_target(self, target: Target) -> None:
         super()._take_target(target)
-        if self._by_window:
-            self._binned = BinnedTarget.of(target, self.n_bins, self.binning, self.n_outliers)
+        options = ScoreOptions(self.n_bins, self.binning, self.n_outliers)
+        self._prepared = self._univariate.prepare(target, options)
 
-    # Scores. Each is mapped to a strength with the same ranking, for which larger is better.
+    # Scores
+
+    @property
+    def _univariate(self) -> UnivariateScore:
+        if self.target_type in FAMILIES:
+            return SCORE_TESTS.get(self.score, SCORES[self.score])
+        return RANKS_PER_CLASS if self.per_class else SCORES[self.score]
 
     @property
     def _score_meaning(self) -> str:
-        if self.target_type in FAMILIES:
-            return GLM_MEANINGS[self.score]
-        return SCORES[self.score].meaning
+        return self._univariate.meaning
 
     @property
     def _by_window(self) -> bool:
-        return isinstance(SCORES[self.score], SampleScore)
+        return self._univariate.needs_samples
 
-    def _extra_fields(self) -> tuple[str, ...]:
-        return SCORES[self.score].fields
+    def _extra_fields(self) -> Mapping[str, tuple[int, ...]]:
+        return self._univariate.field_shapes(self._prepared)
 
     def _add_columns(self, pool: ColumnState, chunk: Chunk, stats: Stats) -> None:
         assert isinstance(pool, Pool)  # noqa: S101
-        score, scores = SCORES[self.score], {}
-        if isinstance(score, SampleScore):
-            scores = score.of_chunk(chunk, stats.m2.size, self._binned)
-        pool.admit(chunk, stats, self.n_columns, scores)
+        fields = self._univariate.of_chunk(chunk, stats, self._prepared, self.n_jobs)
+        pool.admit(chunk, stats, self.n_columns, fields)
 
     def _ranking(self) -> Ranking:
-        score = SCORES[self.score]
-        if isinstance(score, SampleScore):
-            return TopRanked(functools.partial(_strengths, score))
-        return MOST_RELEVANT
+        return self._univariate.ranking()
 
     def _best(self, view: VariableState) -> tuple[Indices, Floats]:
         """Return the indices of the variables that vary, best first, and their strengths."""
         # A variable that is constant after adjustment for covariates has relevance -inf.
-        strengths, score = view.relevance(), SCORES[self.score]
-        if isinstance(score, SampleScore):
-            found = score.strength(view.extra_field("score"))
-            strengths = np.where(strengths >= 0.0, found, -np.inf)
+        strengths = self._univariate.strengths(view)
         order = argsort_by_relevance(strengths)
         order = order[np.isfinite(strengths[order])]
         return order, strengths[order]
 
     def _select(self, view: VariableState, k: int) -> Picks:
+        if self.per_class:
+            return ClassComparisons.of(view).union(self._n_best, self.fdr, self.fdr_method)
         order, strengths = self._best(view)
         if self.fdr is not None:
             m = max(1, self._phase.n_varying)
-            passes = fdr_discoveries(self._p_values_of(view, order), m, self.fdr)
+            passes = fdr_discoveries(self._p_values_of(view, order), m, self.fdr, self.fdr_method)
             order, strengths = order[passes], strengths[passes]
         return Picks(order[:k].tolist(), strengths[:k].tolist(), [0] * order[:k].size)
 
     def _p_values_of(self, view: VariableState, indices: Indices) -> Floats:
-        if self._by_window:
-            return mutual_information_p_values(
-                view.extra_field("statistic")[indices], view.extra_field("dof")[indices]
-            )
-        relevance, null = view.noise_relevance(indices), self._significance.null
-        return (
-            marginal_p_values(relevance, *self._freedom())
-            if null is None
-            else null.p_values(relevance)
-        )
+        return self._univariate.p_values(view, indices, self._significance)
 
-    def _freedom(self) -> Freedom:
-        """Return the distribution of relevances under independence."""
-        return self._significance.freedom
+    def _scores_of(self, view: VariableState, indices: Indices) -> Floats:
+        return self._univariate.scores(view, indices, self._significance)
+
+    def _noise_relevance(self) -> list[float]:
+        state, indices = self._state, np.asarray(self._picks().indices, dtype=np.intp)
+        if state is None or self.target_type not in FAMILIES:
+            return super()._noise_relevance()
+        values = self._univariate.noise_relevance(state, indices, self._significance)
+        return [*values.tolist()]
 
     @property
     def n_certified(self) -> int:
         """Number of leading picks certified to be those of a selection over all columns at once."""
-        # With normal scores a discarded column may have a smaller p-value than its relevance shows.
+        # With normal scores, and in score tests, a discarded column may have a smaller p-value than
+        # its relevance shows.
         pool = self._columns
         if (
             self.fdr is not None
             and isinstance(pool, Pool)
-            and pool.normal_scores
+            and (pool.normal_scores or self.target_type in FAMILIES)
             and not pool.complete
         ):
             return 0
@@ -308,12 +327,6 @@ class SelectKBest(Selector[VariableState], Supervised):
         values = self._scores_of(self._state, indices)
         return dict(zip(self._selected(), values.tolist(), strict=True))
 
-    def _scores_of(self, view: VariableState, indices: Indices) -> Floats:
-        score = SCORES[self.score]
-        if isinstance(score, SampleScore):
-            return view.extra_field("score")[indices]
-        return score.of_relevance(view.relevance(indices), *self._freedom())
-
     def _all_scores(self) -> tuple[list[Hashable], Floats, Floats | None]:
         """Return the names, scores and p-values of all tracked variables that vary."""
         view = self._state
@@ -321,18 +334,48 @@ class SelectKBest(Selector[VariableState], Supervised):
             return [], np.zeros(0), np.zeros(0)
         indices = np.flatnonzero(np.isfinite(view.relevance()))
         names = view.names
-        has_p_values = SCORES[self.score].has_p_values
-        p_values = self._p_values_of(view, indices) if has_p_values else None
+        p_values = self._p_values_of(view, indices) if self._univariate.has_p_values else None
         return [names[j] for j in indices.tolist()], self._scores_of(view, indices), p_values
 
     def _extra_report_columns(self) -> Mapping[str, Mapping[Hashable, float]]:
-        return {"p_value": self.p_values} if SCORES[self.score].has_p_values else {}
+        return {"p_value": self.p_values} if self._univariate.has_p_values else {}
 
     @property
     def p_values(self) -> dict[Hashable, float]:
         """p-value of each selected variable, in order; NaN if the score has none."""
-        if not SCORES[self.score].has_p_values or self._state is None:
+        if not self._univariate.has_p_values or self._state is None:
             return dict.fromkeys(self._selected(), float("nan"))
         indices = np.asarray(self._picks().indices, dtype=np.intp)
         values = self._p_values_of(self._state, indices)
         return dict(zip(self._selected(), values.tolist(), strict=True))
+
+    @property
+    def markers(self) -> dict[Hashable, pd.DataFrame]:
+        """Markers of each class, with `per_class=True`: class -> table, best first.
+
+        A row has the `name` of a variable, `z` of the Mann-Whitney test of the class against all
+        other observations, `auc`, the probability that a value of the class is larger than one of
+        the others (ties count half), its `direction` (`"higher"` or `"lower"` in the class), the
+        `p_value`, and `p_adjusted` for all variables, by `fdr_method`. Empty before any data.
+        """
+        target, state = self._target, self._state
+        if not self.per_class or state is None or not isinstance(target, Target):
+            return {}
+        found, sizes = ClassComparisons.of(state), class_sizes(target)
+        tables = {}
+        for c, name in enumerate(target.names):
+            best = found.best(c, self._n_best, self.fdr, self.fdr_method)
+            tables[name] = found.table(c, best, state.names, sizes, self.fdr_method)
+        return tables
+
+    def report(self) -> Report:
+        """Return the results as a `Report`; `details["markers"]` has the best 25 of each class."""
+        report = super().report()
+        if not self.per_class:
+            return report
+        rows = [
+            {"class": name} | row
+            for name, table in self.markers.items()
+            for row in table[:_MAX_REPORTED_MARKERS].to_dict("records")
+        ]
+        return replace(report, details=report.details | {"markers": rows})

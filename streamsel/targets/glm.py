@@ -162,7 +162,7 @@ def _log_likelihood(kind: str, y: Floats, predictor: Floats) -> float:
 
 def _solved(information: Floats, score: Floats, kind: str) -> Floats:
     try:
-        step: Floats = np.linalg.solve(information, score)
+        step: Floats = np.asarray(np.linalg.solve(information, score), dtype=np.float64)
     except np.linalg.LinAlgError:
         raise _no_maximum(kind) from None
     if not np.isfinite(step).all():
