@@ -224,6 +224,10 @@ class SelectKBest(Selector[VariableState], Supervised):
     def _by_window(self) -> bool:
         return isinstance(SCORES[self.score], SampleScore)
 
+    @property
+    def _is_univariate(self) -> bool:
+        return True
+
     def _extra_fields(self) -> tuple[str, ...]:
         return SCORES[self.score].fields
 
