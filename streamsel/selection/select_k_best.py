@@ -135,6 +135,8 @@ class SelectKBest(Selector[VariableState], Supervised):
     True
     """
 
+    _is_univariate = True
+
     k: int | str | None = param(
         params.ChoiceOrNumber(
             params.ChoiceRule((EVERY_COLUMN,)), (params.IntRule(1, optional=True),)
@@ -223,10 +225,6 @@ class SelectKBest(Selector[VariableState], Supervised):
     @property
     def _by_window(self) -> bool:
         return isinstance(SCORES[self.score], SampleScore)
-
-    @property
-    def _is_univariate(self) -> bool:
-        return True
 
     def _extra_fields(self) -> tuple[str, ...]:
         return SCORES[self.score].fields
