@@ -40,6 +40,7 @@ class Method(Transactional, Protocol):
     _is_supervised: ClassVar[bool]
     _takes_no_target: ClassVar[bool]
     _takes_missing: ClassVar[bool]
+    _is_univariate: ClassVar[bool]
     _refresh: RefreshSchedule
     _phase: Phase
     _cache: dict[str, Any]

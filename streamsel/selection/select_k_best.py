@@ -180,6 +180,8 @@ class SelectKBest(Selector[VariableState], Supervised):
     1    10  0.93    higher
     """
 
+    _is_univariate = True
+
     k: int | str | None = param(
         params.ChoiceOrNumber(
             params.ChoiceRule((EVERY_COLUMN,)), (params.IntRule(1, optional=True),)
