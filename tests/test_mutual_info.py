@@ -78,7 +78,7 @@ def test_a_signal_is_found_that_no_correlation_sees():
 @pytest.mark.parametrize(("n", "n_of_target"), [(12, 2), (72, 3), (200, 5), (2000, 15)])
 def test_bins_are_as_many_as_their_cells_can_be_filled(n, n_of_target, n_bins, rng):
     model = learnt(rng.normal(size=(n, 4)), rng.normal(size=n), n_bins=n_bins)
-    codes, size, n_of_columns, *_ = model._binned
+    codes, size, n_of_columns, *_ = model._prepared
     assert size == min(n_of_target, n_bins)
     assert n_of_columns == reference.bins_of_columns(codes.tolist(), n_bins)
     assert n_of_columns <= n_bins

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import abc
 import math
-from collections.abc import Callable
-from typing import NamedTuple, Self
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +14,11 @@ from numpy.typing import NDArray
 from streamsel._kernels.contingency import mutual_info
 from streamsel._kernels.sorting import sort_columns
 from streamsel._kernels.univariate import bin_by_rank, bin_by_width, margin, misclassification
-from streamsel.base.null import f_statistic
+from streamsel.base.null import f_statistic, marginal_p_values
+from streamsel.base.significance import Significance
 from streamsel.data.columns import Chunk
-from streamsel.state.base import Floats
+from streamsel.state.base import Floats, Indices, VariableState
+from streamsel.state.pool.pool import MOST_RELEVANT, Pool, Ranking, TopRanked
 from streamsel.targets.target import Target
 
 Codes = NDArray[np.int64]
@@ -56,8 +60,38 @@ def n_bins_of_columns(codes: tuple[Codes, int], n_bins: int) -> int:
     return min(max(int(size) // _PER_CELL, _MIN_BINS), n_bins)
 
 
+def bin_columns(X: Floats, n_bins: int, binning: str) -> Codes:
+    """Return the bin of every value of columns, one per row."""
+    bins = np.empty(X.shape, dtype=np.int64)
+    if binning == "width":
+        bin_by_width(X, n_bins, bins)
+    else:
+        bin_by_rank(*_sorted(X), n_bins, bins)
+    return bins
+
+
+def _values(chunk: Chunk, part: slice) -> Floats:
+    """Return a slice of the columns of a chunk as dense float64, one per row."""
+    return chunk.columns(np.arange(part.start, part.stop))
+
+
+def _sorted(X: Floats) -> tuple[Floats, Codes]:
+    """Return the sorted values of columns, one per row, and their original indices."""
+    values, order = np.empty(X.shape), np.empty(X.shape, dtype=np.int64)
+    sort_columns(X, values, order)
+    return values, order
+
+
+class ScoreOptions(NamedTuple):
+    """Parameters of `SelectKBest` that scores depend on."""
+
+    n_bins: int
+    binning: str
+    n_outliers: int
+
+
 class BinnedTarget(NamedTuple):
-    """Target of scores that need samples, and how columns are compared with it.
+    """Target of scores that bin it, and how columns are compared with it.
 
     Parameters
     ----------
@@ -76,8 +110,9 @@ class BinnedTarget(NamedTuple):
     n_outliers: int
 
     @classmethod
-    def of(cls, target: Target, n_bins: int, binning: str, n_outliers: int) -> Self:
+    def of(cls, target: Target, options: ScoreOptions) -> Self:
         """Return a target with at most `n_bins` bins of its own, and of each column."""
+        n_bins, binning, n_outliers = options
         codes = target_codes(target, n_bins_of_target(target.n, n_bins), binning)
         return cls(*codes, n_bins_of_columns(codes, n_bins), binning, n_outliers)
 
@@ -95,29 +130,40 @@ def t_statistic(relevance: Floats, n: float, rank: int) -> Floats:
     return np.sqrt(f_statistic(relevance, n, rank))
 
 
-# Scores from the values of columns, one per row, as the kernels return them.
+# Scores from the values of columns, as the kernels return them.
 
 
-def score_mutual_information(X: Floats, target: BinnedTarget) -> list[Floats]:
+def score_mutual_information(chunk: Chunk, part: slice, target: BinnedTarget) -> list[Floats]:
     """Return mutual information minus its mean, the statistic and its degrees of freedom."""
-    found = [np.zeros(len(X)) for _ in range(3)]
-    bins = bin_columns(X, target.n_bins, target.binning)
+    bins = bin_columns(_values(chunk, part), target.n_bins, target.binning)
+    found = [np.zeros(len(bins)) for _ in range(3)]
     mutual_info(bins, target.codes, target.n_bins, target.n_codes, *found)
     return found
 
 
-def score_misclassification(X: Floats, target: BinnedTarget) -> list[Floats]:
+def score_misclassification(chunk: Chunk, part: slice, target: BinnedTarget) -> list[Floats]:
     """Return the error rate of the best threshold."""
-    found = np.zeros(len(X))
-    misclassification(*_sorted(X), target.codes, target.n_codes, found)
+    values, order = _sorted(_values(chunk, part))
+    found = np.zeros(len(values))
+    misclassification(values, order, target.codes, target.n_codes, found)
     return [found]
 
 
-def score_margin(X: Floats, target: BinnedTarget) -> list[Floats]:
+def score_margin(chunk: Chunk, part: slice, target: BinnedTarget) -> list[Floats]:
     """Return the smallest distance between values of different classes."""
-    found = np.zeros(len(X))
-    margin(*_sorted(X), target.codes, target.n_codes, target.n_outliers, found)
+    values, order = _sorted(_values(chunk, part))
+    found = np.zeros(len(values))
+    margin(values, order, target.codes, target.n_codes, target.n_outliers, found)
     return [found]
+
+
+def mutual_information_p_values(statistic: Floats, dof: Floats) -> Floats:
+    """Return p-values of mutual information; 1 with 0 degrees of freedom."""
+    from scipy.special import chdtrc
+
+    result: Floats = np.where(dof == 1.0, statistic, chdtrc(np.maximum(dof, 1.0), statistic))
+    result[dof == 0.0] = 1.0
+    return result
 
 
 def accuracy(error: Floats) -> Floats:
@@ -145,8 +191,9 @@ class TargetKind(NamedTuple):
         return c <= (self.classes if is_class else self.numeric)
 
 
-class MomentScore(NamedTuple):
-    """Univariate score that is a function of the relevance.
+@dataclass(frozen=True, kw_only=True)
+class UnivariateScore(abc.ABC):
+    """A score of `SelectKBest`: what it keeps of a column, and functions of that.
 
     Parameters
     ----------
@@ -154,106 +201,177 @@ class MomentScore(NamedTuple):
         Definition of the score, for reports.
     targets
         The targets that it supports.
+    fields
+        Names of the fields kept of a column in addition to its moments, one number each.
+
+    Attributes
+    ----------
+    needs_samples
+        Whether values of columns are required, not only moments: rows are learnt by windows.
+    """
+
+    needs_samples: ClassVar[bool]
+
+    meaning: str
+    targets: TargetKind
+    fields: tuple[str, ...] = ()
+
+    @property
+    def has_p_values(self) -> bool:
+        """Whether the score has p-values."""
+        return True
+
+    def prepare(self, target: Target, options: ScoreOptions) -> Any:  # noqa: ARG002
+        """Return what `of_chunk` needs of a target; it is computed once per target."""
+        return None
+
+    def of_chunk(self, chunk: Chunk, size: int, prepared: Any) -> dict[str, Floats]:  # noqa: ARG002
+        """Return the fields, (size,) each, of the first columns of a chunk."""
+        return {}
+
+    def ranking(self) -> Ranking:
+        """Return how a bounded pool ranks its columns."""
+        return MOST_RELEVANT
+
+    def strengths(self, view: VariableState) -> Floats:
+        """Return the strengths of all variables: larger is better, -inf for constant ones."""
+        return view.relevance()
+
+    @abc.abstractmethod
+    def scores(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:
+        """Return the scores of variables."""
+
+    @abc.abstractmethod
+    def p_values(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:
+        """Return the p-values of variables; NaN if the score has none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentScore(UnivariateScore):
+    """Univariate score that is a function of the relevance.
+
+    Parameters
+    ----------
     of_relevance
         Returns the scores from relevance, observations minus covariates, and rank of the target.
     """
 
-    meaning: str
-    targets: TargetKind
+    needs_samples = False
+
     of_relevance: Callable[[Floats, float, int], Floats]
-    fields: tuple[str, ...] = ()
-    has_p_values: bool = True
+
+    def scores(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:
+        """Return the scores of variables."""
+        return self.of_relevance(view.relevance(indices), *significance.freedom)
+
+    def p_values(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:
+        """Return the p-values of variables: of permutations, or of the F test."""
+        relevance, null = view.noise_relevance(indices), significance.null
+        if null is not None:
+            return null.p_values(relevance)
+        return marginal_p_values(relevance, *significance.freedom)
 
 
-class SampleScore(NamedTuple):
-    """Univariate score that needs the values of a column.
+@dataclass(frozen=True, kw_only=True)
+class SampleScore(UnivariateScore):
+    """Univariate score that needs the values of a column, on arrival.
 
     Parameters
     ----------
-    meaning, targets
-        As in `MomentScore`.
+    of_target
+        Returns what `of_columns` needs of a target.
     of_columns
-        Returns the fields of columns, (b, n).
+        Returns the fields of a slice of the columns of a chunk, in the order of `fields`; the first
+        is the score.
     strength
-        Returns a non-negative strength with the ranking of the score; larger is better.
-    fields
-        Names of the fields kept for a column in addition to its moments; the first is the score.
-    has_p_values
-        Whether the fields have a statistic, and degrees of freedom.
+        Returns strengths of scores, at least 0, with the same ranking; larger is better.
+    p_value
+        Returns p-values from the other fields; None if the score has none.
     """
 
-    meaning: str
-    targets: TargetKind
-    of_columns: Callable[[Floats, BinnedTarget], list[Floats]]
-    strength: Callable[[Floats], Floats]
-    fields: tuple[str, ...] = ("score",)
-    has_p_values: bool = False
+    needs_samples = True
 
-    def of_chunk(self, chunk: Chunk, size: int, target: BinnedTarget) -> dict[str, Floats]:
+    fields: tuple[str, ...] = ("score",)
+    of_target: Callable[[Target, ScoreOptions], Any]
+    of_columns: Callable[[Chunk, slice, Any], Sequence[Floats]]
+    strength: Callable[[Floats], Floats]
+    p_value: Callable[..., Floats] | None = None
+
+    @property
+    def has_p_values(self) -> bool:
+        """Whether the score has p-values."""
+        return self.p_value is not None
+
+    def prepare(self, target: Target, options: ScoreOptions) -> Any:
+        """Return what `of_chunk` needs of a target."""
+        return self.of_target(target, options)
+
+    def of_chunk(self, chunk: Chunk, size: int, prepared: Any) -> dict[str, Floats]:
         """Return the fields, (size,) each, of the first columns of a chunk."""
         fields = {name: np.zeros(size) for name in self.fields}
         step = max(1, _BATCH_NUMBERS // chunk.n)
         for start in range(0, size, step):
             part = slice(start, min(start + step, size))
-            found = self.of_columns(chunk.columns(np.arange(part.start, part.stop)), target)
+            found = self.of_columns(chunk, part, prepared)
             for values, of_part in zip(fields.values(), found, strict=True):
                 values[part] = of_part
         return fields
+
+    def ranking(self) -> Ranking:
+        """Return the ranking of columns by the strength of their scores."""
+        return TopRanked(self._strengths_of_rows)
+
+    def _strengths_of_rows(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:  # noqa: ARG002
+        return self.strength(rows["score"])
+
+    def strengths(self, view: VariableState) -> Floats:
+        """Return the strengths of all variables, -inf for constant ones."""
+        found = self.strength(view.extra_field("score"))
+        return np.where(view.relevance() >= 0.0, found, -np.inf)
+
+    def scores(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:  # noqa: ARG002
+        """Return the scores of variables."""
+        return view.extra_field("score")[indices]
+
+    def p_values(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:  # noqa: ARG002
+        """Return the p-values of variables, which follow from their fields."""
+        if self.p_value is None:
+            return np.full(len(indices), np.nan)
+        return self.p_value(*(view.extra_field(field)[indices] for field in self.fields[1:]))
 
 
 _ANY = TargetKind("any target", math.inf, math.inf)
 _CLASSES = TargetKind("classes", 0, math.inf)
 
-SCORES: dict[str, MomentScore | SampleScore] = {
-    "correlation": MomentScore("relevance", _ANY, correlation),
-    "f": MomentScore("F statistic", _ANY, f_statistic),
+SCORES: dict[str, UnivariateScore] = {
+    "correlation": MomentScore(meaning="relevance", targets=_ANY, of_relevance=correlation),
+    "f": MomentScore(meaning="F statistic", targets=_ANY, of_relevance=f_statistic),
     "t": MomentScore(
-        "absolute t statistic", TargetKind("one numeric target or two classes", 1, 2), t_statistic
+        meaning="absolute t statistic",
+        targets=TargetKind("one numeric target or two classes", 1, 2),
+        of_relevance=t_statistic,
     ),
     "mutual_info": SampleScore(
-        "mutual information in nats, minus its mean under independence",
-        TargetKind("one numeric target or classes", 1, math.inf),
-        score_mutual_information,
-        np.exp,
-        ("score", "statistic", "dof"),
-        has_p_values=True,
+        meaning="mutual information in nats, minus its mean under independence",
+        targets=TargetKind("one numeric target or classes", 1, math.inf),
+        fields=("score", "statistic", "dof"),
+        of_target=BinnedTarget.of,
+        of_columns=score_mutual_information,
+        strength=np.exp,
+        p_value=mutual_information_p_values,
     ),
     "misclassification": SampleScore(
-        "error rate of the best threshold, from 0 to 1; smaller is better",
-        _CLASSES,
-        score_misclassification,
-        accuracy,
+        meaning="error rate of the best threshold, from 0 to 1; smaller is better",
+        targets=_CLASSES,
+        of_target=BinnedTarget.of,
+        of_columns=score_misclassification,
+        strength=accuracy,
     ),
     "margin": SampleScore(
-        "smallest distance between values of different classes, in standard deviations",
-        _CLASSES,
-        score_margin,
-        np.positive,
+        meaning="smallest distance between values of different classes, in standard deviations",
+        targets=_CLASSES,
+        of_target=BinnedTarget.of,
+        of_columns=score_margin,
+        strength=np.positive,
     ),
 }
-
-
-def mutual_information_p_values(statistic: Floats, dof: Floats) -> Floats:
-    """Return p-values of mutual information; 1 with 0 degrees of freedom."""
-    from scipy.special import chdtrc
-
-    result: Floats = np.where(dof == 1.0, statistic, chdtrc(np.maximum(dof, 1.0), statistic))
-    result[dof == 0.0] = 1.0
-    return result
-
-
-def bin_columns(X: Floats, n_bins: int, binning: str) -> Codes:
-    """Return the bin of every value of columns, one per row."""
-    bins = np.empty(X.shape, dtype=np.int64)
-    if binning == "width":
-        bin_by_width(X, n_bins, bins)
-    else:
-        bin_by_rank(*_sorted(X), n_bins, bins)
-    return bins
-
-
-def _sorted(X: Floats) -> tuple[Floats, Codes]:
-    """Return the sorted values of columns, one per row, and their original indices."""
-    values, order = np.empty(X.shape), np.empty(X.shape, dtype=np.int64)
-    sort_columns(X, values, order)
-    return values, order

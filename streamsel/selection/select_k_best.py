@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
-from streamsel.base.null import fdr_discoveries, marginal_p_values
+from streamsel.base.null import fdr_discoveries
 from streamsel.base.river import Supervised
 from streamsel.base.selector import EVERY_COLUMN, Selector
 from streamsel.data.columns import Chunk, Stats
 from streamsel.params import param
-from streamsel.selection._scores import (
-    SCORES,
-    BinnedTarget,
-    SampleScore,
-    mutual_information_p_values,
-)
+from streamsel.selection._scores import SCORES, ScoreOptions, UnivariateScore
 from streamsel.state.base import ColumnState, Floats, Indices, VariableState
-from streamsel.state.pool.pool import MOST_RELEVANT, Picks, Pool, Ranking, TopRanked
+from streamsel.state.pool.pool import Picks, Pool, Ranking
 from streamsel.targets.target import Target
 
 # Default of k when fdr is None.
 _K = 10
-
-
-def _strengths(score: SampleScore, pool: Pool, rows: Mapping[str, Floats]) -> Floats:  # noqa: ARG001
-    return score.strength(rows["score"])
 
 
 class SelectKBest(Selector[VariableState], Supervised):
@@ -152,9 +142,6 @@ class SelectKBest(Selector[VariableState], Supervised):
     n_outliers: int = param(params.IntRule(0), default=0)
     window_size: int = param(params.IntRule(2), default=200)
 
-    # The target of scores that need samples, once it is known.
-    _binned = BinnedTarget(np.empty(0, dtype=np.int64), 0, 0, "frequency", 0)
-
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"k": 2}
@@ -173,6 +160,11 @@ class SelectKBest(Selector[VariableState], Supervised):
         for score in ("misclassification", "margin"):
             yield window | {"score": score, "target_type": "class"}
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # What the score needs of the target, once it is known.
+        self._prepared: Any = None
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         got = f"Got: k={self.k!r}, fdr={self.fdr!r} and score={self.score!r}."
@@ -186,7 +178,7 @@ class SelectKBest(Selector[VariableState], Supervised):
                 f"Expected max_candidates=None with k={EVERY_COLUMN!r}, which keeps the score of "
                 f"every variable. Got: max_candidates={self.max_candidates!r}."
             )
-        if self.fdr is not None and not SCORES[self.score].has_p_values:
+        if self.fdr is not None and not self._univariate.has_p_values:
             raise ValueError(f"Expected a score with p-values, as fdr requires. {got}")
         if self.permutations and self._by_window:
             raise ValueError(
@@ -200,7 +192,7 @@ class SelectKBest(Selector[VariableState], Supervised):
         return _K if self.k is None and self.fdr is None else super()._n_requested
 
     def _check_target(self, c: int, *, is_class: bool) -> None:
-        targets = SCORES[self.score].targets
+        targets = self._univariate.targets
         if not targets.includes(c, is_class=is_class):
             raise ValueError(
                 f"Expected {targets.name}, as score={self.score!r} requires. Got: {c} "
@@ -211,42 +203,38 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     def _take_target(self, target: Target) -> None:
         super()._take_target(target)
-        if self._by_window:
-            self._binned = BinnedTarget.of(target, self.n_bins, self.binning, self.n_outliers)
+        options = ScoreOptions(self.n_bins, self.binning, self.n_outliers)
+        self._prepared = self._univariate.prepare(target, options)
 
-    # Scores. Each is mapped to a strength with the same ranking, for which larger is better.
+    # Scores
+
+    @property
+    def _univariate(self) -> UnivariateScore:
+        return SCORES[self.score]
 
     @property
     def _score_meaning(self) -> str:
-        return SCORES[self.score].meaning
+        return self._univariate.meaning
 
     @property
     def _by_window(self) -> bool:
-        return isinstance(SCORES[self.score], SampleScore)
+        return self._univariate.needs_samples
 
-    def _extra_fields(self) -> tuple[str, ...]:
-        return SCORES[self.score].fields
+    def _extra_fields(self) -> Sequence[str]:
+        return self._univariate.fields
 
     def _add_columns(self, pool: ColumnState, chunk: Chunk, stats: Stats) -> None:
         assert isinstance(pool, Pool)  # noqa: S101
-        score, scores = SCORES[self.score], {}
-        if isinstance(score, SampleScore):
-            scores = score.of_chunk(chunk, stats.m2.size, self._binned)
-        pool.admit(chunk, stats, self.n_columns, scores)
+        fields = self._univariate.of_chunk(chunk, stats.m2.size, self._prepared)
+        pool.admit(chunk, stats, self.n_columns, fields)
 
     def _ranking(self) -> Ranking:
-        score = SCORES[self.score]
-        if isinstance(score, SampleScore):
-            return TopRanked(functools.partial(_strengths, score))
-        return MOST_RELEVANT
+        return self._univariate.ranking()
 
     def _best(self, view: VariableState) -> tuple[Indices, Floats]:
         """Return the indices of the variables that vary, best first, and their strengths."""
         # A variable that is constant after adjustment for covariates has relevance -inf.
-        strengths, score = view.relevance(), SCORES[self.score]
-        if isinstance(score, SampleScore):
-            found = score.strength(view.extra_field("score"))
-            strengths = np.where(strengths >= 0.0, found, -np.inf)
+        strengths = self._univariate.strengths(view)
         order = argsort_by_relevance(strengths)
         order = order[np.isfinite(strengths[order])]
         return order, strengths[order]
@@ -260,20 +248,10 @@ class SelectKBest(Selector[VariableState], Supervised):
         return Picks(order[:k].tolist(), strengths[:k].tolist(), [0] * order[:k].size)
 
     def _p_values_of(self, view: VariableState, indices: Indices) -> Floats:
-        if self._by_window:
-            return mutual_information_p_values(
-                view.extra_field("statistic")[indices], view.extra_field("dof")[indices]
-            )
-        relevance, null = view.noise_relevance(indices), self._significance.null
-        return (
-            marginal_p_values(relevance, *self._freedom())
-            if null is None
-            else null.p_values(relevance)
-        )
+        return self._univariate.p_values(view, indices, self._significance)
 
-    def _freedom(self) -> tuple[float, int]:
-        """Return the number of observations minus covariates, and the rank of the target."""
-        return self._significance.freedom
+    def _scores_of(self, view: VariableState, indices: Indices) -> Floats:
+        return self._univariate.scores(view, indices, self._significance)
 
     @property
     def n_certified(self) -> int:
@@ -298,12 +276,6 @@ class SelectKBest(Selector[VariableState], Supervised):
         values = self._scores_of(self._state, indices)
         return dict(zip(self._selected(), values.tolist(), strict=True))
 
-    def _scores_of(self, view: VariableState, indices: Indices) -> Floats:
-        score = SCORES[self.score]
-        if isinstance(score, SampleScore):
-            return view.extra_field("score")[indices]
-        return score.of_relevance(view.relevance(indices), *self._freedom())
-
     def _all_scores(self) -> tuple[list[Hashable], Floats, Floats | None]:
         """Return the names, scores and p-values of all tracked variables that vary."""
         view = self._state
@@ -311,17 +283,16 @@ class SelectKBest(Selector[VariableState], Supervised):
             return [], np.zeros(0), np.zeros(0)
         indices = np.flatnonzero(np.isfinite(view.relevance()))
         names = view.names
-        has_p_values = SCORES[self.score].has_p_values
-        p_values = self._p_values_of(view, indices) if has_p_values else None
+        p_values = self._p_values_of(view, indices) if self._univariate.has_p_values else None
         return [names[j] for j in indices.tolist()], self._scores_of(view, indices), p_values
 
     def _extra_report_columns(self) -> Mapping[str, Mapping[Hashable, float]]:
-        return {"p_value": self.p_values} if SCORES[self.score].has_p_values else {}
+        return {"p_value": self.p_values} if self._univariate.has_p_values else {}
 
     @property
     def p_values(self) -> dict[Hashable, float]:
         """p-value of each selected variable, in order; NaN if the score has none."""
-        if not SCORES[self.score].has_p_values or self._state is None:
+        if not self._univariate.has_p_values or self._state is None:
             return dict.fromkeys(self._selected(), float("nan"))
         indices = np.asarray(self._picks().indices, dtype=np.intp)
         values = self._p_values_of(self._state, indices)
