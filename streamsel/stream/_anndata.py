@@ -99,8 +99,10 @@ def iter_anndata(data: Any, layer: str | None = None, *, raw: bool = False) -> C
         )
     if isinstance(data, (str, os.PathLike)):
         file = _H5adFile(data)
-        frames = partial(file.frame, "obs"), partial(file.frame, "raw/var" if raw else "var")
-        return _file_stream(data, file, (layer, raw), frames)
+        var = "raw/var" if raw else "var"
+        return _file_stream(
+            data, file, (layer, raw), (lambda: file.frame("obs"), lambda: file.frame(var))
+        )
     if not getattr(data, "isbacked", False):
         return _memory_stream(data, layer, raw=raw)
     if data.is_view:
