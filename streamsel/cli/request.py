@@ -44,6 +44,7 @@ def make_settings(ctx: click.Context) -> RunSettings:
         learner = learner_of(ctx)
         _check_target(ctx, learner)
         _check_missing(ctx, learner)
+        _check_statistics(ctx, learner)
     else:
         options, learner = {**options, **_agreed_options(ctx, saved)}, saved.model.clone()
         if saved.cannot_continue:
@@ -141,6 +142,7 @@ def _saved_run(ctx: click.Context, resume: str) -> SavedRun | None:
         ctx.obj.note(f"--resume {resume}: no such file; starting a new run")
     else:
         _check_missing(ctx, saved.model, f"--resume {saved.path}: ")
+        _check_statistics(ctx, saved.model)
     return saved
 
 
@@ -152,6 +154,16 @@ def _check_missing(ctx: click.Context, learner: Any, of_saved: str = "") -> None
             "Hint: use --missing mean or skip"
         )
         raise CommandError(text) if of_saved else click.UsageError(text, ctx)
+
+
+def _check_statistics(ctx: click.Context, learner: Any) -> None:
+    """Raise if the method has no statistics of all columns."""
+    if ctx.params["statistics"] is not None and not hasattr(learner, "statistics"):
+        raise click.UsageError(
+            f"--statistics: {type(learner).__name__} has no statistics of single columns. Hint: "
+            "use --method SelectKBest",
+            ctx,
+        )
 
 
 def _check_workers(ctx: click.Context) -> None:

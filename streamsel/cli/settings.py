@@ -324,6 +324,16 @@ class RunSettings:
         help="Write the selected variables or components to this file (.parquet, .feather, "
         ".arrow, .npy, .csv or .tsv).",
     )
+    statistics: str | None = setting(
+        "--statistics",
+        section=OUTPUT,
+        commands=("select",),
+        metavar="FILE",
+        type=click.Path(),
+        help="Write a table of the statistics of all columns, not only of the selected ones, to "
+        "this file (.parquet, .feather, .arrow, .csv or .tsv): effect, standard error, p-values, "
+        "and chromosome, position and alleles of genotypes. With --method SelectKBest.",
+    )
     keep: Sequence[str] = setting(
         "--keep",
         section=OUTPUT,
