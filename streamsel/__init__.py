@@ -11,6 +11,7 @@ from streamsel._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from streamsel import evaluate, plot, stream
+    from streamsel.base.relatedness import Relatedness
     from streamsel.extraction.discriminant import Discriminant
     from streamsel.extraction.kernel_pca import KernelPCA
     from streamsel.extraction.laplacian_eigenmaps import LaplacianEigenmaps
@@ -63,6 +64,7 @@ __all__ = [
     "RandomFourier",
     "RandomProjection",
     "RankedPCA",
+    "Relatedness",
     "RidgeComponents",
     "RobustPCA",
     "SelectKBest",
@@ -87,6 +89,7 @@ SUBPACKAGES = {
 # Public names that are not learners, and the modules that define them.
 OTHERS = {
     "History": "history",
+    "Relatedness": "base.relatedness",
     "load": "serialization.archive",
     "report": "reporting",
     "save": "serialization.archive",

@@ -152,7 +152,7 @@ def test_covariates_change_what_is_selected():
 def test_covariates_and_weights_are_cut_along_with_the_folds():
     weights = RNG.integers(1, 4, size=N)
     search = GridSearchCV(Lasso(), {"k": [1, 2]}, cv=3).fit(X, Y, sample_weight=weights)
-    assert search.best_estimator_.learner_._target.weights is not None
+    assert search.best_estimator_.learner_._target.row_transform is not None
     pipeline = make_pipeline(StandardScaler(), ProjSe(2)).fit(X, Y, projse__covariates=AGE)
     assert pipeline[-1].learner_._target.is_covariate.sum() == 1
     with sklearn.config_context(enable_metadata_routing=True):
@@ -162,7 +162,7 @@ def test_covariates_and_weights_are_cut_along_with_the_folds():
         )
         scores = cross_val_score(routed, X, Y, cv=3, params={"covariates": AGE})
         routed.fit(X, Y, covariates=AGE, sample_weight=weights)
-    assert all(step.learner_._target.weights is not None for step in (routed[0], routed[1]))
+    assert all(step.learner_._target.row_transform is not None for step in (routed[0], routed[1]))
     assert scores.min() > 0.8
 
 

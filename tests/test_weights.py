@@ -88,7 +88,7 @@ def test_only_their_ratios_count(table):
     assert one.relevance == five.relevance
     # All the same are none.
     plain, even = learnt(ProjSe(k=4), X, y, None), learnt(ProjSe(k=4), X, y, np.full(50, 0.1))
-    assert even._target.weights is None
+    assert even._target.row_transform is None
     assert plain.relevance == even.relevance
 
 

@@ -137,7 +137,7 @@ def add_sparse_products(
 
 # Products of dense arrays, by BLAS.
 
-_ONE = ctypes.c_double(1.0)
+_ONE, _ZERO = ctypes.c_double(1.0), ctypes.c_double(0.0)
 
 
 @functools.cache
@@ -179,4 +179,17 @@ def add_product(A: Floats, B: Floats, out: Floats) -> None:
     _routine("dgemm", 13)(
         *(b"N", b"T", columns, rows, depth, one, B.ctypes.data, stride_b, A.ctypes.data, stride_a),
         *(one, out.ctypes.data, stride_out),
+    )
+
+
+def fill_product(A: Floats, B: Floats, out: Floats) -> None:
+    """Fill out (t, s) with AB; A is (t, w), B (w, s); the rows of all are contiguous."""
+    t, w = A.shape
+    columns, rows, depth, stride_a, stride_b, stride_out = _integers(
+        B.shape[1], t, w, _row_stride(A), _row_stride(B), _row_stride(out)
+    )
+    one, zero = ctypes.byref(_ONE), ctypes.byref(_ZERO)
+    _routine("dgemm", 13)(
+        *(b"N", b"N", columns, rows, depth, one, B.ctypes.data, stride_b, A.ctypes.data, stride_a),
+        *(zero, out.ctypes.data, stride_out),
     )

@@ -114,6 +114,7 @@ class ColumnPhase(Phase):
 
     def expected_target(self, method: Method, n: int) -> Target | NoTarget:
         """Return the target that a column of n values belongs to."""
+        self.refuse_awaiting("columns")
         if self.target is not None:
             return self.target
         if not self.without_target:
@@ -125,6 +126,15 @@ class ColumnPhase(Phase):
         if n < 2:
             raise ValueError(f"Expected columns of at least 2 observations. Got: {n}.")
         return NoTarget(n)
+
+    def refuse_awaiting(self, got: str) -> None:
+        """Raise ValueError if relatedness is to be computed from a source of all columns."""
+        if self.target is not None and self.target.untransformed is not None:
+            raise ValueError(
+                'Expected a source that can be read again, as relatedness="auto" requires. Got: '
+                f"{got}.\n"
+                "Hint: learn_columns(source), or relatedness=Relatedness.from_columns(source)."
+            )
 
     # Columns
 
@@ -140,7 +150,7 @@ class ColumnPhase(Phase):
                 else as_array(values, f"values of {parameter_repr(name)}")
             )
             target = self.expected_target(method, shape[0] if shape else 0)
-        chunk = single_column(name, values, target.n, target.weights, target.kept)
+        chunk = single_column(name, values, target.n, target.row_transform, target.kept)
         stats = _scan(method, chunk, target, 1)
         m2 = stats.m2[0]
         if not math.isfinite(m2):
@@ -156,8 +166,9 @@ class ColumnPhase(Phase):
         """Learn the columns of a block up to the first bad one; return its error, or None."""
         target = self.expected_target(method, block.values.shape[0])
         self.target = target
-        for chunk in iter_chunks(block, target.n, target.weights, target.kept):
-            stats = _scan(method, chunk, target, effective_jobs(method.n_jobs))
+        n_jobs = effective_jobs(method.n_jobs)
+        for chunk in iter_chunks(block, target.n, target.row_transform, target.kept, n_jobs):
+            stats = _scan(method, chunk, target, n_jobs)
             stop, error = self._first_bad(chunk, stats)
             if error is not None:
                 stats = Stats(*(array[:stop] for array in stats))
@@ -170,10 +181,11 @@ class ColumnPhase(Phase):
 
     def scanned(self, method: Method, source: ColumnStream) -> Iterator[tuple[Chunk, Stats]]:
         """Yield the columns of a further pass with their moments; raise at the first bad one."""
+        n_jobs = effective_jobs(method.n_jobs)
         for block in source.blocks():
             target = self.expected_target(method, block.values.shape[0])
-            for chunk in iter_chunks(block, target.n, target.weights, target.kept):
-                stats = _scan(method, chunk, target, effective_jobs(method.n_jobs))
+            for chunk in iter_chunks(block, target.n, target.row_transform, target.kept, n_jobs):
+                stats = _scan(method, chunk, target, n_jobs)
                 bad = np.flatnonzero(~np.isfinite(stats.m2))
                 if bad.size:
                     raise bad_column_error(
@@ -218,7 +230,7 @@ class ColumnPhase(Phase):
         if not (
             threshold > 0.0
             and self.n_columns < summary.histogram_only_until
-            and target.weights is None
+            and target.row_transform is None
             and type(values) is np.ndarray
             and values.dtype is _FLOAT64
             and values.shape == (target.n if target.kept is None else target.kept.n,)

@@ -112,8 +112,8 @@ class Extractor(Learner):
                 "rows, which are not stored.\nHint: transform_many(X) returns the embedding of X."
             )
         found, target = self._embedding(), self._target
-        if target is not None and target.weights is not None:
-            found = target.weights.inverse_transform(found)
+        if target is not None and target.row_transform is not None:
+            found = target.row_transform.inverse_transform(found)
         return found if target is None or target.kept is None else target.kept.expand(found)
 
     def _embedding(self) -> Floats:

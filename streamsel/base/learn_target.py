@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamsel.base.phase import Method
+from streamsel.base.relatedness import AUTO, Relatedness, as_relatedness
 from streamsel.base.undo import learn_atomically
 from streamsel.params import parameter_repr
 from streamsel.state.stream_summary import StreamSummary
@@ -17,13 +18,20 @@ from streamsel.targets.kept_rows import MISSING_POLICIES, KeptRows, kept_rows
 from streamsel.targets.permutations import PermutedTarget
 from streamsel.targets.space import TargetSpace
 from streamsel.targets.target import NoTarget, Target
+from streamsel.targets.whitening import Whitening
 
 # With fewer rows, an identifier cannot be distinguished from classes.
 _MIN_ROWS_IDENTIFIER = 8
 
 
 def learn_target(
-    method: Method, y: Any, covariates: Any, weights: Any, strata: Any, missing: str
+    method: Method,
+    y: Any,
+    covariates: Any,
+    weights: Any,
+    strata: Any,
+    missing: str,
+    relatedness: Any = None,
 ) -> None:
     """Learn the target, as `Learner.learn_target` describes."""
     name, n_columns = type(method).__name__, method._phase.n_columns
@@ -39,8 +47,10 @@ def learn_target(
             f"Expected no target: {name} learns without one. Got: a target.\n"
             "Hint: call learn_columns(X) alone."
         )
+    if relatedness is not None:
+        relatedness = _checked_relatedness(method, y, weights, relatedness)
     if y is None:
-        learn_atomically(method, _learn_no_target, method, covariates, weights)
+        learn_atomically(method, _learn_no_target, method, covariates, weights, relatedness)
         return
     if method.covariates and covariates is None:
         raise ValueError(
@@ -60,7 +70,10 @@ def learn_target(
             name: None if v is None else kept.restrict(v, name) for name, v in arguments.items()
         }
         y = kept.restrict(y, "a target")
-    learn_atomically(method, partial(learn_used_rows, method, y, **arguments, kept=kept))
+    if isinstance(relatedness, Relatedness):
+        relatedness = relatedness.restricted(kept)
+    learn = partial(learn_used_rows, method, y, **arguments, kept=kept, relatedness=relatedness)
+    learn_atomically(method, learn)
     target = method._phase.target
     if isinstance(target, Target) and target.is_class:
         n_classes = np.count_nonzero(~target.is_covariate)
@@ -75,6 +88,7 @@ def learn_used_rows(
     weights: Any = None,
     strata: Any = None,
     kept: KeptRows | None = None,
+    relatedness: Relatedness | str | None = None,
 ) -> None:
     """Learn the target and its covariates, weights and strata, of all rows or of those kept.
 
@@ -86,10 +100,14 @@ def learn_used_rows(
         As in `Learner.learn_target`, of the rows that are used.
     kept
         Which of the source's rows these are; None for all.
+    relatedness
+        Relatedness of the rows that are used; "auto" if it follows from the columns.
     """
-    options = covariates, method.covariates, weights, strata, kept
+    whiten = relatedness.whiten if isinstance(relatedness, Relatedness) else None
+    options = covariates, method.covariates, weights, strata, kept, whiten
+    awaits = relatedness == AUTO
     with nullcontext() if kept is None else kept.renumber_errors():
-        target = Target(y, method.target_type, *options)
+        target = Target(y, method.target_type, *options, awaits_relatedness=awaits)
         try:
             method._take_target(target)
         except ValueError:
@@ -97,10 +115,12 @@ def learn_used_rows(
             by_rule = target.is_class and target.decided_by_values
             if not by_rule or np.count_nonzero(~target.is_covariate) > 2:
                 raise
-            method._take_target(Target(y, "numeric", *options))
+            method._take_target(Target(y, "numeric", *options, awaits_relatedness=awaits))
 
 
-def _learn_no_target(method: Method, covariates: Any, weights: Any) -> None:
+def _learn_no_target(
+    method: Method, covariates: Any, weights: Any, relatedness: Relatedness | None
+) -> None:
     if method._is_supervised and not method._takes_no_target:
         raise ValueError(
             f"Expected a target: {type(method).__name__} is supervised. Got: None.\n"
@@ -111,7 +131,59 @@ def _learn_no_target(method: Method, covariates: Any, weights: Any) -> None:
             "Expected a target with covariates. Got: None.\n"
             "Hint: to adjust for covariates without a target, regress the columns on them."
         )
-    method._take_no_target(None if weights is None else NoTarget.of_weights(weights))
+    target = None if weights is None else NoTarget.of_weights(weights)
+    if relatedness is not None:
+        n = relatedness.n_rows
+        target = NoTarget(n, relatedness.whiten(np.zeros((n, 0)), np.zeros((n, 0))))
+    method._take_no_target(target)
+
+
+def _checked_relatedness(
+    method: Method, y: Any, weights: Any, relatedness: Any
+) -> Relatedness | str:
+    """Return relatedness, or "auto"; ValueError for what cannot be combined with it."""
+    name = type(method).__name__
+    if weights is not None:
+        raise ValueError(
+            "Expected weights or relatedness. Got: both.\n"
+            "Hint: omit weights; relatedness requires residuals of equal variance."
+        )
+    if not method._takes_weights:
+        raise _relatedness_error(name, "relatedness")
+    if isinstance(relatedness, str) and relatedness == AUTO:
+        if y is None:
+            raise _no_ratio_error(relatedness)
+        return AUTO
+    found = as_relatedness(relatedness)
+    if found.groups is not None and not method._is_univariate:
+        raise ValueError(
+            f"Expected relatedness without groups: {name} compares columns with each other, and "
+            "columns of different groups are whitened differently. Got: groups.\n"
+            "Hint: SelectKBest tests each column by itself."
+        )
+    if found.groups is not None and method.permutations:
+        raise ValueError(
+            "Expected permutations=0 with groups of relatedness, each of which has residuals of "
+            f"its own. Got: {method.permutations}.\nHint: relatedness without groups."
+        )
+    if y is None and found.ratio is None:
+        raise _no_ratio_error(found)
+    return found
+
+
+def _no_ratio_error(got: Any) -> ValueError:
+    return ValueError(
+        "Expected a fixed variance ratio of relatedness without a target, from which it would be "
+        f"estimated. Got: {got!r}.\nHint: relatedness=Relatedness(K, ratio=1.0)."
+    )
+
+
+def _relatedness_error(name: str, got: str) -> ValueError:
+    return ValueError(
+        f"Expected no relatedness: {name} with these parameters uses single observations, not "
+        f"inner products of whitened columns. Got: {got}.\n"
+        "Hint: pass the leading principal components as covariates."
+    )
 
 
 def space_of(method: Method, target: Target) -> TargetSpace:
@@ -139,12 +211,15 @@ def space_of(method: Method, target: Target) -> TargetSpace:
 
 def refuse_weights(method: Method, target: Target | NoTarget | None) -> None:
     """Raise ValueError for a target with weights that the learner does not support."""
-    if target is not None and target.weights is not None and not method._takes_weights:
-        raise ValueError(
-            f"Expected no weights: {type(method).__name__} with these parameters uses single "
-            "observations, not weighted moments. Got: weights.\n"
-            "Hint: repeat each row in proportion to its weight, or omit weights."
-        )
+    if target is None or target.row_transform is None or method._takes_weights:
+        return
+    if isinstance(target.row_transform, Whitening):
+        raise _relatedness_error(type(method).__name__, "relatedness")
+    raise ValueError(
+        f"Expected no weights: {type(method).__name__} with these parameters uses single "
+        "observations, not weighted moments. Got: weights.\n"
+        "Hint: repeat each row in proportion to its weight, or omit weights."
+    )
 
 
 def new_summary(

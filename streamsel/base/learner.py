@@ -27,6 +27,7 @@ from streamsel.base.merging import (
 from streamsel.base.phase import Phase
 from streamsel.base.precompile import compile_by_rehearsal
 from streamsel.base.refresh import RefreshSchedule
+from streamsel.base.relatedness import Relatedness
 from streamsel.base.report import NOISE_LEVEL, Density, Report, number
 from streamsel.base.restore import expect_possible, expect_reachable, restore_phase
 from streamsel.base.significance import Significance, check_noise_floor
@@ -49,9 +50,11 @@ from streamsel.stream import ColumnStream, as_stream
 from streamsel.targets.kernels import VariableKernel
 from streamsel.targets.normal_scores import NormalScores
 from streamsel.targets.observation import Observation
+from streamsel.targets.reml import VarianceComponents
 from streamsel.targets.rows import RowTarget
 from streamsel.targets.space import TargetSpace
 from streamsel.targets.target import KINDS, NoTarget, Target
+from streamsel.targets.whitening import Whitening
 
 
 class Learner(river.MiniBatchTransformer, params.Declared):
@@ -277,6 +280,11 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         return self._takes_covariates and not self._takes_missing
 
     @property
+    def _is_univariate(self) -> bool:
+        """Whether every column is tested by itself, so that columns need no common frame."""
+        return False
+
+    @property
     def _needs_single_source(self) -> bool:
         """Whether a single source is learnt, in several passes until the answer is certified."""
         return False
@@ -378,6 +386,16 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         return extension.n_aligned_rows(moments)
 
     @property
+    def variance_components(self) -> dict[Hashable, VarianceComponents]:
+        """Variance components given relatedness, by group; empty without relatedness.
+
+        The group None is that of the target, and of all columns unless groups are left out of the
+        relatedness; those of another group are estimated without its columns.
+        """
+        row_transform = None if self._target is None else self._target.row_transform
+        return dict(row_transform.components) if isinstance(row_transform, Whitening) else {}
+
+    @property
     def n_constant(self) -> int:
         """Number of constant variables among those seen."""
         return self._phase.n_constant
@@ -447,6 +465,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         *,
         strata: Any = None,
         missing: str = "error",
+        relatedness: Any = None,
     ) -> None:
         """Learn the target; once, before the columns.
 
@@ -477,13 +496,20 @@ class Learner(river.MiniBatchTransformer, params.Declared):
             exist: columns, covariates, weights and strata still have a value for every row, which
             may be missing in excluded rows. `"error"` rejects a missing target, except in a row of
             weight 0.
+        relatedness
+            Relatedness of the observations, such as people of a few families, whose covariance is
+            then accounted for: a `Relatedness`; an (n, n) matrix; a model such as PCA that has
+            learnt the columns of the same rows, whose Gram matrix is used; or `"auto"`, with which
+            `learn_columns` first makes a pass over its source to compute it. Target and columns are
+            whitened: `model.variance_components` shows the estimates. Not with weights.
 
         Raises
         ------
         ValueError
             For a target that is constant, not finite, or of fewer than two rows; for a target
             passed after columns were learnt; for covariates that explain all of it; and for weights
-            where the method is not a function of weighted moments.
+            or relatedness where the method is not a function of moments. For relatedness that is
+            not symmetric, finite, positive semi-definite, or of these rows, at most 15,000.
         TypeError
             For values that are neither numbers nor labels, and weights that are not numbers.
 
@@ -492,10 +518,11 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         Costs O(n (c + d)²) once, and O(n (c + d)) memory. With weights each column is copied and
         transformed, O(n), and sparse columns become dense. With excluded rows each column is copied
         without them. The model file stores which rows are included; `embedding` is NaN in the
-        others.
+        others. Relatedness costs $O(n^3)$ once, $2n^2$ per column and $8n^2$ bytes; rows learnt
+        later are independent.
         """
         self._refuse_after_rows()
-        learn_target(self, y, covariates, weights, strata, missing)
+        learn_target(self, y, covariates, weights, strata, missing, relatedness)
 
     def _take_target(self, target: Target) -> None:
         """Adopt the target, or raise ValueError if the method does not support it."""
@@ -531,6 +558,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
 
     def _learn_column(self, name: Hashable, values: Any) -> None:
         phase = self._column_phase
+        phase.refuse_awaiting("a single column")
         if self._needs_single_source:
             self._check_source(None)
         phase.learn_column(self, name, values)
@@ -582,7 +610,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         before = self.n_columns
         try:
             learn_in_session(
-                self, Exception if stream.reiterable else (), self._learn_stream, stream
+                self, Exception if stream.reiterable else (), self._learn_related, stream
             )
         except (ValueError, TypeError) as error:
             if stream.reiterable or type(error) not in (ValueError, TypeError):
@@ -614,6 +642,17 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         """Expected total number of passes over the columns, if the answer does not change."""
         return self.n_passes
 
+    def _learn_related(self, stream: ColumnStream) -> None:
+        """Learn a stream, after a pass that computes relatedness if the target awaits it."""
+        phase = self._column_phase
+        if isinstance(phase.target, Target) and phase.target.untransformed is not None:
+            if not stream.reiterable:
+                phase.refuse_awaiting("a source that can be read only once")
+            relatedness = Relatedness.from_stream(stream, None, phase.target.kept)
+            target = phase.target.with_relatedness(relatedness.whiten)
+            learn_atomically(self, self._take_target, target)
+        self._learn_stream(stream)
+
     def _learn_stream(self, stream: ColumnStream) -> None:
         """Learn a stream, in as many passes as the method needs."""
         self._learn_once(stream)
@@ -642,7 +681,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
 
     def _learn_part(self, stream: ColumnStream) -> None:
         """Learn the columns of a part as `learn_columns` does, without further passes."""
-        self._refuse_after_rows()
+        self._column_phase.refuse_awaiting("a part of the columns")
         learn_in_session(self, Exception if stream.reiterable else (), self._learn_once, stream)
 
     def _empty_clone(self, new_params: dict[str, Any] | None = None) -> Self:

@@ -57,6 +57,9 @@ class Method(Transactional, Protocol):
     def _takes_weights(self) -> bool: ...
 
     @property
+    def _is_univariate(self) -> bool: ...
+
+    @property
     def _row_target_type(self) -> str: ...
 
     @property

@@ -10,8 +10,8 @@ import numpy as np
 from streamsel.base.undo import learn_atomically
 from streamsel.state.gram.pooled import SharedGram
 from streamsel.targets.kept_rows import same_kept_rows
+from streamsel.targets.row_transform import same_transform
 from streamsel.targets.target import NoTarget, Target
-from streamsel.targets.weights import same_weights
 
 if TYPE_CHECKING:
     from streamsel.base.extractor import Extractor
@@ -39,10 +39,10 @@ def share_columns(model: Extractor, other: Extractor, check: Callable[[SharedGra
     mine = model._column_phase.expected_target(model, target.n)
     if mine.n != target.n:
         raise ValueError(f"Expected columns of {mine.n} rows. Got: {target.n}.")
-    if not same_weights(mine.weights, target.weights):
+    if not same_transform(mine.row_transform, target.row_transform):
         raise ValueError(
-            "Expected columns of observations with the same weights. Got: different weights.\n"
-            "Hint: learn_target(y, weights=w) on both, with the same w."
+            "Expected columns of observations with the same weights and relatedness. Got: "
+            "different ones.\nHint: learn_target(y, weights=w) on both, with the same w."
         )
     if not same_kept_rows(mine.kept, target.kept):
         raise ValueError(

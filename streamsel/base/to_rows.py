@@ -67,6 +67,17 @@ def new_window_phase(method: Method, before: Phase) -> WindowPhase:
 
 def _refuse_rows(method: Method, before: Phase) -> None:
     """Raise ValueError for a model that cannot learn rows."""
+    target = before.target
+    if isinstance(target, Target) and target.untransformed is not None:
+        raise ValueError(
+            'Expected columns, as relatedness="auto" requires. Got: a row.\n'
+            "Hint: learn_columns(source) first."
+        )
+    if target is not None and target.row_transform is not None and target.row_transform.by_column:
+        raise ValueError(
+            "Expected columns, as groups of columns are left out of the relatedness: their moments "
+            "have no common scale. Got: a row.\nHint: relatedness without groups."
+        )
     if method._is_supervised and before.without_target:
         raise ValueError(
             "Expected a model with a target. Got: a row for a model that selects without a "

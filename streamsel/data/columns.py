@@ -20,8 +20,8 @@ from streamsel._utils.system import run_in_threads
 from streamsel.params import parameter_repr
 from streamsel.serialization.json_values import as_array
 from streamsel.targets.kept_rows import KeptRows
+from streamsel.targets.row_transform import RowTransform
 from streamsel.targets.target import NoTarget, Target
-from streamsel.targets.weights import ObservationWeights
 
 Floats = NDArray[np.float64]
 
@@ -102,7 +102,7 @@ class DenseChunk:
         return np.asarray(self.X[indices], dtype=np.float64)
 
     def observations(self, indices: NDArray[np.intp]) -> Floats:
-        """Return a copy of the columns at `indices`, unweighted, as float64, one per row."""
+        """Return the columns at `indices` as `RowTransform.observations` does, one per row."""
         return self.columns(indices)
 
     def column(self, j: int) -> Floats:
@@ -182,7 +182,7 @@ class SparseChunk:
         return X
 
     def observations(self, indices: NDArray[np.intp]) -> Floats:
-        """Return the columns at `indices` as dense float64, one per row."""
+        """Return the columns at `indices` as `RowTransform.observations` does, one per row."""
         return self.columns(indices)
 
     def column(self, j: int) -> Floats:
@@ -238,29 +238,31 @@ class SparseChunk:
         self.data, self.indices, self.indptr = matrix.data, matrix.indices, matrix.indptr
 
 
-class WeightedChunk(DenseChunk):
-    """Columns of weighted observations, transformed so that unweighted products are weighted ones.
+class TransformedChunk(DenseChunk):
+    """Columns whose rows are transformed, so that unweighted products are weighted ones.
 
     Parameters
     ----------
     part
         The original columns.
-    weights
-        The weights of the observations.
+    row_transform
+        The transformation.
+    n_jobs
+        Number of threads.
     """
 
-    def __init__(self, part: Chunk, weights: ObservationWeights) -> None:
-        self._part = part
+    def __init__(self, part: Chunk, row_transform: RowTransform, n_jobs: int = 1) -> None:
+        self._part, self._row_transform = part, row_transform
         if isinstance(part, DenseChunk):
             X = part.X
         else:
             part.sum_duplicates()
             X = part.columns(np.arange(len(part.names)))
-        X, self._mean, self._low = weights.transform(X)
+        X, self._mean, self._low = row_transform.transform(X, part.names, n_jobs)
         super().__init__(part.names, X)
 
     def scan(self, target: Target | NoTarget, n_jobs: int) -> Stats:
-        """Compute the weighted moments of every column with itself and the target."""
+        """Compute the moments of every transformed column with itself and the target."""
         stats = super().scan(target, n_jobs)
         with np.errstate(all="ignore"):
             mean, low = two_sum(self._mean, stats.mean)
@@ -269,8 +271,10 @@ class WeightedChunk(DenseChunk):
         return stats._replace(mean=mean, mean_error=low + (self._low + stats.mean_error))
 
     def observations(self, indices: NDArray[np.intp]) -> Floats:
-        """Return a copy of the original columns at `indices` as float64, one per row."""
-        return self._part.observations(indices)
+        """Return the columns at `indices` as `RowTransform.observations` does, one per row."""
+        names = [self.names[j] for j in indices.tolist()]
+        X, transformed = self._part.columns(indices), self.columns(indices)
+        return self._row_transform.observations(X, transformed, self._mean[indices], names)
 
     def column(self, j: int) -> Floats:
         """Return a copy of one original column as float64, (n,)."""
@@ -290,8 +294,9 @@ Chunk = DenseChunk | SparseChunk
 def iter_chunks(
     block: Block,
     n_rows: int,
-    weights: ObservationWeights | None = None,
+    row_transform: RowTransform | None = None,
     kept: KeptRows | None = None,
+    n_jobs: int = 1,
 ) -> Iterator[Chunk]:
     """Validate a block; yield its columns as chunks that the compiled loops can read.
 
@@ -301,12 +306,14 @@ def iter_chunks(
         Names and an (n, b) array or sparse matrix.
     n_rows
         The number of observations of the target.
-    weights
-        The weights of the observations; None if all are equal. With weights, columns are copied in
-        batches, sparse ones as dense.
+    row_transform
+        Transformation of the rows, by weights or relatedness; None for none. With one, columns are
+        copied in batches, sparse ones as dense.
     kept
         The rows that have a target; None for all. Columns have one value for every row, or for
         every row in `kept` if the others were dropped before.
+    n_jobs
+        Number of threads that transform columns.
 
     Raises
     ------
@@ -316,16 +323,18 @@ def iter_chunks(
         If the values are not real numbers.
     """
     found = _chunks(block, n_rows) if kept is None else _of_kept(block, n_rows, kept)
-    return found if weights is None else _turned(found, weights)
+    return found if row_transform is None else _transformed(found, row_transform, n_jobs)
 
 
-def _turned(found: Iterator[Chunk], weights: ObservationWeights) -> Iterator[Chunk]:
+def _transformed(
+    found: Iterator[Chunk], row_transform: RowTransform, n_jobs: int
+) -> Iterator[Chunk]:
     for chunk in found:
         itemsize = chunk.X.itemsize if isinstance(chunk, DenseChunk) else 8
         # A block gathered from single columns is not split.
         step = max(1, _GATHERED_BYTES // (itemsize * chunk.n))
         for start in range(0, len(chunk.names), step):
-            yield WeightedChunk(chunk.part(slice(start, start + step)), weights)
+            yield TransformedChunk(chunk.part(slice(start, start + step)), row_transform, n_jobs)
 
 
 def _of_kept(block: Block, n_rows: int, kept: KeptRows) -> Iterator[Chunk]:
@@ -386,12 +395,12 @@ def single_column(
     name: Hashable,
     values: Any,
     n_rows: int,
-    weights: ObservationWeights | None = None,
+    row_transform: RowTransform | None = None,
     kept: KeptRows | None = None,
 ) -> Chunk:
     """Validate one column of n observations, dense or sparse; raise as `iter_chunks` does."""
     chunk = _column(name, values, n_rows, kept)
-    return chunk if weights is None else WeightedChunk(chunk, weights)
+    return chunk if row_transform is None else TransformedChunk(chunk, row_transform)
 
 
 def _column(name: Hashable, values: Any, n_rows: int, kept: KeptRows | None) -> Chunk:

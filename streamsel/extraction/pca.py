@@ -19,7 +19,7 @@ from streamsel.state.base import Floats
 from streamsel.state.gram.view import GramView
 from streamsel.state.moments.low_rank import LowRankCrossMoments
 from streamsel.stream import ColumnStream, as_stream
-from streamsel.targets.weights import ObservationWeights
+from streamsel.targets.row_transform import RowTransform
 
 # Number of draws of noise, and the quantile of these that an eigenvalue must exceed.
 _DRAWS, _LEVEL = 20, 0.95
@@ -364,7 +364,7 @@ class PCA(GramExtractor, Unsupervised):
                 "Expected a model that has learnt columns. Got: none yet.\n"
                 "Hint: learn_columns(X) first."
             )
-        weights = None if self._target is None else self._target.weights
+        row_transform = None if self._target is None else self._target.row_transform
         Z = self._embedding()
         length = np.linalg.norm(Z, axis=0)
         basis = Z[:, length > 0.0] / length[length > 0.0]
@@ -373,7 +373,7 @@ class PCA(GramExtractor, Unsupervised):
         def blocks() -> Iterator[Block]:
             for block in source.blocks():
                 for chunk in iter_chunks(block, len(Z)):
-                    yield from _reconstructed(chunk, basis, weights)
+                    yield from _reconstructed(chunk, basis, row_transform)
 
         return ColumnStream(
             blocks,
@@ -399,11 +399,11 @@ class PCA(GramExtractor, Unsupervised):
 
 
 def _reconstructed(
-    chunk: Chunk, basis: Floats, weights: ObservationWeights | None
+    chunk: Chunk, basis: Floats, row_transform: RowTransform | None
 ) -> Iterator[Block]:
     """Yield columns projected on an orthonormal basis (n, q), about their means, in batches.
 
-    With weights, the basis is that of columns multiplied by the roots of the weights.
+    With weights or relatedness, the basis is that of transformed columns.
     """
     step = max(1, _BATCH_BYTES // (8 * chunk.n))
     for start in range(0, len(chunk.names), step):
@@ -412,10 +412,10 @@ def _reconstructed(
         bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
         if bad.size:
             raise bad_column_error(chunk.names[start + bad[0]], X[bad[0]])
-        if weights is None:
+        if row_transform is None:
             mean = X.mean(axis=1, keepdims=True)
             projected = ((X @ basis) @ basis.T + mean).T
         else:
-            X, mean, low = weights.transform(X)
-            projected = weights.inverse_transform(basis @ (X @ basis).T) + (mean + low)
+            X, mean, low = row_transform.transform(X)
+            projected = row_transform.inverse_transform(basis @ (X @ basis).T) + (mean + low)
         yield Block(chunk.names[start : start + step], projected)

@@ -336,7 +336,7 @@ class PrivateFeatures(GramExtractor, Supervised):
                 f"axes of {target.n} rows.\n"
                 "Hint: a larger max_gram_rows, or a part of the rows."
             )
-        if target.weights is not None:
+        if target.row_transform is not None:
             raise ValueError(
                 "Expected observations of equal weight, to train on some and test on others. "
                 "Got: weights.\nHint: fit an attacker to transform_many(X) of other rows."

@@ -47,7 +47,7 @@ class Statistics(NamedTuple):
         metadata
             Metadata of columns, as `metadata_of` accepts it; None for none.
         picked
-            Indices of the variables to return, all of which vary; None for all.
+            Indices of the variables to return, which all vary; None for all.
         """
         view = self.view
         indices = np.flatnonzero(np.isfinite(view.relevance()))

@@ -225,6 +225,10 @@ class SelectKBest(Selector[VariableState], Supervised):
     def _extra_fields(self) -> Sequence[str]:
         return self._univariate.fields
 
+    @property
+    def _is_univariate(self) -> bool:
+        return True
+
     def _add_columns(self, pool: ColumnState, chunk: Chunk, stats: Stats) -> None:
         assert isinstance(pool, Pool)  # noqa: S101
         fields = self._univariate.of_chunk(chunk, stats.m2.size, self._prepared)

@@ -92,11 +92,11 @@ def covariate_coefficients(target: Any, fitted: Floats) -> tuple[list[Any], Floa
     """
     is_covariate = target.is_covariate
     Z, Y = target.Y[: target.c][is_covariate], target.Y[: target.c][~is_covariate]
-    if target.weights is None:
+    if target.row_transform is None:
         centred = (fitted - fitted.mean(axis=0)).T
     else:
-        # Transform to the space in which products of columns are weighted.
-        centred = target.weights.transform(fitted.T)[0]
+        # Transform as the columns of the target.
+        centred = target.row_transform.transform(fitted.T)[0]
     lengths = np.linalg.norm(Z, axis=1)
     lengths[lengths == 0.0] = 1.0
     solution = np.linalg.lstsq((Z / lengths[:, None]).T, (Y - centred).T, rcond=None)[0]

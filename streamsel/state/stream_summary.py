@@ -20,9 +20,9 @@ from streamsel.state.base import Floats, Indices
 from streamsel.state.histogram import RelevanceHistogram
 from streamsel.state.permutation_null import PermutationNull
 from streamsel.targets.permutations import PermutedTarget
+from streamsel.targets.row_transform import RowTransform
 from streamsel.targets.space import TargetSpace
 from streamsel.targets.target import Target
-from streamsel.targets.weights import ObservationWeights
 
 # The first 32 columns are in the sample, then every second up to the 64th, every fourth up to the
 # 128th, and so on: 32 columns, and 16 whenever their number has doubled.
@@ -66,7 +66,7 @@ class ColumnSample(Rollback):
         self.weight2, self.n = 0.0, 0
 
     def add(
-        self, chunk: Chunk, stats: Stats, arrived: int, weights: ObservationWeights | None
+        self, chunk: Chunk, stats: Stats, arrived: int, row_transform: RowTransform | None
     ) -> None:
         """Add the sampled columns of a chunk that arrived after `arrived` columns."""
         arrivals, steps = sampled_arrivals(arrived, arrived + stats.m2.size)
@@ -74,13 +74,11 @@ class ColumnSample(Rollback):
             return
         indices = arrivals - arrived
         X = chunk.observations(indices)
-        if weights is not None:
-            X[:, weights.w == 0.0] = 0.0
         steps[stats.m2[indices] == 0.0] = 0.0
         keys = _keys_of([chunk.names[index] for index in indices.tolist()], arrivals)
         counts, sums = self.counts.copy(), self.sums.copy()
         self.weight2 += add_shape_statistics(
-            *(X, indices, steps, keys, (stats.mean, stats.m2), _rows(chunk.n, weights)),
+            *(X, indices, steps, keys, (stats.mean, stats.m2), _rows(chunk.n, row_transform)),
             *(_LAYOUT, (counts, sums)),
         )
         self.counts, self.sums, self.n = counts, sums, chunk.n
@@ -146,10 +144,14 @@ def next_sampled(start: int) -> int:
     return -(-start // step) * step
 
 
-def _rows(n: int, weights: ObservationWeights | None) -> Floats:
+def _rows(n: int, row_transform: RowTransform | None) -> Floats:
     """Return the weights of the rows, and their square roots with random signs, (2, n)."""
     rows = _equal_rows(n)
-    return rows if weights is None else rows * np.array([weights.w, np.sqrt(weights.w)])
+    if row_transform is None:
+        return rows
+    w = row_transform.row_weights
+    weighted: Floats = rows * np.array([w, np.sqrt(w)])
+    return weighted
 
 
 @functools.lru_cache(maxsize=2)
@@ -212,7 +214,7 @@ class StreamSummary(Rollback):
         """Count columns of these relevances, after `arrived` others."""
         stop = arrived + stats.m2.size
         if stop > self.histogram_only_until:
-            self.sample.add(chunk, stats, arrived, target.weights)
+            self.sample.add(chunk, stats, arrived, target.row_transform)
             if self.null is not None:
                 self.null.add(chunk, stats, space, relevance, arrived)
             if arrived < MOST_POINTS:

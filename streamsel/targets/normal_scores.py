@@ -53,19 +53,23 @@ class NormalScores:
         one = not target.is_class and int((~target.is_covariate).sum()) == 1
         if not one or space.kernel.name != "linear" or space.rank != 1:
             return None
+        if target.row_transform is not None and target.row_transform.by_column:
+            # Scores of one frame are not those of another.
+            return None
         basis = target.basis_of(space)
         kurtosis = target.kurtosis(basis)
         if not kurtosis > _MAX_KURTOSIS:
             return None
-        residuals, weights = basis[0], target.weights
-        if weights is None:
+        residuals, row_transform = basis[0], target.row_transform
+        if row_transform is None:
             scores = normal_scores(residuals, np.ones(target.n))
         else:
-            counts, root = weights.w > 0.0, np.sqrt(weights.w)
+            w = row_transform.row_weights
+            counts, root = w > 0.0, np.sqrt(w)
             scores = np.zeros(target.n)
-            scores[counts] = weights.reflect(residuals)[counts] / root[counts]
-            scores[counts] = normal_scores(scores[counts], weights.w[counts])
-            scores = weights.reflect(root * scores)
+            scores[counts] = row_transform.reflect(residuals)[counts] / root[counts]
+            scores[counts] = normal_scores(scores[counts], w[counts])
+            scores = row_transform.reflect(root * scores)
         scores -= scores.mean()
         covariates = space.covariate_map @ target.Y[: target.c]
         scores -= (covariates @ scores) @ covariates

@@ -46,7 +46,8 @@ class PermutedTarget:
     The residuals of the target on the covariates are permuted, within strata if there are any, and
     the covariates are projected out of the permuted residuals again (Freedman and Lane 1983).
     Residuals of weighted observations are scaled to equal variance, by the square root of the
-    weight, and those of weight 0 are not permuted.
+    weight, and those of weight 0 are not permuted. Given relatedness, whitened residuals are
+    permuted.
 
     Parameters
     ----------
@@ -71,9 +72,9 @@ class PermutedTarget:
         self._covariates: Floats | None = (
             space.covariate_map @ Y if len(space.covariate_map) else None
         )
-        self._weights = target.weights
-        if self._weights is not None:
-            self._basis = self._weights.reflect(self._basis)
+        self._row_transform = target.row_transform
+        if self._row_transform is not None:
+            self._basis = self._row_transform.reflect(self._basis)
         self._target, self._seed = target, seed
         # Computed when the first column needs them.
         self._orders: NDArray[np.int32] | None = None
@@ -100,12 +101,12 @@ class PermutedTarget:
         """Return the bases of a block of permutations."""
         # (s, r, n): the permuted residuals.
         U = self._basis[:, orders].transpose(1, 0, 2)
-        if self._weights is not None:
-            U = self._weights.reflect(U)
+        if self._row_transform is not None:
+            U = self._row_transform.reflect(U)
             U -= U.mean(axis=2, keepdims=True)
         if self._covariates is not None:
             U = U - (U @ self._covariates.T) @ self._covariates
-        if self._weights is not None or self._covariates is not None:
+        if self._row_transform is not None or self._covariates is not None:
             U = _orthonormal(U)
         s, r, n = U.shape
         return Bases(start, start + s, r, np.ascontiguousarray(U.reshape(s * r, n).T))
@@ -120,8 +121,8 @@ def _permutations(target: Target, n_permutations: int, seed: int) -> NDArray[np.
     orders = np.tile(np.arange(n, dtype=np.int32), (n_permutations, 1))
     strata = np.zeros(n, dtype=np.intp) if target.strata is None else target.strata
     has_weight = np.ones(n, dtype=np.bool_)
-    if target.weights is not None:
-        has_weight = target.weights.w > 0.0
+    if target.row_transform is not None:
+        has_weight = target.row_transform.row_weights > 0.0
     groups = [np.flatnonzero(has_weight & (strata == stratum)) for stratum in np.unique(strata)]
     for b, order in enumerate(orders):
         rng = np.random.default_rng((seed, b))

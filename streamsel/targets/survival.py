@@ -41,7 +41,7 @@ def encode_survival(
     """
     time, event = times_and_events(y)
     weighted = None if weights is None else ObservationWeights.of(weights, len(time))
-    w = np.ones(len(time)) if weighted is None else weighted.w
+    w = np.ones(len(time)) if weighted is None else weighted.row_weights
     if not event[w > 0.0].any():
         raise ValueError(
             f"Expected an event, 1, in at least one row. Got: none in {len(event)} rows.\n"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import copy
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -30,17 +31,16 @@ from streamsel.targets.encoding import (
     names_to_state,
 )
 from streamsel.targets.kept_rows import KeptRows, same_kept_rows
+from streamsel.targets.row_transform import RowTransform, same_transform, transform_from_state
 from streamsel.targets.space import TargetSpace
 from streamsel.targets.strata import encode_strata, same_strata, strata_from_state
 from streamsel.targets.survival import encode_survival
-from streamsel.targets.weights import (
-    ObservationWeights,
-    same_weights,
-    weights_from_state,
-    weights_to_state,
-)
+from streamsel.targets.weights import ObservationWeights
 
 Floats = NDArray[np.float64]
+
+# Returns the whitening of observations with these targets (n, c) and covariates (n, d).
+Whiten = Callable[[Floats, Floats], RowTransform]
 
 KINDS = ("auto", "class", "numeric", "survival")
 
@@ -71,6 +71,11 @@ class Target:
         (n,) groups within which the target is permuted; None for one.
     kept
         The rows of the columns that these observations are; None for all.
+    whiten
+        Returns the row transformation, given relatedness, of targets (n, c) and covariates (n, d);
+        None for none.
+    awaits_relatedness
+        Whether relatedness follows, by `with_relatedness`.
 
     Attributes
     ----------
@@ -95,8 +100,10 @@ class Target:
     is_pair, scan_rows
         Whether it is two classes without covariates, whose second column is the first, negated; and
         the rows to multiply columns with: the first row of Y in this case, else all of Y.
-    weights
-        Observation weights; None for equal ones.
+    row_transform
+        Transformation of the rows by observation weights or relatedness; None for none.
+    untransformed
+        (n, c) the columns as they came, while relatedness is awaited; else None.
     strata
         (n,) numbers of the groups within which the target is permuted; None for one.
     effective_rows
@@ -112,12 +119,15 @@ class Target:
         weights: Any = None,
         strata: Any = None,
         kept: KeptRows | None = None,
+        whiten: Whiten | None = None,
+        *,
+        awaits_relatedness: bool = False,
     ) -> None:
         self.kept = kept
-        self.weights: ObservationWeights | None = None
+        self.row_transform: RowTransform | None = None
         self.description: str | None
         if kind == "survival":
-            encoded, event, self.weights = encode_survival(y, weights)
+            encoded, event, self.row_transform = encode_survival(y, weights)
             self.description = of_survival(event)
         else:
             encoded = encode_target(y, kind, by_values=True)
@@ -125,7 +135,7 @@ class Target:
                 encoded.columns, encoded.names, is_class=encoded.is_class, kinds=encoded.kinds
             )
             if weights is not None:
-                self.weights = ObservationWeights.of(weights, len(encoded.columns))
+                self.row_transform = ObservationWeights.of(weights, len(encoded.columns))
         self.decided_by_values, self.is_class = encoded.by_rule, encoded.is_class
         self.kinds, self.covariate_kinds = dict(encoded.kinds), dict[Hashable, bool]()
         if covariates is not None:
@@ -141,7 +151,8 @@ class Target:
                 names=[*encoded.names, *covariate_columns.names],
             )
         self.strata = None if strata is None else encode_strata(strata, len(encoded.columns))
-        self._centre(encoded.columns, encoded.names)
+        self._centre(encoded.columns, encoded.names, whiten)
+        self.untransformed = encoded.columns if awaits_relatedness else None
 
     @classmethod
     def of_columns(
@@ -156,11 +167,19 @@ class Target:
             {},
         )
         target.description = describe_target(columns, names, is_class=is_class, kinds={})
-        target.weights = target.strata = target.kept = None
+        target.row_transform = target.strata = target.kept = target.untransformed = None
         target._centre(columns, names)
         return target
 
-    def _centre(self, columns: Floats, names: list[Hashable]) -> None:
+    def with_relatedness(self, whiten: Whiten) -> Target:
+        """Return a target that awaits relatedness, whitened by it."""
+        assert self.untransformed is not None  # noqa: S101
+        target = copy.copy(self)
+        target._centre(self.untransformed, self.names, whiten)
+        target.untransformed = None
+        return target
+
+    def _centre(self, columns: Floats, names: list[Hashable], whiten: Whiten | None = None) -> None:
         n, c = columns.shape
         if n < 2:
             raise ValueError(
@@ -174,7 +193,12 @@ class Target:
                 f"{names[column]!r}.\n"
                 "Hint: learn_target(y, missing='drop') excludes rows with a missing target."
             )
-        if self.weights is None:
+        if whiten is not None:
+            # The second of two classes is the first, negated.
+            targets = columns[:, ~is_given(names)]
+            targets = targets[:, :1] if self.is_class and targets.shape[1] == 2 else targets
+            self.row_transform = whiten(targets, columns[:, is_given(names)])
+        if self.row_transform is None:
             # Shifted by the first row, so that a large offset costs no precision.
             shift = columns[0]
             centred = columns - shift
@@ -182,10 +206,10 @@ class Target:
             centred -= offset
             self.mean, self.low = two_sum(shift, offset)
         else:
-            transformed, self.mean, self.low = self.weights.transform(columns.T)
+            transformed, self.mean, self.low = self.row_transform.transform(columns.T)
             centred = transformed.T
             # Rows of weight 0 do not vary.
-            columns = columns[self.weights.w > 0.0]
+            columns = columns[self.row_transform.row_weights > 0.0]
         squares = np.einsum("ij,ij->j", centred, centred)
         if not np.isfinite(squares).all():
             raise ValueError(
@@ -237,10 +261,13 @@ class Target:
         target.kinds = kinds_from_state(state["target_kinds"])
         target.covariate_kinds = kinds_from_state(state["target_covariate_kinds"])
         target.mean, target.low = state["target_mean"], state["target_low"]
-        target.weights = weights_from_state(state, state["n_rows"])
+        target.row_transform = transform_from_state(state, state["n_rows"])
         target.strata = strata_from_state(state, state["n_rows"])
         kept = state.get("target_kept")
         target.kept = None if kept is None else KeptRows.restored(kept, state["n_rows"])
+        target.untransformed = state.get("target_untransformed")
+        if target.untransformed is not None:
+            expect_shapes(state, target_untransformed=(state["n_rows"], c))
         target._set_columns(state["target_Y"])
         return target
 
@@ -256,7 +283,8 @@ class Target:
             "target_low": self.low,
             "target_Y": self.Y[: self.c],
             "target_description": self.description,
-            **weights_to_state(self.weights),
+            **({} if self.row_transform is None else self.row_transform.to_state()),
+            **({} if self.untransformed is None else {"target_untransformed": self.untransformed}),
             **({} if self.strata is None else {"target_strata": self.strata}),
             **kept,
         }
@@ -281,7 +309,7 @@ class Target:
     @property
     def effective_rows(self) -> float:
         """The effective number of observations of equal weight."""
-        return float(self.n) if self.weights is None else self.weights.effective_rows
+        return float(self.n) if self.row_transform is None else self.row_transform.effective_rows
 
     def kurtosis(self, basis: Floats) -> float:
         """Return the excess kurtosis of r orthonormal vectors of observations, (r, n).
@@ -289,10 +317,10 @@ class Target:
         n Σ h² - r(r + 2), h the squared norms of the observations: 0 for normal variables (Mardia
         1970), and n Σ d⁴ - 3 for one vector. `basis_of` returns those of the target itself.
         """
-        if self.weights is None:
+        if self.row_transform is None:
             squares = np.square(np.einsum("ij,ij->j", basis, basis))
         else:
-            w, basis = self.weights.w, self.weights.reflect(basis)
+            w, basis = self.row_transform.row_weights, self.row_transform.reflect(basis)
             squares = np.square(np.einsum("ij,ij->j", basis, basis)) / np.where(w > 0.0, w, np.inf)
         return float(self.n * squares.sum() - len(basis) * (len(basis) + 2))
 
@@ -313,8 +341,8 @@ class Target:
         """
         indices = np.flatnonzero(~self.is_covariate)
         found: Floats = self.Y[indices].T
-        if self.weights is not None:
-            found = self.weights.inverse_transform(found)
+        if self.row_transform is not None:
+            found = self.row_transform.inverse_transform(found)
         return found + self.mean[indices]
 
     @property
@@ -331,8 +359,9 @@ class Target:
             and self.Y.shape == other.Y.shape
             and bool(np.array_equal(self.Y, other.Y))
             and same_strata(self.strata, other.strata)
-            and same_weights(self.weights, other.weights)
+            and same_transform(self.row_transform, other.row_transform)
             and same_kept_rows(self.kept, other.kept)
+            and (self.untransformed is None) is (other.untransformed is None)
         )
 
 
@@ -345,9 +374,10 @@ class NoTarget:
     description: str | None = None
     decided_by_values = False
     kept: KeptRows | None = None
+    untransformed: Floats | None = None
 
-    def __init__(self, n: int, weights: ObservationWeights | None = None) -> None:
-        self.n, self.weights = n, weights
+    def __init__(self, n: int, row_transform: RowTransform | None = None) -> None:
+        self.n, self.row_transform = n, row_transform
         self.mean: Floats = np.zeros(0)
         self.cyy: Floats = np.zeros((0, 0))
         self.is_covariate = np.zeros(0, dtype=np.bool_)
@@ -366,24 +396,24 @@ class NoTarget:
     @property
     def effective_rows(self) -> float:
         """The effective number of observations of equal weight."""
-        return float(self.n) if self.weights is None else self.weights.effective_rows
+        return float(self.n) if self.row_transform is None else self.row_transform.effective_rows
 
     @classmethod
     def restored(cls, state: dict[str, Any]) -> NoTarget:
         """Return the placeholder that `to_state` saved."""
-        return cls(state["n_rows"], weights_from_state(state, state["n_rows"]))
+        return cls(state["n_rows"], transform_from_state(state, state["n_rows"]))
 
     def expect_valid(self) -> None:
         """Do nothing, because there are no values."""
 
     def to_state(self) -> dict[str, Any]:
         """Return the state as arrays and JSON-compatible values, without n."""
-        return weights_to_state(self.weights)
+        return {} if self.row_transform is None else self.row_transform.to_state()
 
     def same_as(self, other: Target | NoTarget) -> bool:
         """Whether the other is also a placeholder, with as many rows and the same weights."""
         return (
             isinstance(other, NoTarget)
             and self.n == other.n
-            and same_weights(self.weights, other.weights)
+            and same_transform(self.row_transform, other.row_transform)
         )

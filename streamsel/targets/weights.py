@@ -9,7 +9,8 @@ change.
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from collections.abc import Hashable, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,10 +39,14 @@ class ObservationWeights:
         Number of observations.
     effective_rows
         Effective number of observations of equal weight, (Σw)² / Σw² (Kish 1965).
+    row_weights
+        The weights.
     """
 
+    by_column = False
+
     def __init__(self, w: Floats) -> None:
-        self.w, self.n = w, w.size
+        self.row_weights, self.n = w, w.size
         self.effective_rows = float(w.sum() ** 2 / (w @ w))
         self._root = np.sqrt(w)
         difference = self._root - 1.0
@@ -69,7 +74,12 @@ class ObservationWeights:
         w /= w.mean()
         return None if (w == w[0]).all() or np.square(np.sqrt(w) - 1.0).sum() == 0.0 else cls(w)
 
-    def transform(self, X: NDArray[Any]) -> tuple[Floats, Floats, Floats]:
+    def transform(
+        self,
+        X: NDArray[Any],
+        names: Sequence[Hashable] = (),  # noqa: ARG002
+        n_jobs: int = 1,  # noqa: ARG002
+    ) -> tuple[Floats, Floats, Floats]:
         """Return columns X (b, n), one per row, transformed and centred.
 
         Returns
@@ -104,6 +114,36 @@ class ObservationWeights:
         found: Floats = np.full(Z.shape, np.nan)
         found[has_weight] = Z[has_weight] / self._root[has_weight, None]
         return found
+
+    def observations(
+        self,
+        X: Floats,
+        transformed: Floats,  # noqa: ARG002
+        mean: Floats,  # noqa: ARG002
+        names: Sequence[Hashable],  # noqa: ARG002
+    ) -> Floats:
+        """Return columns X (b, n), with 0 for observations of weight 0."""
+        X[:, self.row_weights == 0.0] = 0.0
+        return X
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the weights for a file."""
+        return {"target_weights": self.row_weights}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], n: int) -> Self:
+        """Return the weights that `to_state` saved."""
+        expect(state, target_weights=ArrayKind((n,), minimum=0.0))
+        w = np.array(state["target_weights"])
+        if np.count_nonzero(w) < 2 or (w == w[0]).all() or not abs(w.mean() - 1.0) < 1e-9:
+            raise ValueError("Expected unequal weights of mean 1. Got: others.")
+        return cls(w)
+
+    def same_as(self, other: object) -> bool:
+        """Whether another transformation has the same weights."""
+        return isinstance(other, ObservationWeights) and bool(
+            np.array_equal(self.row_weights, other.row_weights)
+        )
 
 
 def weight_of_row(w: Any) -> float:
@@ -149,26 +189,3 @@ def _bad_weight(w: Any, row: int | None = None) -> ValueError:
         f"Expected weights that are 0, or from 1e-100 to 1e100. Got: {w}{where}.\n"
         "Hint: weight 0 excludes a row."
     )
-
-
-def weights_to_state(weights: ObservationWeights | None) -> dict[str, Any]:
-    """Return the weights for a file; nothing if all are equal."""
-    return {} if weights is None else {"target_weights": weights.w}
-
-
-def weights_from_state(state: dict[str, Any], n: int) -> ObservationWeights | None:
-    """Return the weights that `weights_to_state` saved."""
-    if "target_weights" not in state:
-        return None
-    expect(state, target_weights=ArrayKind((n,), minimum=0.0))
-    w = np.array(state["target_weights"])
-    if np.count_nonzero(w) < 2 or (w == w[0]).all() or not abs(w.mean() - 1.0) < 1e-9:
-        raise ValueError("Expected unequal weights of mean 1. Got: others.")
-    return ObservationWeights(w)
-
-
-def same_weights(mine: ObservationWeights | None, theirs: ObservationWeights | None) -> bool:
-    """Whether two targets have the same weights."""
-    if mine is None or theirs is None:
-        return mine is theirs
-    return bool(np.array_equal(mine.w, theirs.w))

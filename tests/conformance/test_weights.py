@@ -20,7 +20,7 @@ def weighted(mode, X, y):
     """Return a model of weighted columns whose tests count as many rows as the weights say."""
     model = fresh(mode, y)
     model.learn_target(y, weights=W)
-    model._target.weights.effective_rows = W.sum()
+    model._target.row_transform.effective_rows = W.sum()
     if model._space is not None:
         model._space.effective_rows = W.sum()
     model.learn_columns(X)
