@@ -159,7 +159,7 @@ def _checked_relatedness(
         raise ValueError(
             f"Expected relatedness without groups: {name} compares columns with each other, and "
             "columns of different groups are whitened differently. Got: groups.\n"
-            "Hint: SelectKBest tests each column by itself."
+            "Hint: SelectKBest and OnlineFDR test each column by itself."
         )
     if found.groups is not None and method.permutations:
         raise ValueError(

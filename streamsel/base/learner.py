@@ -85,6 +85,8 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     _takes_no_target: ClassVar[bool] = False
     # Whether columns may have missing values, NaN; only without a target.
     _takes_missing: ClassVar[bool] = False
+    # Whether every column is tested by itself, so that inner products of two are not needed.
+    _is_univariate: ClassVar[bool] = False
 
     fading_factor: float = param(
         params.FloatRule(0.0, below=1.0),
@@ -278,11 +280,6 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     def _takes_weights(self) -> bool:
         """Whether observations may have weights: true if means and inner products suffice."""
         return self._takes_covariates and not self._takes_missing
-
-    @property
-    def _is_univariate(self) -> bool:
-        """Whether every column is tested by itself, so that columns need no common frame."""
-        return False
 
     @property
     def _needs_single_source(self) -> bool:
@@ -648,7 +645,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         if isinstance(phase.target, Target) and phase.target.untransformed is not None:
             if not stream.reiterable:
                 phase.refuse_awaiting("a source that can be read only once")
-            relatedness = Relatedness.from_stream(stream, None, phase.target.kept)
+            relatedness = Relatedness.from_stream(stream, None, phase.target.kept, self.n_jobs)
             target = phase.target.with_relatedness(relatedness.whiten)
             learn_atomically(self, self._take_target, target)
         self._learn_stream(stream)
@@ -921,7 +918,12 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         fields = counted | self._significance.report_fields(
             self._phase, self._density(), self._normal_scores()
         )
-        return Report(name, params, *counts, floor, kind, found, asked, facts or {}, **fields)
+        components = [
+            {"left_out": group, **found._asdict()}
+            for group, found in self.variance_components.items()
+        ]
+        facts = (facts or {}) | ({"variance_components": components} if components else {})
+        return Report(name, params, *counts, floor, kind, found, asked, facts, **fields)
 
     def _target_description(self) -> str | None:
         """Return how the target was interpreted; on rows without class sizes."""

@@ -40,6 +40,7 @@ class Method(Transactional, Protocol):
     _is_supervised: ClassVar[bool]
     _takes_no_target: ClassVar[bool]
     _takes_missing: ClassVar[bool]
+    _is_univariate: ClassVar[bool]
     _refresh: RefreshSchedule
     _phase: Phase
     _cache: dict[str, Any]
@@ -55,9 +56,6 @@ class Method(Transactional, Protocol):
 
     @property
     def _takes_weights(self) -> bool: ...
-
-    @property
-    def _is_univariate(self) -> bool: ...
 
     @property
     def _row_target_type(self) -> str: ...

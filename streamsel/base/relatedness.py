@@ -73,6 +73,13 @@ class Relatedness:
     costs power. Leaving out its group, for instance its chromosome, avoids this: every group has
     its own $V$ and $\lambda$. Only learners that test each column by itself support groups.
 
+    **Prediction.** Selection given relatedness does not predict better: columns that mark families
+    predict, too, and are then discounted. `RidgeComponents(1, relevance_power=0.0)`, without
+    relatedness, predicts from all columns: its first component is the best linear unbiased
+    prediction (GBLUP) with the ridge by REML, of columns scaled to equal variance. On a held-out
+    half of 1,410 related mice the mean $R^2$ of three splits was 0.45 for all 12,226 columns, and
+    0.42 and 0.36 for 50 variables that `ForwardSelection` selected without and with relatedness.
+
     **Cost.** An eigendecomposition, $O(n^3)$, per matrix, once per target; $2n^2$ operations per
     column. `from_columns` costs $n^2$ operations per column.
 
@@ -172,10 +179,14 @@ class Relatedness:
 
     @classmethod
     def from_stream(
-        cls, stream: ColumnStream, groups: Groups | None = None, kept: KeptRows | None = None
+        cls,
+        stream: ColumnStream,
+        groups: Groups | None = None,
+        kept: KeptRows | None = None,
+        n_jobs: int = 1,
     ) -> Self:
         """Compute relatedness of the rows in `kept`, None for all, from columns."""
-        sums = _GramsByGroup(groups)
+        sums = _GramsByGroup(groups, n_jobs)
         for block in stream.blocks():
             sums.add(block, kept)
         total, p = sums.total()
@@ -241,8 +252,8 @@ class Relatedness:
 class _GramsByGroup:
     """Gram matrices of centred columns, one per group."""
 
-    def __init__(self, groups: Groups | None) -> None:
-        self._groups = groups
+    def __init__(self, groups: Groups | None, n_jobs: int) -> None:
+        self._groups, self._n_jobs = groups, n_jobs
         self.grams: dict[Hashable, Gram] = {}
         self.sizes: dict[Hashable, int] = {}
 
@@ -260,7 +271,9 @@ class _GramsByGroup:
             varies = stats.m2 > 0.0
             for group, members in self._members(chunk.names):
                 weights = (varies & members).astype(np.float64)
-                gram = self.grams.setdefault(group, Gram(n))
+                if group not in self.grams:
+                    self.grams[group] = Gram(n, n_jobs=self._n_jobs)
+                gram = self.grams[group]
                 gram.add(chunk, stats, weights[:, None])
                 self.sizes[group] = self.sizes.get(group, 0) + int(weights.sum())
 

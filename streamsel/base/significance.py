@@ -54,7 +54,7 @@ def inflation_warning(factor: float | None, sample: ColumnSample) -> ResultWarni
         "inflation",
         f"The median test statistic is {factor:.2f} times that under no association: samples may "
         "be related or confounded, or very many columns are associated; p-values may be too "
-        "small. Hint: adjust for batch or ancestry (covariates)",
+        "small. Hint: adjust for batch or ancestry (covariates), or for kinship (relatedness)",
     )
 
 

@@ -171,6 +171,9 @@ def _facts(report: Report, metadata: Mapping[str, Any]) -> Any:
         yield "target type", (NameText(report.target),)
     if covariates := report.parameters.get("covariates"):
         yield "covariates", _names(list(covariates))
+    if components := report.details.get("variance_components"):
+        share = components[0]["heritability"]
+        yield "relatedness", f"explains {share:.0%} of the variance"
     if merged := metadata_value(metadata, "merged", list):
         yield "merged from", count_text(len(merged), "model")
     yield "rows", (f"{report.rows:,}", NameText(rows_excluded_text(report.rows_excluded)))

@@ -150,6 +150,7 @@ class OnlineFDR(StreamingSelector):
     """
 
     _needs_samples = False
+    _is_univariate = True
     _tests_normal_scores = True
 
     fdr: float = param(params.FloatRule(0.0, open=True, below=1.0), default=0.05, kw_only=False)

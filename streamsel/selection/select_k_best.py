@@ -127,6 +127,8 @@ class SelectKBest(Selector[VariableState], Supervised):
     True
     """
 
+    _is_univariate = True
+
     k: int | str | None = param(
         params.ChoiceOrNumber(
             params.ChoiceRule((EVERY_COLUMN,)), (params.IntRule(1, optional=True),)
@@ -224,10 +226,6 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     def _extra_fields(self) -> Sequence[str]:
         return self._univariate.fields
-
-    @property
-    def _is_univariate(self) -> bool:
-        return True
 
     def _add_columns(self, pool: ColumnState, chunk: Chunk, stats: Stats) -> None:
         assert isinstance(pool, Pool)  # noqa: S101

@@ -316,9 +316,9 @@ class Whitening:
         if not size or (size > 1 and not state["by_column"]):
             raise ValueError(f"Expected relatedness of one group. Got: {size} groups.")
         if groups is not None:
-            names, members = groups
+            names, members = _list(state, "groups", 2)
             expect({"names": names}, names=NamesKind())
-            groups = dict(zip(names, members, strict=True))
+            groups = dict(zip(names, _list({"groups": members}, "groups", len(names)), strict=True))
         return cls(
             dict(zip(left_out, frames, strict=True)),
             dict(zip(left_out, components, strict=True)),
@@ -343,7 +343,7 @@ def _reflect(columns: Floats, vectors: Sequence[Floats] | Floats) -> Floats:
     """Return columns (n, ...) after the reflections x - (x·v) v, in order."""
     found = columns
     for v in vectors:
-        found = found - np.multiply.outer(v, v @ found)
+        found = found - np.multiply.outer(v, np.tensordot(v, found, 1))
     return found
 
 
@@ -397,7 +397,7 @@ def _components_from_state(state: dict[str, Any]) -> VarianceComponents:
     sizes = {name: ListKind(length_in(state, name), FloatKind(0.0)) for name in _SIGMAS}
     expect(state, ratio=FloatKind(0.0), heritability=FloatKind(0.0), log_likelihood=FloatKind())
     expect(state, **sizes)
-    return VarianceComponents(**state)
+    return VarianceComponents(*(state[name] for name in VarianceComponents._fields))
 
 
 _SIGMAS = ("sigma2_u", "sigma2_e")
