@@ -140,6 +140,35 @@ def sort_columns(X: np.ndarray, values: np.ndarray, order: np.ndarray) -> None:
 
 
 @kernel()
+def sort_stored(
+    data: np.ndarray,
+    indptr: np.ndarray,
+    columns: np.ndarray,
+    values: np.ndarray,
+    order: np.ndarray,
+) -> None:
+    """Sort the stored values of sparse columns.
+
+    Parameters
+    ----------
+    data, indptr
+        float64 values, and (b + 1,) where columns start.
+    columns
+        Indices of the columns to sort.
+    values, order
+        Filled for these columns: the values of each, ascending, and their indices within it.
+    """
+    longest = 0
+    for j in columns:
+        longest = max(longest, indptr[j + 1] - indptr[j])
+    words, counts = np.empty((2, longest), np.int64), np.empty((2, 1 << _LONG_BITS), np.int32)
+    for j in columns:
+        stored = slice(indptr[j], indptr[j + 1])
+        if indptr[j + 1] > indptr[j]:
+            _sort(data[stored], values[stored], order[stored], words, counts)
+
+
+@kernel()
 def drop_near_duplicates(C: np.ndarray, window: int, threshold: float, kept: np.ndarray) -> None:
     """Go through columns in order; keep those that are not near-duplicates of the last few kept.
 

@@ -72,11 +72,20 @@ def f_statistic(relevance: Floats, n: float, r: int) -> Floats:
     return np.nan_to_num(statistics, nan=0.0, posinf=np.inf)
 
 
-def fdr_discoveries(p: Floats, m: int, level: float) -> NDArray[np.bool_]:
+FDR_METHODS = ("bh", "by")
+
+
+def fdr_discoveries(p: Floats, m: int, level: float, method: str = "bh") -> NDArray[np.bool_]:
     """Return which p-values are discoveries, the others of m tests being larger.
 
-    The expected proportion of false discoveries is at most `level` (Benjamini and Hochberg 1995).
+    The expected proportion of false discoveries is at most `level`: with "bh" for independent or
+    positively dependent tests (Benjamini and Hochberg 1995), with "by" for any tests (Benjamini and
+    Yekutieli 2001), at a level that is divided by 1 + 1/2 + ... + 1/m.
     """
+    if method == "by":
+        from scipy.special import digamma
+
+        level /= float(digamma(m + 1.0)) + np.euler_gamma
     ranked = np.sort(p)
     below = np.flatnonzero(ranked <= level * np.arange(1, p.size + 1) / m)
     return p <= (ranked[below[-1]] if below.size else -1.0)

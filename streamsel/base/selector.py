@@ -131,8 +131,8 @@ class Selector(Learner, Generic[State]):
         """Return extra report columns of the selected variables: title -> {name: value}."""
         return {}
 
-    def _extra_fields(self) -> Sequence[str]:
-        """Return names of extra fields of the pool's table, which have one number per variable."""
+    def _extra_fields(self) -> Sequence[str] | Mapping[str, tuple[int, ...]]:
+        """Return names of extra fields of the pool's table, one number each; or with shapes."""
         return ()
 
     @property

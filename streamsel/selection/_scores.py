@@ -12,11 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._kernels.contingency import mutual_info
-from streamsel._kernels.sorting import sort_columns
 from streamsel._kernels.univariate import bin_by_rank, bin_by_width, margin, misclassification
+from streamsel._utils.system import effective_jobs, run_in_threads
 from streamsel.base.null import f_statistic, marginal_p_values
 from streamsel.base.significance import Significance
 from streamsel.data.columns import Chunk
+from streamsel.data.ranks import SortedColumns
+from streamsel.selection._rank_scores import (
+    OrderedTarget,
+    RankedTarget,
+    compare_classes,
+    score_ranks,
+    score_xi,
+)
 from streamsel.state.base import Floats, Indices, VariableState
 from streamsel.state.pool.pool import MOST_RELEVANT, Pool, Ranking, TopRanked
 from streamsel.targets.target import Target
@@ -25,6 +33,8 @@ Codes = NDArray[np.int64]
 
 # Maximum numbers per batch of columns.
 _BATCH_NUMBERS = 1 << 18
+# Fewer numbers than this are scored in one thread: waking others takes longer.
+_MIN_SIZE_FOR_THREADS = 1 << 18
 # Target count of observations per cell of the contingency table: smaller cells lose power for
 # smooth dependence, larger ones for other dependence.
 _PER_CELL = 8
@@ -66,20 +76,13 @@ def bin_columns(X: Floats, n_bins: int, binning: str) -> Codes:
     if binning == "width":
         bin_by_width(X, n_bins, bins)
     else:
-        bin_by_rank(*_sorted(X), n_bins, bins)
+        bin_by_rank(*SortedColumns.of(X), n_bins, bins)
     return bins
 
 
 def _values(chunk: Chunk, part: slice) -> Floats:
     """Return a slice of the columns of a chunk as dense float64, one per row."""
     return chunk.columns(np.arange(part.start, part.stop))
-
-
-def _sorted(X: Floats) -> tuple[Floats, Codes]:
-    """Return the sorted values of columns, one per row, and their original indices."""
-    values, order = np.empty(X.shape), np.empty(X.shape, dtype=np.int64)
-    sort_columns(X, values, order)
-    return values, order
 
 
 class ScoreOptions(NamedTuple):
@@ -143,7 +146,7 @@ def score_mutual_information(chunk: Chunk, part: slice, target: BinnedTarget) ->
 
 def score_misclassification(chunk: Chunk, part: slice, target: BinnedTarget) -> list[Floats]:
     """Return the error rate of the best threshold."""
-    values, order = _sorted(_values(chunk, part))
+    values, order = SortedColumns.of(_values(chunk, part))
     found = np.zeros(len(values))
     misclassification(values, order, target.codes, target.n_codes, found)
     return [found]
@@ -151,7 +154,7 @@ def score_misclassification(chunk: Chunk, part: slice, target: BinnedTarget) -> 
 
 def score_margin(chunk: Chunk, part: slice, target: BinnedTarget) -> list[Floats]:
     """Return the smallest distance between values of different classes."""
-    values, order = _sorted(_values(chunk, part))
+    values, order = SortedColumns.of(_values(chunk, part))
     found = np.zeros(len(values))
     margin(values, order, target.codes, target.n_codes, target.n_outliers, found)
     return [found]
@@ -164,6 +167,11 @@ def mutual_information_p_values(statistic: Floats, dof: Floats) -> Floats:
     result: Floats = np.where(dof == 1.0, statistic, chdtrc(np.maximum(dof, 1.0), statistic))
     result[dof == 0.0] = 1.0
     return result
+
+
+def first_field(p_value: Floats, *others: Floats) -> Floats:  # noqa: ARG001
+    """Return p-values that are a field themselves."""
+    return p_value
 
 
 def accuracy(error: Floats) -> Floats:
@@ -202,7 +210,7 @@ class UnivariateScore(abc.ABC):
     targets
         The targets that it supports.
     fields
-        Names of the fields kept of a column in addition to its moments, one number each.
+        Names of the fields kept of a column in addition to its moments.
 
     Attributes
     ----------
@@ -221,12 +229,22 @@ class UnivariateScore(abc.ABC):
         """Whether the score has p-values."""
         return True
 
+    def field_shapes(self, prepared: Any) -> dict[str, tuple[int, ...]]:  # noqa: ARG002
+        """Return the shapes of the fields of a column, given what `prepare` returned."""
+        return dict.fromkeys(self.fields, ())
+
     def prepare(self, target: Target, options: ScoreOptions) -> Any:  # noqa: ARG002
         """Return what `of_chunk` needs of a target; it is computed once per target."""
         return None
 
-    def of_chunk(self, chunk: Chunk, size: int, prepared: Any) -> dict[str, Floats]:  # noqa: ARG002
-        """Return the fields, (size,) each, of the first columns of a chunk."""
+    def of_chunk(
+        self,
+        chunk: Chunk,  # noqa: ARG002
+        size: int,  # noqa: ARG002
+        prepared: Any,  # noqa: ARG002
+        n_jobs: int,  # noqa: ARG002
+    ) -> dict[str, Floats]:
+        """Return the fields of the first `size` columns of a chunk."""
         return {}
 
     def ranking(self) -> Ranking:
@@ -306,15 +324,24 @@ class SampleScore(UnivariateScore):
         """Return what `of_chunk` needs of a target."""
         return self.of_target(target, options)
 
-    def of_chunk(self, chunk: Chunk, size: int, prepared: Any) -> dict[str, Floats]:
-        """Return the fields, (size,) each, of the first columns of a chunk."""
-        fields = {name: np.zeros(size) for name in self.fields}
+    def of_chunk(self, chunk: Chunk, size: int, prepared: Any, n_jobs: int) -> dict[str, Floats]:
+        """Return the fields of the first `size` columns of a chunk."""
+        shapes = self.field_shapes(prepared)
+        fields = {name: np.zeros((size, *shape)) for name, shape in shapes.items()}
         step = max(1, _BATCH_NUMBERS // chunk.n)
-        for start in range(0, size, step):
-            part = slice(start, min(start + step, size))
-            found = self.of_columns(chunk, part, prepared)
-            for values, of_part in zip(fields.values(), found, strict=True):
-                values[part] = of_part
+
+        def score_part(columns: slice) -> None:
+            for start in range(columns.start, columns.stop, step):
+                part = slice(start, min(start + step, columns.stop))
+                found = self.of_columns(chunk, part, prepared)
+                for values, of_part in zip(fields.values(), found, strict=True):
+                    values[part] = of_part
+
+        jobs = effective_jobs(n_jobs)
+        if jobs == 1 or size * chunk.n < _MIN_SIZE_FOR_THREADS:
+            score_part(slice(0, size))
+        else:
+            run_in_threads(score_part, size, jobs)
         return fields
 
     def ranking(self) -> Ranking:
@@ -340,20 +367,32 @@ class SampleScore(UnivariateScore):
         return self.p_value(*(view.extra_field(field)[indices] for field in self.fields[1:]))
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClassScore(SampleScore):
+    """A sample score that also compares each class with the rest: fields `z` and `ties`."""
+
+    def field_shapes(self, prepared: RankedTarget | None) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the fields of a column: `z` has one number per class."""
+        n_classes = 0 if prepared is None else prepared.sizes.size
+        return super().field_shapes(prepared) | {"z": (n_classes,)}
+
+
 _ANY = TargetKind("any target", math.inf, math.inf)
 _CLASSES = TargetKind("classes", 0, math.inf)
+_NUMERIC_OR_CLASSES = TargetKind("one numeric target or classes", 1, math.inf)
+_NUMERIC_OR_PAIR = TargetKind("one numeric target or two classes", 1, 2)
 
 SCORES: dict[str, UnivariateScore] = {
     "correlation": MomentScore(meaning="relevance", targets=_ANY, of_relevance=correlation),
     "f": MomentScore(meaning="F statistic", targets=_ANY, of_relevance=f_statistic),
     "t": MomentScore(
         meaning="absolute t statistic",
-        targets=TargetKind("one numeric target or two classes", 1, 2),
+        targets=_NUMERIC_OR_PAIR,
         of_relevance=t_statistic,
     ),
     "mutual_info": SampleScore(
         meaning="mutual information in nats, minus its mean under independence",
-        targets=TargetKind("one numeric target or classes", 1, math.inf),
+        targets=_NUMERIC_OR_CLASSES,
         fields=("score", "statistic", "dof"),
         of_target=BinnedTarget.of,
         of_columns=score_mutual_information,
@@ -374,4 +413,33 @@ SCORES: dict[str, UnivariateScore] = {
         of_columns=score_margin,
         strength=np.positive,
     ),
+    "rank": SampleScore(
+        meaning="Spearman's rank correlation; for classes the Kruskal-Wallis statistic",
+        targets=_NUMERIC_OR_CLASSES,
+        fields=("score", "p_value"),
+        of_target=RankedTarget.of,
+        of_columns=score_ranks,
+        strength=np.abs,
+        p_value=first_field,
+    ),
+    "xi": SampleScore(
+        meaning="Chatterjee's correlation of the target as a function of the variable",
+        targets=_NUMERIC_OR_PAIR,
+        fields=("score", "p_value"),
+        of_target=OrderedTarget.of,
+        of_columns=score_xi,
+        strength=np.exp,
+        p_value=first_field,
+    ),
 }
+
+# The rank score, with a comparison of each class with the rest.
+RANKS_PER_CLASS = ClassScore(
+    meaning="Kruskal-Wallis statistic; variables are ranked by the tests of each class",
+    targets=_CLASSES,
+    fields=("score", "p_value", "z", "ties"),
+    of_target=RankedTarget.of,
+    of_columns=compare_classes,
+    strength=np.abs,
+    p_value=first_field,
+)

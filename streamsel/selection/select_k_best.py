@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
-from streamsel.base.null import fdr_discoveries
+from streamsel.base.null import FDR_METHODS, fdr_discoveries
+from streamsel.base.report import Report
 from streamsel.base.river import Supervised
 from streamsel.base.selector import EVERY_COLUMN, Selector
 from streamsel.data.columns import Chunk, Stats
 from streamsel.params import param
-from streamsel.selection._scores import SCORES, ScoreOptions, UnivariateScore
+from streamsel.selection._markers import ClassComparisons, class_sizes
+from streamsel.selection._scores import RANKS_PER_CLASS, SCORES, ScoreOptions, UnivariateScore
 from streamsel.selection._statistics import COLUMNS, Statistics
 from streamsel.state.base import ColumnState, Floats, Indices, VariableState
 from streamsel.state.pool.pool import Picks, Pool, Ranking
 from streamsel.targets.target import Target
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 # Default of k when fdr is None.
 _K = 10
+# Maximum number of markers of a class in a report.
+_MAX_REPORTED_MARKERS = 25
 
 
 class SelectKBest(Selector[VariableState], Supervised):
@@ -44,9 +52,23 @@ class SelectKBest(Selector[VariableState], Supervised):
         binned target, minus its mean under independence. `"misclassification"`: error rate in [0,
         1] of the best threshold, with the best class on each side; smaller is better. `"margin"`:
         the smallest distance between values of different classes, in standard deviations.
+        `"rank"`: for a numeric target Spearman's $\rho$, ranked by its absolute value; for classes
+        the Kruskal-Wallis statistic, $(n - 1) R^2$ of the mid-ranks on the classes, for two classes
+        the square of the Mann-Whitney $z$. `"xi"`: Chatterjee's $\xi$ of a numeric target, or of
+        two classes, as a function of the variable, which also detects relations that are not
+        monotone.
     fdr
-        Expected share of false discoveries among the selected variables, instead of k: the
-        Benjamini-Hochberg procedure. Requires a score with p-values, i.e. not the last two.
+        Expected share of false discoveries among the selected variables, instead of k. Requires a
+        score with p-values, i.e. neither `"misclassification"` nor `"margin"`.
+    fdr_method
+        How `fdr` is controlled. `"bh"`: the Benjamini-Hochberg procedure, for independent or
+        positively dependent variables; `"by"`: the Benjamini-Yekutieli procedure, for any
+        dependence, with less power.
+    per_class
+        With `score="rank"` and classes: compare each class with all others by the Mann-Whitney
+        test, and select the k variables (or those that pass `fdr`) of each class with the largest
+        $|z|$. `markers` has a table per class; `selected` is their union: the best variable of each
+        class, then the second of each, and so on.
     n_bins, binning
         mutual_info: maximum number of bins of a numeric variable; `"frequency"` makes bins of equal
         counts, `"width"` bins of equal width. Fewer bins are made where a cell of the contingency
@@ -55,15 +77,16 @@ class SelectKBest(Selector[VariableState], Supervised):
     n_outliers
         margin: number of smallest distances to ignore.
     window_size
-        On rows, for the last three scores: number of rows buffered before they are scored as
-        columns.
+        On rows, for all scores but the first three: number of rows buffered before they are scored
+        as columns.
 
     Raises
     ------
     ValueError
         For a parameter out of its range, and, when the target arrives, for a target that the score
-        does not support: t requires two classes or one numeric target, mutual_info one numeric
-        target or classes, the last two classes.
+        does not support: t and xi require two classes or one numeric target, mutual_info and rank
+        one numeric target or classes, misclassification, margin and `per_class` classes. For
+        `per_class` with another score, or with `max_candidates`.
 
     Notes
     -----
@@ -74,16 +97,27 @@ class SelectKBest(Selector[VariableState], Supervised):
     of noise in about 5 % of streams or fewer, from 60 observations on, whether targets and columns
     are numbers, counts or classes.
 
-    **Cost.** One pass over each column, and for the last three scores a sort; per row $O(c)$
-    for each feature, $c$ the number of target columns, or its share of a window's sorts; $O(k)$ per
-    transformed row.
+    **Rank tests** correct for ties. The p-values of $\rho$ are those of a $t$ distribution, those
+    of $H$ of $\chi^2$, without continuity correction, those of $z$ two-sided and normal. In a table
+    of markers `p_adjusted` is adjusted for all variables, but not for the number of classes.
+    $\xi = 1 - n \sum |r_{i+1} - r_i| / (2 \sum l_i (n - l_i))$, with the observations in the order
+    of the variable, $r_i$ the number of targets not above the i-th and $l_i$ not below it. The sum
+    is averaged over all orders of equal values, so that the order of rows has no influence. The
+    p-value is one-sided, with the asymptotic variance for distinct values, 2/5 for distinct
+    targets: for a variable with many equal values, such as counts, it is conservative.
 
-    **Memory.** $O(n c)$ for the target and $c + 4$ numbers per candidate, one more for the last two
-    scores and three for mutual information; with `max_candidates` memory is constant and the result
-    still exact. On rows $3c + 6$ numbers per variable, or a window of rows.
+    **Cost.** One pass over each column, and for all scores but the first three a sort; `"rank"`
+    counts small integers instead, and takes the stored values of a sparse column only. Per row
+    $O(c)$ for each feature, $c$ the number of target columns, or its share of a window's sorts;
+    $O(k)$ per transformed row. All classes of `per_class` come from the same sort.
+
+    **Memory.** $O(n c)$ for the target and $c + 4$ numbers per candidate, one more for
+    misclassification and margin, two for rank and xi, three for mutual information, and $c + 3$ for
+    `per_class`; with `max_candidates` memory is constant and the result still exact. `per_class`
+    needs all variables. On rows $3c + 6$ numbers per variable, or a window of rows.
 
     **Rows.** The first three scores are functions of the moments, which rows accumulate: the result
-    equals that on the columns of the same rows. The last three support neither covariates nor
+    equals that on the columns of the same rows. The others support neither covariates, weights nor
     fading; their result is that of the last full window, and until then all variables pass.
 
     **Missing and new features.** A column with a missing value is refused. In a row an absent
@@ -94,6 +128,15 @@ class SelectKBest(Selector[VariableState], Supervised):
     ----------
     [^1]: Benjamini, Y. and Hochberg, Y. (1995). Controlling the false discovery rate. Journal of
     the Royal Statistical Society B 57, 289-300.
+
+    [^2]: Benjamini, Y. and Yekutieli, D. (2001). The control of the false discovery rate in
+    multiple testing under dependency. Annals of Statistics 29, 1165-1188.
+
+    [^3]: Kruskal, W. H. and Wallis, W. A. (1952). Use of ranks in one-criterion variance analysis.
+    Journal of the American Statistical Association 47, 583-621.
+
+    [^4]: Chatterjee, S. (2021). A new coefficient of correlation. Journal of the American
+    Statistical Association 116, 2009-2022.
 
     Examples
     --------
@@ -125,6 +168,16 @@ class SelectKBest(Selector[VariableState], Supervised):
     [20, 10, 30]
     >>> max(model.p_values.values()) < 1e-6
     True
+
+    The variables by which each class differs most from the others, by rank tests:
+
+    >>> model = SelectKBest(k=2, score="rank", per_class=True)
+    >>> model.learn_target(labels)
+    >>> model.learn_columns(X)
+    >>> model.markers["sick"][["name", "auc", "direction"]].round(2)
+       name   auc direction
+    0    20  0.93    higher
+    1    10  0.93    higher
     """
 
     _is_univariate = True
@@ -141,6 +194,8 @@ class SelectKBest(Selector[VariableState], Supervised):
     fdr: float | None = param(
         params.FloatRule(0.0, open=True, optional=True, below=1.0), default=None
     )
+    fdr_method: str = param(params.ChoiceRule(FDR_METHODS), default="bh")
+    per_class: bool = param(params.FlagRule(), default=False)
     n_bins: int = param(params.IntRule(2), default=10)
     binning: str = param(params.ChoiceRule(("frequency", "width")), default="frequency")
     n_outliers: int = param(params.IntRule(0), default=0)
@@ -163,6 +218,10 @@ class SelectKBest(Selector[VariableState], Supervised):
         yield window | {"k": "all", "score": "mutual_info", "binning": "width"}
         for score in ("misclassification", "margin"):
             yield window | {"score": score, "target_type": "class"}
+        yield window | {"score": "rank"}
+        yield {"score": "rank", "window_size": 20, "fdr": 0.5, "fdr_method": "by"}
+        yield window | {"score": "rank", "per_class": True, "target_type": "class"}
+        yield window | {"score": "xi"}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -184,6 +243,16 @@ class SelectKBest(Selector[VariableState], Supervised):
             )
         if self.fdr is not None and not self._univariate.has_p_values:
             raise ValueError(f"Expected a score with p-values, as fdr requires. {got}")
+        if self.per_class and self.score != "rank":
+            raise ValueError(
+                f"Expected score='rank' with per_class=True. Got: score={self.score!r}."
+            )
+        if self.per_class and self.max_candidates is not None:
+            raise ValueError(
+                "Expected max_candidates=None with per_class=True: which variables are the best of "
+                "a class is certain only if all are tracked. "
+                f"Got: max_candidates={self.max_candidates!r}."
+            )
         if self.permutations and self._by_window:
             raise ValueError(
                 f"Expected permutations=0 with score={self.score!r}: permutations need a score "
@@ -193,13 +262,20 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     @property
     def _n_requested(self) -> int | None:
+        # With per_class the number of variables depends on the overlap of the classes.
+        return None if self.per_class else self._n_best
+
+    @property
+    def _n_best(self) -> int | None:
+        """Number of variables requested, of each class with `per_class`; None for all."""
         return _K if self.k is None and self.fdr is None else super()._n_requested
 
     def _check_target(self, c: int, *, is_class: bool) -> None:
         targets = self._univariate.targets
         if not targets.includes(c, is_class=is_class):
+            option = f"score={self.score!r}" if not self.per_class else "per_class=True"
             raise ValueError(
-                f"Expected {targets.name}, as score={self.score!r} requires. Got: {c} "
+                f"Expected {targets.name}, as {option} requires. Got: {c} "
                 f"{'classes' if is_class else 'numeric columns'}.\n"
                 "Hint: target_type='class' treats numbers as classes, target_type='numeric' as a "
                 "quantity; score='f' supports any target."
@@ -214,7 +290,7 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     @property
     def _univariate(self) -> UnivariateScore:
-        return SCORES[self.score]
+        return RANKS_PER_CLASS if self.per_class else SCORES[self.score]
 
     @property
     def _score_meaning(self) -> str:
@@ -224,12 +300,13 @@ class SelectKBest(Selector[VariableState], Supervised):
     def _by_window(self) -> bool:
         return self._univariate.needs_samples
 
-    def _extra_fields(self) -> Sequence[str]:
-        return self._univariate.fields
+    def _extra_fields(self) -> Mapping[str, tuple[int, ...]]:
+        return self._univariate.field_shapes(self._prepared)
 
     def _add_columns(self, pool: ColumnState, chunk: Chunk, stats: Stats) -> None:
         assert isinstance(pool, Pool)  # noqa: S101
-        fields = self._univariate.of_chunk(chunk, stats.m2.size, self._prepared)
+        size = stats.m2.size
+        fields = self._univariate.of_chunk(chunk, size, self._prepared, self.n_jobs)
         pool.admit(chunk, stats, self.n_columns, fields)
 
     def _ranking(self) -> Ranking:
@@ -244,10 +321,12 @@ class SelectKBest(Selector[VariableState], Supervised):
         return order, strengths[order]
 
     def _select(self, view: VariableState, k: int) -> Picks:
+        if self.per_class:
+            return ClassComparisons.of(view).union(self._n_best, self.fdr, self.fdr_method)
         order, strengths = self._best(view)
         if self.fdr is not None:
             m = max(1, self._phase.n_varying)
-            passes = fdr_discoveries(self._p_values_of(view, order), m, self.fdr)
+            passes = fdr_discoveries(self._p_values_of(view, order), m, self.fdr, self.fdr_method)
             order, strengths = order[passes], strengths[passes]
         return Picks(order[:k].tolist(), strengths[:k].tolist(), [0] * order[:k].size)
 
@@ -390,3 +469,34 @@ class SelectKBest(Selector[VariableState], Supervised):
         indices = np.asarray(self._picks().indices, dtype=np.intp)
         values = self._p_values_of(self._state, indices)
         return dict(zip(self._selected(), values.tolist(), strict=True))
+
+    @property
+    def markers(self) -> dict[Hashable, pd.DataFrame]:
+        """Markers of each class, with `per_class=True`: class -> table, best first.
+
+        A row has the `name` of a variable, `z` of the Mann-Whitney test of the class against all
+        other observations, `auc`, the probability that a value of the class is larger than one of
+        the others (ties count half), its `direction` (`"higher"` or `"lower"` in the class), the
+        `p_value`, and `p_adjusted` for all variables, by `fdr_method`. Empty before any data.
+        """
+        target, state = self._target, self._state
+        if not self.per_class or state is None or not isinstance(target, Target):
+            return {}
+        found, sizes = ClassComparisons.of(state), class_sizes(target)
+        tables = {}
+        for c, name in enumerate(target.names):
+            best = found.best(c, self._n_best, self.fdr, self.fdr_method)
+            tables[name] = found.table(c, best, state.names, sizes, self.fdr_method)
+        return tables
+
+    def report(self) -> Report:
+        """Return the results as a `Report`; `details["markers"]` has the best 25 of each class."""
+        report = super().report()
+        if not self.per_class:
+            return report
+        rows = [
+            {"class": name} | row
+            for name, table in self.markers.items()
+            for row in table[:_MAX_REPORTED_MARKERS].to_dict("records")
+        ]
+        return replace(report, details=report.details | {"markers": rows})

@@ -120,7 +120,7 @@ class UnivariateEstimator(SelectorEstimator):
         if what == "pvalues_" and p_values is None:
             raise AttributeError(
                 f"Expected a score that has p-values for {what!r}. Got: score_func="
-                f"{learner.score!r}.\nHint: 'f', 't', 'correlation' and 'mutual_info' have them."
+                f"{learner.score!r}.\nHint: 'misclassification' and 'margin' have none."
             )
         result = np.full(len(self._names), np.nan)
         values = scores if what == "scores_" else p_values

@@ -62,13 +62,13 @@ class NormalScores:
             return None
         residuals, row_transform = basis[0], target.row_transform
         if row_transform is None:
-            scores = normal_scores(residuals, np.ones(target.n))
+            scores = weighted_normal_scores(residuals, np.ones(target.n))
         else:
             w = row_transform.row_weights
             counts, root = w > 0.0, np.sqrt(w)
             scores = np.zeros(target.n)
             scores[counts] = row_transform.reflect(residuals)[counts] / root[counts]
-            scores[counts] = normal_scores(scores[counts], w[counts])
+            scores[counts] = weighted_normal_scores(scores[counts], w[counts])
             scores = row_transform.reflect(root * scores)
         scores -= scores.mean()
         covariates = space.covariate_map @ target.Y[: target.c]
@@ -83,7 +83,7 @@ class NormalScores:
         return found if indices is None else found[indices]
 
 
-def normal_scores(values: Floats, weights: Floats) -> Floats:
+def weighted_normal_scores(values: Floats, weights: Floats) -> Floats:
     """Return Φ⁻¹ of the share of the weight below each value, plus half the share at it.
 
     With equal weights this is Φ⁻¹((rank - 1/2) / n), tied values having their mean rank; a value of

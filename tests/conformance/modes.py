@@ -109,7 +109,8 @@ def _column_modes():
             continue
         seen.append(there)
         yield mode
-        if mode.has("max_candidates") and "max_candidates" not in mode.params:
+        may_be_bounded = mode.has("max_candidates") and not mode.params.get("per_class")
+        if may_be_bounded and "max_candidates" not in mode.params:
             size = {} if mode.params.get("k") is None else {"k": 5}
             yield there.also(**size, max_candidates=8)
 

@@ -20,8 +20,8 @@ TIE = 1e-12
 
 
 def answer(
-    X, y, *, k=None, score="f", fdr=None, n_bins=10, binning="frequency", n_outliers=0,
-    target_type="auto", **ignored,
+    X, y, *, k=None, score="f", fdr=None, fdr_method="bh", per_class=False, n_bins=10,
+    binning="frequency", n_outliers=0, target_type="auto", **ignored,
 ):  # fmt: skip
     """Return the columns selected, best first, and the scores and p-values of all that vary."""
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
@@ -31,6 +31,12 @@ def answer(
             continue
         if score in ("correlation", "f", "t"):
             scores[j], strengths[j], p_values[j] = of_moments(x, y, target_type, score)
+        elif score == "rank":
+            scores[j], p_values[j] = rank_test(x, y, target_type)
+            strengths[j] = abs(scores[j])
+        elif score == "xi":
+            scores[j], p_values[j] = xi_test(x, y)
+            strengths[j] = scores[j]
         else:
             codes = target_codes(y, target_type, bins_of_target(len(x), n_bins), binning)
             if score == "mutual_info":
@@ -43,10 +49,12 @@ def answer(
             else:
                 scores[j] = strengths[j] = margin(x, codes, n_outliers)
     order = best_first(strengths)
-    if fdr is None:
+    if per_class:
+        selected = markers(X, y, [*scores], k or (10 if fdr is None else "all"), fdr, fdr_method)
+    elif fdr is None:
         selected = order if k == "all" else order[: k or 10]
     else:
-        passed = benjamini_hochberg(p_values, fdr)
+        passed = discoveries(p_values, fdr, fdr_method)
         selected = [j for j in order if j in passed]
     return {
         "selected": selected,
@@ -67,12 +75,100 @@ def best_first(strengths):
     return [j for group in groups for j in sorted(group)]
 
 
-def benjamini_hochberg(p_values, q):
-    """Return whose p is at most the largest p that is at most its rank times q / m."""
+def discoveries(p_values, q, method):
+    """Return whose p is at most the largest p that is at most its rank times q / m.
+
+    By Benjamini and Yekutieli, q is first divided by 1 + 1/2 + ... + 1/m.
+    """
     ascending = sorted(p_values.values())
     m = len(ascending)
+    if method == "by":
+        q = q / sum(1 / i for i in range(1, m + 1))
     passing = [p for rank, p in enumerate(ascending, 1) if p <= rank * q / m]
     return {j for j, p in p_values.items() if passing and p <= passing[-1]}
+
+
+def mid_ranks(x):
+    """Return the number of smaller values, plus half the equal ones and a half."""
+    return np.array([sum(u < v for u in x) + (sum(u == v for u in x) + 1) / 2 for v in x])
+
+
+def rank_test(x, y, kind):
+    """Return Spearman's correlation, or for classes H = (n - 1) R² of ranks on the classes."""
+    ranks, n = mid_ranks(x) - (len(x) + 1) / 2, len(x)
+    if not is_class(y, kind):
+        other = mid_ranks(np.ravel(y)) - (n + 1) / 2
+        rho = ranks @ other / math.sqrt((ranks @ ranks) * (other @ other))
+        t = rho * math.sqrt(divided(n - 2, 1 - rho**2))
+        return rho, 2 * stats.t.sf(abs(t), n - 2)
+    between = sum((y == c).sum() * ranks[y == c].mean() ** 2 for c in np.unique(y))
+    h = (n - 1) * between / (ranks @ ranks)
+    return h, stats.chi2.sf(h, len(np.unique(y)) - 1)
+
+
+def one_against_rest(x, of_class):
+    """Return z and the AUC of the values of a class against all others, by counting pairs."""
+    inside, outside = x[of_class], x[~of_class]
+    m, k = len(inside), len(outside)
+    if not m or not k:
+        return 0.0, math.nan
+    wins = sum((u > v) + (u == v) / 2 for u in inside for v in outside)
+    n = m + k
+    ties = sum(t**3 - t for t in Counter(x.tolist()).values()) / (n * (n - 1))
+    return (wins - m * k / 2) / math.sqrt(m * k / 12 * (n + 1 - ties)), wins / (m * k)
+
+
+def markers(X, y, varying, k, fdr, method):
+    """Return the best of each class, then the second, and so on, each time by descending |z|."""
+    of_class = [marker_order(X, y, c, varying, k, fdr, method) for c in np.unique(y)]
+    found = []
+    for row in itertools.zip_longest(*of_class):
+        z = {}
+        for c, j in zip(np.unique(y), row, strict=True):
+            if j is not None and j not in found:
+                z[j] = max(z.get(j, 0.0), abs(one_against_rest(X[:, j], y == c)[0]))
+        found += best_first(z)
+    return found
+
+
+def marker_order(X, y, c, varying, k, fdr, method):
+    """Return the best variables of a class, by |z|."""
+    z = {j: abs(one_against_rest(X[:, j], y == c)[0]) for j in varying}
+    order = best_first(z)
+    if fdr is not None:
+        passed = discoveries({j: 2 * stats.norm.sf(z[j]) for j in z}, fdr, method)
+        order = [j for j in order if j in passed]
+    return order if k == "all" else order[:k]
+
+
+def xi_test(x, y):
+    """Return Chatterjee's correlation, averaged over the orders of equal x, and its p-value."""
+    y = np.unique(np.ravel(y), return_inverse=True)[1]
+    n = len(y)
+    r = [sum(y <= v) for v in y]
+    above = [sum(y >= v) for v in y]
+    groups = [np.flatnonzero(x == v) for v in np.unique(x)]
+    total = 0.0
+    for group in groups:
+        pairs = [abs(r[i] - r[j]) for i, j in itertools.combinations(group, 2)]
+        total += (len(group) - 1) * np.mean(pairs) if pairs else 0.0
+    for one, other in itertools.pairwise(groups):
+        total += np.mean([abs(r[i] - r[j]) for i in one for j in other])
+    found = 1 - n * total / (2 * sum(v * (n - v) for v in above))
+    return found, stats.norm.sf(found * math.sqrt(n) / deviation_of_xi(r, above))
+
+
+def deviation_of_xi(r, above):
+    """Return τ of Chatterjee (2021), by its sums; √(2/5) if no values of the target are equal."""
+    n, u = len(r), sorted(r)
+    if len(set(r)) == n:
+        return math.sqrt(2 / 5)
+    v = np.cumsum(u)
+    a = sum((2 * n - 2 * i + 1) * u[i - 1] ** 2 for i in range(1, n + 1)) / n**4
+    b = sum((v[i - 1] + (n - i) * u[i - 1]) ** 2 for i in range(1, n + 1)) / n**5
+    c = sum((2 * n - 2 * i + 1) * u[i - 1] for i in range(1, n + 1)) / n**3
+    d = sum(w * (n - w) for w in above) / n**3
+    return math.sqrt(a - 2 * b + c**2) / d
 
 
 def is_class(y, kind):

@@ -189,7 +189,7 @@ class Pool(ColumnState):
         Whether to store the observations of the variables too: centred, adjusted for covariates,
         and of length 1.
     extra_fields
-        Names of further fields of a variable, one number each.
+        Names of further fields of a variable, one number each; or their names and shapes.
     normal_scores
         Scores to compare relevances with noise by, instead of the target.
     target_rows
@@ -222,7 +222,7 @@ class Pool(ColumnState):
         ranking: Ranking = MOST_RELEVANT,
         *,
         samples: bool = False,
-        extra_fields: Sequence[str] = (),
+        extra_fields: Sequence[str] | Mapping[str, tuple[int, ...]] = (),
         normal_scores: NormalScores | None = None,
         target_rows: Floats | None = None,
     ) -> None:
@@ -231,7 +231,9 @@ class Pool(ColumnState):
         self.has_samples, self.normal_scores = samples, normal_scores
         # Learning may continue on rows, but a constant column has no observations of length 1.
         self.accepts_constant = not samples
-        self._extra_fields = tuple(extra_fields)
+        self._extra_fields: Mapping[str, tuple[int, ...]] = (
+            extra_fields if isinstance(extra_fields, Mapping) else dict.fromkeys(extra_fields, ())
+        )
         self.table = VariableTable(self._fields())
         self.max_discarded_bound = -1.0
         self.admission_threshold = -1.0
@@ -249,7 +251,7 @@ class Pool(ColumnState):
         fields["cxy"] = (c,)
         if self.has_samples:
             fields["unit"] = (self._n,)
-        fields |= dict.fromkeys(self._extra_fields, ())
+        fields |= self._extra_fields
         # The observations suffice to compute products with normal scores.
         if self.normal_scores is not None and not self.has_samples:
             fields["normal_score_products"] = ()
@@ -379,7 +381,7 @@ class Pool(ColumnState):
         first_arrival
             Number of columns of the stream before the chunk.
         extra
-            Further fields of the columns with moments, one number each.
+            Further fields of the columns with moments.
         """
         indices = None
         if self.limit is not None or not self.accepts_constant:

@@ -1,0 +1,182 @@
+"""Scores of `SelectKBest` that depend on the order of the values only."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsel._kernels.ranks import (
+    chatterjee,
+    fill_sorted_zeros,
+    kruskal_wallis,
+    rank_correlations,
+    stored_rank_correlations,
+    sum_by_class,
+    sum_stored_by_class,
+)
+from streamsel._kernels.sorting import sort_stored
+from streamsel.base.null import marginal_p_values
+from streamsel.data.columns import Chunk, DenseChunk, SparseChunk
+from streamsel.data.ranks import SortedColumns, rank_columns, rank_stored
+from streamsel.state.base import Floats
+from streamsel.targets.target import Target
+
+Codes = NDArray[np.int64]
+
+
+class RankedTarget(NamedTuple):
+    """Target of rank scores.
+
+    Parameters
+    ----------
+    codes, sizes
+        (n,) class of each observation, and (C,) number of observations of each class; empty for a
+        numeric target.
+    ranks
+        (n,) ranks of a numeric target, as `rank_columns` returns them; empty for classes.
+    """
+
+    codes: Codes
+    sizes: Codes
+    ranks: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, target: Target, options: object) -> Self:  # noqa: ARG003
+        """Return the classes, or the ranks, of a target."""
+        none = np.zeros(0, dtype=np.int64)
+        if not target.is_class:
+            return cls(none, none, rank_columns(target.Y[:1])[0])
+        Y = target.columns()
+        codes = np.argmax(Y, axis=1)
+        return cls(codes, np.bincount(codes, minlength=Y.shape[1]), np.zeros(0, dtype=np.int32))
+
+
+def rank_sums(chunk: Chunk, part: slice, target: RankedTarget) -> tuple[Codes, Floats]:
+    """Return the sums of ranks by class, (b, C), and the sums of squared ranks, (b,).
+
+    Ranks are those of `rank_columns`.
+    """
+    b = part.stop - part.start
+    sums, squares = np.empty((b, target.sizes.size), dtype=np.int64), np.empty(b)
+    if isinstance(chunk, SparseChunk):
+        found = rank_stored(chunk, part)
+        sum_stored_by_class(*found, target.codes, target.sizes, sums, squares)
+    else:
+        sum_by_class(rank_columns(chunk.X[part]), target.codes, sums, squares)
+    return sums, squares
+
+
+def score_ranks(chunk: Chunk, part: slice, target: RankedTarget) -> list[Floats]:
+    """Return Spearman's rank correlation or the Kruskal-Wallis statistic, and the p-value."""
+    if target.sizes.size:
+        return kruskal_wallis_test(*rank_sums(chunk, part, target), target.sizes)
+    rho = np.empty(part.stop - part.start)
+    if isinstance(chunk, SparseChunk):
+        stored_rank_correlations(*rank_stored(chunk, part), target.ranks, rho)
+    else:
+        rank_correlations(rank_columns(chunk.X[part]), target.ranks, rho)
+    return [rho, marginal_p_values(np.abs(rho), target.ranks.size, 1)]
+
+
+def compare_classes(chunk: Chunk, part: slice, target: RankedTarget) -> list[Floats]:
+    """Return the Kruskal-Wallis test, the statistics of each class against the rest, and ties."""
+    sums, squares = rank_sums(chunk, part, target)
+    n, others = target.codes.size, target.codes.size - target.sizes
+    # Twice the standard deviation of a rank sum is the root of these products.
+    products = (target.sizes * others) * (squares / (n * (n - 1.0)))[:, None]
+    z = np.divide(sums, np.sqrt(products), out=np.zeros(sums.shape), where=products > 0.0)
+    ties = 3.0 * squares / (n * (n * float(n) - 1.0))
+    return [*kruskal_wallis_test(sums, squares, target.sizes), z, ties]
+
+
+def kruskal_wallis_test(sums: Codes, squares: Floats, sizes: Codes) -> list[Floats]:
+    """Return the Kruskal-Wallis statistics, and their p-values from χ²."""
+    from scipy.special import chdtrc
+
+    found = np.empty(squares.size)
+    kruskal_wallis(sums, squares, sizes, found)
+    return [found, chdtrc(max(np.count_nonzero(sizes) - 1, 1), found)]
+
+
+class OrderedTarget(NamedTuple):
+    """Target of Chatterjee's correlation.
+
+    Parameters
+    ----------
+    order, position
+        (n,) observations in the order of the target, and the inverse permutation.
+    ranks
+        (n,) number of observations not above each one, ascending.
+    scale
+        n / (2 Σ l (n - l)), l the number of observations not below each one.
+    deviation
+        Standard deviation of the correlation with an independent column.
+    """
+
+    order: NDArray[np.intp]
+    position: NDArray[np.intp]
+    ranks: Floats
+    scale: float
+    deviation: float
+
+    @classmethod
+    def of(cls, target: Target, options: object) -> Self:  # noqa: ARG003
+        """Return the order of the observations by a numeric target, or by two classes."""
+        y = target.Y[0]
+        order = np.argsort(y, kind="stable")
+        position = np.empty_like(order)
+        position[order] = np.arange(y.size)
+        ascending = y[order]
+        ranks = np.searchsorted(ascending, ascending, side="right").astype(np.float64)
+        above = y.size - np.searchsorted(ascending, ascending, side="left").astype(np.float64)
+        scale = y.size / (2.0 * float(above @ (y.size - above)))
+        return cls(order, position, ranks, scale, _deviation_of_xi(ranks, above))
+
+
+def _deviation_of_xi(ranks: Floats, above: Floats) -> float:
+    """Return the asymptotic standard deviation under independence (Chatterjee 2021, section 2)."""
+    n = ranks.size
+    if (np.diff(ranks) > 0.0).all():
+        return math.sqrt(0.4 / n)
+    i = np.arange(1, n + 1)
+    u = ranks / n
+    v = np.cumsum(u) / n
+    a = float(((2 * n - 2 * i + 1) * u**2).sum()) / n**2
+    b = float(((v + (n - i) / n * u) ** 2).sum()) / n
+    c = float(((2 * n - 2 * i + 1) * u).sum()) / n**2
+    d = float(above @ (n - above)) / n**3
+    return math.sqrt(max(a - 2.0 * b + c**2, 0.0) / n) / d
+
+
+def score_xi(chunk: Chunk, part: slice, target: OrderedTarget) -> list[Floats]:
+    """Return Chatterjee's correlations, and their p-values against positive dependence."""
+    from scipy.special import ndtr
+
+    found = np.empty(part.stop - part.start)
+    chatterjee(*_sorted_in_order(chunk, part, target), target.ranks, target.scale, found)
+    return [found, ndtr(-found / target.deviation)]
+
+
+def _sorted_in_order(chunk: Chunk, part: slice, target: OrderedTarget) -> SortedColumns:
+    """Return sorted columns, and positions in the order of the target, which orders ties."""
+    if isinstance(chunk, DenseChunk):
+        # Adding 0.0 turns -0.0 into 0.0, which is sorted with it.
+        return SortedColumns.of(np.take(chunk.X[part], target.order, axis=1) + np.float64(0.0))
+    from scipy.sparse import csc_array
+
+    start, stop = chunk.indptr[part.start], chunk.indptr[part.stop]
+    indptr = chunk.indptr[part.start : part.stop + 1].astype(np.int64) - start
+    indices = target.position[chunk.indices[start:stop]]
+    b = indptr.size - 1
+    arrays = (chunk.data[start:stop].astype(np.float64), indices, indptr)
+    stored = csc_array(arrays, shape=(chunk.n, b))
+    stored.sort_indices()
+    indptr = stored.indptr.astype(np.int64)
+    values, order = np.empty(stored.data.size), np.empty(stored.data.size, dtype=np.int64)
+    sort_stored(stored.data, indptr, np.arange(b), values, order)
+    found = SortedColumns(np.empty((b, chunk.n)), np.empty((b, chunk.n), dtype=np.int64))
+    fill_sorted_zeros(values, order, stored.indices.astype(np.int64), indptr, *found)
+    return found
