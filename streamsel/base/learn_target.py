@@ -200,6 +200,7 @@ def space_of(method: Method, target: Target) -> TargetSpace:
         target.is_covariate,
         target.effective_rows,
         is_pair=target.is_pair,
+        chi_square_scale=None if target.null_model is None else target.null_model.pearson,
     )
     if not space.linear_rank:
         raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +19,46 @@ from streamsel.targets.space import TargetSpace
 _MIN_COLUMNS = 1000
 
 
-def noise_floor(n: float, r: int, p: int, level: float) -> float:
+class Freedom(NamedTuple):
+    """Distribution of relevances under independence.
+
+    Parameters
+    ----------
+    n, rank
+        Number of observations minus covariates, and rank of the target.
+    chi_square_scale
+        As in `TargetSpace`; None for the F test.
+    """
+
+    n: float
+    rank: int
+    chi_square_scale: float | None = None
+
+    @classmethod
+    def of(cls, n: float, space: TargetSpace) -> Freedom:
+        """Return the distribution for n observations of a target."""
+        return cls(n - len(space.covariate_map), space.rank, space.chi_square_scale)
+
+    def relevance_of(self, p_values: Floats) -> Floats:
+        """Return the relevances with these marginal p-values."""
+        from scipy.special import betainccinv, chdtri
+
+        scale, r = self.chi_square_scale, self.rank
+        if scale is not None:
+            squares = chdtri(r, p_values) / scale
+        else:
+            squares = betainccinv(r / 2.0, (self.n - 1 - r) / 2.0, p_values)
+        relevance: Floats = np.sqrt(np.minimum(squares, 1.0))
+        return relevance
+
+
+def noise_floor(n: float, r: int, p: int, level: float, scale: float | None = None) -> float:
     """Return the relevance that the best of p noise columns exceeds with probability `level`.
 
     Parameters
     ----------
-    n, r
-        Number of observations, and rank of the target.
+    n, r, scale
+        As in `Freedom`.
     p
         Number of columns seen.
     level
@@ -38,35 +72,41 @@ def noise_floor(n: float, r: int, p: int, level: float) -> float:
     if n - 1 <= r:
         # The target space is the whole space: every column is explained in full.
         return 1.0
-    from scipy.special import betainccinv
+    from scipy.special import betainccinv, chdtri
 
+    if scale is not None:
+        return min(1.0, math.sqrt(float(chdtri(r, level / max(1, p))) / scale))
     return math.sqrt(betainccinv(r / 2.0, (n - 1 - r) / 2.0, level / max(1, p)))
 
 
-def marginal_p_values(relevance: Floats, n: float, r: int) -> Floats:
+def marginal_p_values(relevance: Floats, n: float, r: int, scale: float | None = None) -> Floats:
     """Return the marginal p-values of relevances under independence.
 
     Parameters
     ----------
     relevance
         In [0, 1]; values below 0 count as 0.
-    n, r
-        Number of observations, and rank of the target.
+    n, r, scale
+        As in `Freedom`.
     """
     if n - 1 <= r or not r:
         return np.ones(relevance.size)
-    from scipy.special import betaincc
+    from scipy.special import betaincc, chdtrc
 
     squares = np.clip(relevance, 0.0, 1.0) ** 2
+    if scale is not None:
+        return np.asarray(chdtrc(r, scale * squares))
     p_values: Floats = betaincc(r / 2.0, (n - 1 - r) / 2.0, squares)
     return p_values
 
 
-def f_statistic(relevance: Floats, n: float, r: int) -> Floats:
-    """Return the F statistics r²/(1 - r²) · (n - 1 - r)/r, as in `marginal_p_values`."""
+def f_statistic(relevance: Floats, n: float, r: int, scale: float | None = None) -> Floats:
+    """Return the F statistics r²/(1 - r²) · (n - 1 - r)/r, or χ²/r, as in `marginal_p_values`."""
     if not r:  # the target is constant
         return np.zeros(np.shape(relevance))
     squares = np.minimum(relevance, 1.0) ** 2
+    if scale is not None:
+        return scale / r * squares
     with np.errstate(divide="ignore", invalid="ignore"):
         statistics = max(n - 1.0 - r, 0.0) / r * (squares / (1.0 - squares))
     return np.nan_to_num(statistics, nan=0.0, posinf=np.inf)
@@ -83,15 +123,22 @@ def fdr_discoveries(p: Floats, m: int, level: float, method: str = "bh") -> NDAr
     Yekutieli 2001), at a level that is divided by 1 + 1/2 + ... + 1/m.
     """
     if method == "by":
-        from scipy.special import digamma
-
-        level /= float(digamma(m + 1.0)) + np.euler_gamma
+        level /= harmonic_number(m)
     ranked = np.sort(p)
     below = np.flatnonzero(ranked <= level * np.arange(1, p.size + 1) / m)
     return p <= (ranked[below[-1]] if below.size else -1.0)
 
 
-def genomic_inflation(density: Density, n: float, r: int) -> float | None:
+def harmonic_number(m: int) -> float:
+    """Return 1 + 1/2 + ... + 1/m."""
+    from scipy.special import digamma
+
+    return float(digamma(m + 1.0)) + np.euler_gamma
+
+
+def genomic_inflation(
+    density: Density, n: float, r: int, scale: float | None = None
+) -> float | None:
     """Return the median test statistic of all columns divided by its median under the null.
 
     As a statistic with one degree of freedom: λ = χ²₁(median p-value) / 0.4549 (Devlin and Roeder
@@ -102,8 +149,8 @@ def genomic_inflation(density: Density, n: float, r: int) -> float | None:
     ----------
     density
         Histogram of the columns; they are assumed to be uniform within a bin.
-    n, r
-        Number of observations, and rank of the target.
+    n, r, scale
+        As in `Freedom`.
     """
     columns = np.cumsum(density.counts.sum(axis=0))
     if columns[-1] <= _MIN_COLUMNS or density.null is None:
@@ -111,7 +158,7 @@ def genomic_inflation(density: Density, n: float, r: int) -> float | None:
     from scipy.special import chdtri
 
     median = np.interp(0.5 * columns[-1], np.append(0, columns), density.edges)
-    p_value = float(marginal_p_values(np.array([median]), n, r)[0])
+    p_value = float(marginal_p_values(np.array([median]), n, r, scale)[0])
     return float(chdtri(1, p_value) / chdtri(1, 0.5)) if p_value else None
 
 
@@ -170,7 +217,7 @@ def build_density(
     if permuted is not None:
         null = permuted.p_values(edges)
     elif space.kernel.name == "linear":
-        null = marginal_p_values(edges, n - len(space.covariate_map), space.rank)
+        null = marginal_p_values(edges, *Freedom.of(n, space))
     return Density(counts[:, filled[0] :], counted.bin_width, edges, null, points)
 
 

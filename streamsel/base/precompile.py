@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from streamsel.targets.glm import FAMILIES
+
 # More variables than the threshold for batched row updates (`_kernels.aligned_moments`), and more
 # rows than a batch.
 _P, _N = 64, 96
@@ -60,6 +62,8 @@ def _target(model: Any, n: int) -> NDArray[Any] | None:
     numbers, kind = np.random.default_rng(2).normal(size=n), getattr(model, "target_type", None)
     if kind == "survival":
         return np.column_stack([np.abs(numbers) + 1.0, np.arange(n) % 2])
+    if kind in FAMILIES:
+        return np.arange(n) % 2
     if model._refuses_target(1, is_class=kind == "class"):
         return np.arange(n) % 3
     return np.arange(n) % 2 if kind == "class" else numbers

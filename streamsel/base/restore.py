@@ -12,6 +12,7 @@ from streamsel.base.to_rows import new_row_phase, new_window_phase
 from streamsel.serialization.invariants import expect_explained, expect_relevances
 from streamsel.serialization.schema import BoolKind, CountKind, FloatKind, OptionalKind, expect
 from streamsel.state.sketch import RandomSketch
+from streamsel.targets.glm import FAMILIES
 from streamsel.targets.observation import NO_TARGET
 from streamsel.targets.target import NoTarget, Target
 
@@ -41,7 +42,11 @@ def _restore_columns(model: Learner, state: dict[str, Any]) -> ColumnPhase:
     phase.n_passes = state["n_passes"]
     _expect_target(model, state)
     if "target_Y" in state:
-        model._take_target(Target.restored(state))
+        target = Target.restored(state)
+        null, kind = target.null_model, model.target_type
+        if (None if null is None else null.family) != (kind if kind in FAMILIES else None):
+            raise ValueError("Corrupt model file: the null model must be that of the target type.")
+        model._take_target(target)
     elif state["n_rows"] is not None:
         phase.target = NoTarget.restored(state)
         refuse_weights(model, phase.target)

@@ -30,6 +30,7 @@ from streamsel.state.moments.row_extension import RowExtension
 from streamsel.state.pool.pool import MOST_RELEVANT, NO_PICKS, Picks, Pool, Ranking
 from streamsel.state.similar import count_near_duplicates, similar_to
 from streamsel.stream import ColumnStream
+from streamsel.targets.glm import FAMILIES
 from streamsel.targets.normal_scores import NormalScores
 from streamsel.targets.target import Target
 
@@ -164,8 +165,8 @@ class Selector(Learner, Generic[State]):
         target, space = self._target, self._space
         if not isinstance(target, Target) or space is None:
             return None
-        # Martingale residuals are scores already, and permutations are distribution-free.
-        if self.target_type == "survival" or self.permutations:
+        # Residuals of null models are scores already, and permutations are distribution-free.
+        if self.target_type in ("survival", *FAMILIES) or self.permutations:
             return None
         return NormalScores.of(target, space)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamsel import params
 from streamsel.base.null import (
+    Freedom,
     build_density,
     count_row_variables,
     exceedance_probability,
@@ -88,11 +89,11 @@ def heavy_tail_warning(
         Normal scores that replace the target in comparisons: with many tied values they have heavy
         tails, too.
     """
-    n, r = target.effective_rows - len(space.covariate_map), space.rank
+    n, r, scale = Freedom.of(target.effective_rows, space)
     if space.kernel.name != "linear" or n - 1 <= r or not sample.counts.any():
         return None
     basis = target.basis_of(space) if scores is None else scores.Y
-    floor = noise_floor(n, r, p, NOISE_LEVEL)
+    floor = noise_floor(n, r, p, NOISE_LEVEL, scale)
     each = exceedance_probability(floor, n, r, target.kurtosis(basis), KURTOSES)
     found = -math.expm1(-p * float(np.average(each, weights=sample.counts)))
     if found <= _MAX_EXCEEDANCE:
@@ -133,10 +134,9 @@ class Significance(NamedTuple):
     null: PermutationNull | None
 
     @property
-    def freedom(self) -> tuple[float, int]:
-        """Number of rows minus covariates, and the rank of the target."""
-        space = self.known_space
-        return self.n - len(space.covariate_map), space.rank
+    def freedom(self) -> Freedom:
+        """The distribution of relevances under independence."""
+        return Freedom.of(self.n, self.known_space)
 
     @property
     def known_space(self) -> TargetSpace:
@@ -152,8 +152,9 @@ class Significance(NamedTuple):
         """Return the relevance that the best of p noise columns exceeds by chance."""
         if self.null is not None and method != "gaussian":
             return self.null.quantile(level)
-        space, (n_free, _) = self.known_space, self.freedom
-        return space.largest_relevance(noise_floor(n_free, space.linear_rank, p, level))
+        space, (n_free, _, scale) = self.known_space, self.freedom
+        found = noise_floor(n_free, space.linear_rank, p, level, scale)
+        return space.largest_relevance(found)
 
     def adjusted_p_values(self, relevance: Floats) -> Floats:
         """Return the p-values of columns, adjusted for all columns; NaN without permutations."""

@@ -7,6 +7,7 @@ from streamsel.base.rows import RowPhase
 from streamsel.base.windows import Window, WindowPhase
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.vocabulary import Vocabulary
+from streamsel.targets.glm import FAMILIES
 from streamsel.targets.rows import RowTarget
 from streamsel.targets.target import Target
 
@@ -83,9 +84,14 @@ def _refuse_rows(method: Method, before: Phase) -> None:
             "Expected a model with a target. Got: a row for a model that selects without a "
             "target.\nHint: selection without a target needs the observations of whole columns."
         )
-    if method._is_supervised and method.target_type == "survival":
+    kind = method.target_type
+    if method._is_supervised and kind in ("survival", *FAMILIES):
+        reason = (
+            "martingale residuals depend on all observations at risk, including later rows."
+            if kind == "survival"
+            else "the null model depends on all observations, including later rows; other target "
+            "types can learn rows."
+        )
         raise ValueError(
-            "Expected columns, as target_type='survival' requires. Got: a row.\n"
-            "Hint: martingale residuals depend on all observations at risk, including later "
-            "rows."
+            f"Expected columns, as target_type={kind!r} requires. Got: a row.\nHint: {reason}"
         )

@@ -14,6 +14,7 @@ from streamsel.base.undo import UndoLog
 from streamsel.data.columns import Block, wrong_length_error
 from streamsel.stream import ColumnStream
 from streamsel.targets.encoding import encode_target
+from streamsel.targets.glm import FAMILIES
 from streamsel.targets.kept_rows import kept_indices
 from streamsel.targets.target import Target
 
@@ -239,8 +240,12 @@ def prepared_learner(learner: Any, y: Any, covariates: Any, weights: Any) -> tup
     whole = learner.clone()
     whole.learn_target(y, covariates, weights)
     target = whole._target
+    kind = learner.target_type
+    if kind in FAMILIES:
+        labels = encode_target(y, "class") if FAMILIES[kind] == "class" else None
+        return learner.clone(), None if labels is None else labels.columns.argmax(axis=1)
     # The columns of a frame have kinds of their own.
-    if not isinstance(target, Target) or target.kinds or learner.target_type == "survival":
+    if not isinstance(target, Target) or target.kinds or kind == "survival":
         return learner.clone(), None
     known = {"target_type": "class" if target.is_class else "numeric"}
     codes = encode_target(y, "class").columns.argmax(axis=1) if target.is_class else None

@@ -26,6 +26,7 @@ from streamsel.evaluate.nested_result import ALL, NONE, RANDOM, SELECTED, Nested
 from streamsel.evaluate.similarity import Floats, as_numbers
 from streamsel.stream import ColumnStream, as_stream
 from streamsel.targets.encoding import encode_covariates, encode_target
+from streamsel.targets.glm import FAMILIES
 
 
 class SelectedFeatures:
@@ -454,7 +455,7 @@ def _one_target(y: Any, kind: str) -> tuple[bool, Any]:
             "Expected classes or numbers, as targets of scikit-learn models. Got: "
             "target_type='survival'.\nHint: subsample_stability takes it."
         )
-    encoded = encode_target(y, kind, by_values=True)
+    encoded = encode_target(y, FAMILIES.get(kind, kind), by_values=True)
     if encoded.is_class:
         return True, encoded.columns.argmax(axis=1)
     if encoded.columns.shape[1] != 1 or encoded.kinds:

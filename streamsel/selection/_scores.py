@@ -16,7 +16,7 @@ from streamsel._kernels.univariate import bin_by_rank, bin_by_width, margin, mis
 from streamsel._utils.system import effective_jobs, run_in_threads
 from streamsel.base.null import f_statistic, marginal_p_values
 from streamsel.base.significance import Significance
-from streamsel.data.columns import Chunk
+from streamsel.data.columns import Chunk, Stats
 from streamsel.data.ranks import SortedColumns
 from streamsel.selection._rank_scores import (
     OrderedTarget,
@@ -120,17 +120,22 @@ class BinnedTarget(NamedTuple):
         return cls(*codes, n_bins_of_columns(codes, n_bins), binning, n_outliers)
 
 
-# Scores from relevance, the number of observations minus covariates, and the rank of the target.
+# Scores from relevance, and the number of observations, rank and scale of `Freedom`.
 
 
-def correlation(relevance: Floats, n: float, rank: int) -> Floats:  # noqa: ARG001
+def correlation(
+    relevance: Floats,
+    n: float,  # noqa: ARG001
+    rank: int,  # noqa: ARG001
+    scale: float | None = None,  # noqa: ARG001
+) -> Floats:
     """Return the relevance itself."""
     return relevance
 
 
-def t_statistic(relevance: Floats, n: float, rank: int) -> Floats:
-    """Return the absolute t statistics, for a target of rank 1."""
-    return np.sqrt(f_statistic(relevance, n, rank))
+def t_statistic(relevance: Floats, n: float, rank: int, scale: float | None = None) -> Floats:
+    """Return the absolute t or z statistics, for a target of rank 1."""
+    return np.sqrt(f_statistic(relevance, n, rank, scale))
 
 
 # Scores from the values of columns, as the kernels return them.
@@ -240,11 +245,11 @@ class UnivariateScore(abc.ABC):
     def of_chunk(
         self,
         chunk: Chunk,  # noqa: ARG002
-        size: int,  # noqa: ARG002
+        stats: Stats,  # noqa: ARG002
         prepared: Any,  # noqa: ARG002
         n_jobs: int,  # noqa: ARG002
     ) -> dict[str, Floats]:
-        """Return the fields of the first `size` columns of a chunk."""
+        """Return the fields of the columns of a chunk that `stats` has moments of."""
         return {}
 
     def ranking(self) -> Ranking:
@@ -254,6 +259,15 @@ class UnivariateScore(abc.ABC):
     def strengths(self, view: VariableState) -> Floats:
         """Return the strengths of all variables: larger is better, -inf for constant ones."""
         return view.relevance()
+
+    def noise_relevance(
+        self,
+        view: VariableState,
+        indices: Indices,
+        significance: Significance,  # noqa: ARG002
+    ) -> Floats:
+        """Return the relevances to compare with the noise floor."""
+        return view.noise_relevance(indices)
 
     @abc.abstractmethod
     def scores(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:
@@ -271,12 +285,12 @@ class MomentScore(UnivariateScore):
     Parameters
     ----------
     of_relevance
-        Returns the scores from relevance, observations minus covariates, and rank of the target.
+        Returns the scores from relevance and `Freedom`.
     """
 
     needs_samples = False
 
-    of_relevance: Callable[[Floats, float, int], Floats]
+    of_relevance: Callable[[Floats, float, int, float | None], Floats]
 
     def scores(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:
         """Return the scores of variables."""
@@ -324,8 +338,9 @@ class SampleScore(UnivariateScore):
         """Return what `of_chunk` needs of a target."""
         return self.of_target(target, options)
 
-    def of_chunk(self, chunk: Chunk, size: int, prepared: Any, n_jobs: int) -> dict[str, Floats]:
-        """Return the fields of the first `size` columns of a chunk."""
+    def of_chunk(self, chunk: Chunk, stats: Stats, prepared: Any, n_jobs: int) -> dict[str, Floats]:
+        """Return the fields of the columns of a chunk that `stats` has moments of."""
+        size = stats.m2.size
         shapes = self.field_shapes(prepared)
         fields = {name: np.zeros((size, *shape)) for name, shape in shapes.items()}
         step = max(1, _BATCH_NUMBERS // chunk.n)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsel.base.null import Freedom, harmonic_number
 from streamsel.base.phase import Phase
 from streamsel.base.significance import Significance
 from streamsel.params import parameter_repr
@@ -67,7 +68,7 @@ class Statistics(NamedTuple):
         column = effect_column(self.phase)
         if self.score.needs_samples or column is None:
             return {}
-        return effects_of(self.view, indices, column, self.significance.freedom[0])
+        return effects_of(self.view, indices, column, self.significance.freedom)
 
     def _tests(self, indices: Indices) -> dict[str, NDArray[Any]]:
         """Return the statistics of all variables that vary."""
@@ -118,7 +119,9 @@ def _index_of_last(labels: Sequence[Any]) -> int:
         return int(str(labels[0]) < str(labels[1]))
 
 
-def effects_of(view: VariableState, indices: Indices, column: int, n: float) -> dict[str, Floats]:
+def effects_of(
+    view: VariableState, indices: Indices, column: int, freedom: Freedom
+) -> dict[str, Floats]:
     """Return the slopes of a target column on variables given the covariates, and their errors.
 
     Parameters
@@ -127,13 +130,15 @@ def effects_of(view: VariableState, indices: Indices, column: int, n: float) -> 
         The state, and the variables.
     column
         Index of the target column.
-    n
-        Effective number of observations, minus the rank of the covariates.
+    freedom
+        Distribution of relevances under independence.
 
     Notes
     -----
     With x̃ and ỹ the residuals on mean and covariates, the slope is x̃ᵀỹ / x̃ᵀx̃ and its squared
-    standard error ỹᵀỹ (1 - r²) / (x̃ᵀx̃ (n - 2)): (slope / standard error)² is the F statistic.
+    standard error ỹᵀỹ (1 - r²) / (x̃ᵀx̃ (n - 2)), or ỹᵀỹ / (x̃ᵀx̃ s) with a chi-squared statistic
+    s r²: (slope / standard error)² is the statistic. In the metric of a GLM's null model these are
+    the one-step estimate U / V, and 1 / V.
     """
     space, stats = view.space, view.stats(indices)
     assert space is not None  # noqa: S101 (there is a target column)
@@ -141,9 +146,12 @@ def effects_of(view: VariableState, indices: Indices, column: int, n: float) -> 
     # Covariates come after the targets.
     slopes = (stats.cxy @ space.target_map[column]) / squares
     of_target = float(space.target_products[column, column])
-    unexplained = np.maximum(1.0 - np.square(slopes) * squares / of_target, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        variances = of_target * unexplained / (squares * max(n - 2.0, 0.0))
+    if freedom.chi_square_scale is not None:
+        variances = of_target / (squares * freedom.chi_square_scale)
+    else:
+        unexplained = np.maximum(1.0 - np.square(slopes) * squares / of_target, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variances = of_target * unexplained / (squares * max(freedom.n - 2.0, 0.0))
     return {"effect": slopes, "standard_error": np.sqrt(variances)}
 
 
@@ -157,14 +165,11 @@ def fdr_adjusted(p: Floats, m: int) -> tuple[Floats, Floats]:
     m
         Number of tests.
     """
-    from scipy.special import digamma
-
     order = np.argsort(p, kind="stable")
     ratios = p[order] * (m / np.arange(1, p.size + 1))
     adjusted = np.empty(p.size)
     adjusted[order] = np.minimum.accumulate(ratios[::-1])[::-1]
-    harmonic = float(digamma(m + 1.0) + np.euler_gamma)
-    return np.minimum(adjusted, 1.0), np.minimum(adjusted * harmonic, 1.0)
+    return np.minimum(adjusted, 1.0), np.minimum(adjusted * harmonic_number(m), 1.0)
 
 
 def metadata_of(names: Sequence[Hashable], metadata: Any) -> dict[str, NDArray[Any]]:

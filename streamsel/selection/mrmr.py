@@ -192,7 +192,7 @@ class MRMR(CertifiedSelector, Supervised):
         return super()._by_window or "mutual_info" in (self.score, self.redundancy)
 
     def _measures(self) -> MRMRMeasures:
-        n_free, rank = self._significance.freedom
+        n_free, rank, _ = self._significance.freedom
         beta = math.nan if self.beta is None else self.beta
         target = None
         if self.score == "mutual_info" and isinstance(self._target, Target):

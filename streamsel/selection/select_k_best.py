@@ -18,10 +18,12 @@ from streamsel.base.selector import EVERY_COLUMN, Selector
 from streamsel.data.columns import Chunk, Stats
 from streamsel.params import param
 from streamsel.selection._markers import ClassComparisons, class_sizes
+from streamsel.selection._score_tests import SCORE_TESTS
 from streamsel.selection._scores import RANKS_PER_CLASS, SCORES, ScoreOptions, UnivariateScore
 from streamsel.selection._statistics import COLUMNS, Statistics
 from streamsel.state.base import ColumnState, Floats, Indices, VariableState
 from streamsel.state.pool.pool import Picks, Pool, Ranking
+from streamsel.targets.glm import FAMILIES
 from streamsel.targets.target import Target
 
 if TYPE_CHECKING:
@@ -253,6 +255,12 @@ class SelectKBest(Selector[VariableState], Supervised):
                 "a class is certain only if all are tracked. "
                 f"Got: max_candidates={self.max_candidates!r}."
             )
+        if self.target_type in FAMILIES and self.score not in SCORE_TESTS:
+            raise ValueError(
+                f"Expected score='f', 't' or 'correlation' with target_type={self.target_type!r}, "
+                f"whose score test is a function of the correlation. {got}\n"
+                "Hint: target_type='class' or 'numeric' supports other scores."
+            )
         if self.permutations and self._by_window:
             raise ValueError(
                 f"Expected permutations=0 with score={self.score!r}: permutations need a score "
@@ -290,6 +298,8 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     @property
     def _univariate(self) -> UnivariateScore:
+        if self.target_type in FAMILIES:
+            return SCORE_TESTS.get(self.score, SCORES[self.score])
         return RANKS_PER_CLASS if self.per_class else SCORES[self.score]
 
     @property
@@ -305,8 +315,7 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     def _add_columns(self, pool: ColumnState, chunk: Chunk, stats: Stats) -> None:
         assert isinstance(pool, Pool)  # noqa: S101
-        size = stats.m2.size
-        fields = self._univariate.of_chunk(chunk, size, self._prepared, self.n_jobs)
+        fields = self._univariate.of_chunk(chunk, stats, self._prepared, self.n_jobs)
         pool.admit(chunk, stats, self.n_columns, fields)
 
     def _ranking(self) -> Ranking:
@@ -336,15 +345,23 @@ class SelectKBest(Selector[VariableState], Supervised):
     def _scores_of(self, view: VariableState, indices: Indices) -> Floats:
         return self._univariate.scores(view, indices, self._significance)
 
+    def _noise_relevance(self) -> list[float]:
+        state, indices = self._state, np.asarray(self._picks().indices, dtype=np.intp)
+        if state is None or self.target_type not in FAMILIES:
+            return super()._noise_relevance()
+        values = self._univariate.noise_relevance(state, indices, self._significance)
+        return [*values.tolist()]
+
     @property
     def n_certified(self) -> int:
         """Number of leading picks certified to be those of a selection over all columns at once."""
-        # With normal scores a discarded column may have a smaller p-value than its relevance shows.
+        # With normal scores, and in score tests, a discarded column may have a smaller p-value than
+        # its relevance shows.
         pool = self._columns
         if (
             self.fdr is not None
             and isinstance(pool, Pool)
-            and pool.normal_scores
+            and (pool.normal_scores or self.target_type in FAMILIES)
             and not pool.complete
         ):
             return 0
@@ -429,10 +446,20 @@ class SelectKBest(Selector[VariableState], Supervised):
         -----
         Of two classes, `effect` is the slope of the indicator (0 or 1) of the second class in
         sorted order. $(b / s)^2$ is the $F$ statistic: effects, standard errors and p-values are
-        those of ordinary least squares on the variable and the covariates, with three exceptions.
-        With weights, the number of observations is $(\sum w)^2 / \sum w^2$. With permutations,
-        p-values are those of the permuted targets. If a numeric target has heavy tails, p-values
-        are those of its normal scores, whereas the effect is on the scale of the target.
+        those of least squares on the variable and the covariates, generalised least squares with
+        relatedness. With `target_type="binary"` or `"count"`, $b = U / V$ is the one-step estimate
+        of the log odds ratio or log rate ratio, and $s = V^{-1/2}$, from the score $U$ and its
+        variance $V$: $(b / s)^2$ is the score statistic, and the estimate is too small where
+        effects are large.
+
+        p-values differ from those of $b / s$ in three cases. With permutations they are those of
+        permuted targets. If a numeric target has heavy tails, they are those of its normal scores,
+        whereas the effect is on the scale of the target. For a GLM they are saddlepoint
+        approximations where $|b / s| > 2$.
+
+        `mean` is the estimate that the effect is based on: with weights, and with the variances of
+        a GLM as weights, the weighted mean; with relatedness that of generalised least squares.
+        With weights the number of observations in $s$ is $(\sum w)^2 / \sum w^2$.
 
         With `max_candidates` the table has the candidates; `p_bh` and `p_by` are then upper bounds,
         adjusted for all columns that were learnt. Costs $O(c)$ per variable and a sort of the

@@ -75,6 +75,16 @@ def of_survival(event: NDArray[Any]) -> str:
     return f"survival, {count_text(int(event.sum()), 'event')} in {count_text(event.size, 'row')}"
 
 
+def of_binary(names: Sequence[Hashable], n_positive: int, n: int) -> str:
+    """Describe two classes, of which the second is modelled."""
+    return f"binary, {_short(names[1])} in {n_positive:,} of {count_text(n, 'row')}"
+
+
+def of_counts(columns: NDArray[Any]) -> str:
+    """Describe counts."""
+    return f"counts, {columns.min():.6g} to {columns.max():.6g}"
+
+
 def _short(name: Hashable) -> str:
     text = str(name)
     return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"

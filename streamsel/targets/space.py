@@ -47,6 +47,8 @@ class TargetSpace:
         Effective number of observations of equal weight; None for n.
     is_pair
         Whether the columns are the indicators of two classes: the first suffices.
+    chi_square_scale
+        Factor that makes relevance² a χ² statistic, that of a score test; None for the F test.
 
     Attributes
     ----------
@@ -70,10 +72,12 @@ class TargetSpace:
         effective_rows: float | None = None,
         *,
         is_pair: bool = False,
+        chi_square_scale: float | None = None,
     ) -> None:
         self.c = len(cyy)
         self.n = n
         self.effective_rows = n if effective_rows is None else effective_rows
+        self.chi_square_scale = chi_square_scale
         self._columns = cyy, is_given
         self.covariate_map: Floats = np.zeros((0, self.c))
         # Maps products with the columns to products with their residuals on the covariates.

@@ -30,6 +30,7 @@ from streamsel.targets.encoding import (
     names_from_state,
     names_to_state,
 )
+from streamsel.targets.glm import FAMILIES, NullModel, encode_glm, fit_null_model
 from streamsel.targets.kept_rows import KeptRows, same_kept_rows
 from streamsel.targets.row_transform import RowTransform, same_transform, transform_from_state
 from streamsel.targets.space import TargetSpace
@@ -42,7 +43,7 @@ Floats = NDArray[np.float64]
 # Returns the whitening of observations with these targets (n, c) and covariates (n, d).
 Whiten = Callable[[Floats, Floats], RowTransform]
 
-KINDS = ("auto", "class", "numeric", "survival")
+KINDS = ("auto", "class", "numeric", "survival", *FAMILIES)
 
 # Rows of a tile of a transposing copy.
 _TILE = 1024
@@ -60,7 +61,8 @@ class Target:
     kind
         "class" treats numbers as classes too, "numeric" rejects labels, "auto" treats labels, and
         whole numbers of few distinct values, as classes (`encode_target`); "survival" expects times
-        and events, and uses their martingale residuals.
+        and events, and uses their martingale residuals; "binary" and "count" use the residuals and
+        variances of a null model.
     covariates
         Further columns to adjust for; None for none.
     covariate_names
@@ -101,9 +103,12 @@ class Target:
         Whether it is two classes without covariates, whose second column is the first, negated; and
         the rows to multiply columns with: the first row of Y in this case, else all of Y.
     row_transform
-        Transformation of the rows by observation weights or relatedness; None for none.
+        Transformation of the rows by observation weights, which are the variances if there is a
+        null model, or by relatedness; None for none.
     untransformed
         (n, c) the columns as they came, while relatedness is awaited; else None.
+    null_model
+        The null model of a GLM; None for other targets.
     strata
         (n,) numbers of the groups within which the target is permuted; None for one.
     effective_rows
@@ -129,6 +134,10 @@ class Target:
         if kind == "survival":
             encoded, event, self.row_transform = encode_survival(y, weights)
             self.description = of_survival(event)
+        elif kind in FAMILIES:
+            encoded, self.description = encode_glm(y, kind)
+            if weights is not None:
+                _refuse_weights(ObservationWeights.of(weights, len(encoded.columns)), kind)
         else:
             encoded = encode_target(y, kind, by_values=True)
             self.description = describe_target(
@@ -151,6 +160,13 @@ class Target:
                 names=[*encoded.names, *covariate_columns.names],
             )
         self.strata = None if strata is None else encode_strata(strata, len(encoded.columns))
+        self.null_model: NullModel | None = None
+        if kind in FAMILIES:
+            values = encoded.columns.copy()
+            self.null_model = fit_null_model(kind, values[:, 0], values[:, 1:])
+            values[:, 0] = self.null_model.working_residual
+            self.row_transform = ObservationWeights.of(self.null_model.variance, len(values))
+            encoded = encoded._replace(columns=values)
         self._centre(encoded.columns, encoded.names, whiten)
         self.untransformed = encoded.columns if awaits_relatedness else None
 
@@ -167,7 +183,8 @@ class Target:
             {},
         )
         target.description = describe_target(columns, names, is_class=is_class, kinds={})
-        target.row_transform = target.strata = target.kept = target.untransformed = None
+        target.row_transform = target.strata = target.kept = None
+        target.untransformed = target.null_model = None
         target._centre(columns, names)
         return target
 
@@ -268,12 +285,15 @@ class Target:
         target.untransformed = state.get("target_untransformed")
         if target.untransformed is not None:
             expect_shapes(state, target_untransformed=(state["n_rows"], c))
+        null = state.get("target_null_model")
+        target.null_model = None if null is None else NullModel.restored(null, state["n_rows"])
         target._set_columns(state["target_Y"])
         return target
 
     def to_state(self) -> dict[str, Any]:
         """Return the state as arrays and JSON-compatible values, without n."""
         kept = {} if self.kept is None else {"target_kept": self.kept.to_state()}
+        null = self.null_model
         return {
             "target_names": names_to_state(self.names),
             "target_is_class": self.is_class,
@@ -287,6 +307,7 @@ class Target:
             **({} if self.untransformed is None else {"target_untransformed": self.untransformed}),
             **({} if self.strata is None else {"target_strata": self.strata}),
             **kept,
+            **({} if null is None else {"target_null_model": null.to_state()}),
         }
 
     def expect_valid(self) -> None:
@@ -309,7 +330,10 @@ class Target:
     @property
     def effective_rows(self) -> float:
         """The effective number of observations of equal weight."""
-        return float(self.n) if self.row_transform is None else self.row_transform.effective_rows
+        # The weights of a null model are variances: all observations count.
+        if self.row_transform is None or self.null_model is not None:
+            return float(self.n)
+        return self.row_transform.effective_rows
 
     def kurtosis(self, basis: Floats) -> float:
         """Return the excess kurtosis of r orthonormal vectors of observations, (r, n).
@@ -362,6 +386,16 @@ class Target:
             and same_transform(self.row_transform, other.row_transform)
             and same_kept_rows(self.kept, other.kept)
             and (self.untransformed is None) is (other.untransformed is None)
+        )
+
+
+def _refuse_weights(weights: ObservationWeights | None, kind: str) -> None:
+    """Raise ValueError for unequal weights, as the scale of the score test would be unknown."""
+    if weights is not None:
+        raise ValueError(
+            f"Expected no weights, or equal ones, with target_type={kind!r}, whose variances are "
+            "the weights. Got: weights that differ.\n"
+            "Hint: repeat each row in proportion to its weight, or omit weights."
         )
 
 
