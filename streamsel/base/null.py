@@ -123,12 +123,17 @@ def fdr_discoveries(p: Floats, m: int, level: float, method: str = "bh") -> NDAr
     Yekutieli 2001), at a level that is divided by 1 + 1/2 + ... + 1/m.
     """
     if method == "by":
-        from scipy.special import digamma
-
-        level /= float(digamma(m + 1.0)) + np.euler_gamma
+        level /= harmonic_number(m)
     ranked = np.sort(p)
     below = np.flatnonzero(ranked <= level * np.arange(1, p.size + 1) / m)
     return p <= (ranked[below[-1]] if below.size else -1.0)
+
+
+def harmonic_number(m: int) -> float:
+    """Return 1 + 1/2 + ... + 1/m."""
+    from scipy.special import digamma
+
+    return float(digamma(m + 1.0)) + np.euler_gamma
 
 
 def genomic_inflation(

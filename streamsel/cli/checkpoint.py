@@ -213,8 +213,8 @@ class Checkpointer:
             and not job.metadata["complete"]
         ):
             further.append("a run with --exact cannot be resumed; use --checkpoint or --no-exact")
-        if settings.out is not None:
-            further.append(f"{settings.out} was not written")
+        unwritten = (settings.out, settings.statistics)
+        further += [f"{path} was not written" for path in unwritten if path is not None]
         job.log.stop(f"interrupted {state}", exit_code, *further)
 
     def fail(self, error: BaseException) -> Never:

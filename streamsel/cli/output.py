@@ -192,19 +192,19 @@ def _run_description() -> str:
     return f"process {os.getpid()} on {platform.node()}, since {utc_text(time.time())}"
 
 
-def check_table(path: str) -> None:
-    """Raise now if a table cannot be written to this file or in this format."""
+def check_table(path: str, option: str = "--out", suffixes: Sequence[str] = SUFFIXES) -> None:
+    """Raise now if a table cannot be written to this file, or not in a format of `suffixes`."""
     suffix = Path(path).suffix.lower()
-    if suffix not in SUFFIXES:
+    if suffix not in suffixes:
         raise click.UsageError(
-            f"--out {path}: expected a file name that ends in {', '.join(SUFFIXES)}. Got: "
+            f"{option} {path}: expected a file name that ends in {', '.join(suffixes)}. Got: "
             f"{suffix!r}"
         )
     if suffix in SUFFIXES[:3] and find_spec("pyarrow") is None:
         raise CommandError(
-            f'--out {path}: {suffix} needs pyarrow. Hint: pip install "streamsel[io]"'
+            f'{option} {path}: {suffix} needs pyarrow. Hint: pip install "streamsel[io]"'
         )
-    check_writable(path, "--out")
+    check_writable(path, option)
 
 
 def check_run_files(settings: RunSettings, outputs: Mapping[str, str | None]) -> None:
@@ -218,10 +218,14 @@ def check_run_files(settings: RunSettings, outputs: Mapping[str, str | None]) ->
             "--target-file": settings.target_file,
         },
     )
-    others = {name: outputs[name] for name in ("--out", "--list-skipped")}
+    others = {name: outputs[name] for name in ("--out", "--statistics", "--list-skipped")}
     check_distinct_outputs(others, {"--resume": settings.resume})
     if settings.out is not None:
         check_table(settings.out)
+    if settings.statistics is not None:
+        # An .npy file has no titles, and one type for all columns.
+        suffixes = [suffix for suffix in SUFFIXES if suffix != ".npy"]
+        check_table(settings.statistics, "--statistics", suffixes)
     if settings.model is not None:
         check_writable(settings.model, "--model")
     if outputs["--list-skipped"] is not None:

@@ -13,7 +13,14 @@ from streamsel._utils.text import close_spellings
 from streamsel.cli.click_ext import section_options
 from streamsel.cli.errors import CommandError
 from streamsel.cli.inputs import check_layer, expand_files
-from streamsel.cli.settings import SAME_AS_MODEL, SETTINGS, STDIN, RunSettings, stored_settings
+from streamsel.cli.settings import (
+    AUTO,
+    SAME_AS_MODEL,
+    SETTINGS,
+    STDIN,
+    RunSettings,
+    stored_settings,
+)
 from streamsel.params import rules_of
 from streamsel.stream.files import ReadOptions
 
@@ -23,6 +30,8 @@ if TYPE_CHECKING:
     from streamsel.cli.resume import SavedRun
     from streamsel.params import Rule
 
+# Target types whose residuals have one variance, as relatedness assumes.
+_WHITENED = ("auto", "class", "numeric")
 # A parameter in an error message of a learner; replaced by its option.
 PARAMETER_OF = re.compile(r"Expected (\w+) of \w+ to be ")
 
@@ -44,6 +53,8 @@ def make_settings(ctx: click.Context) -> RunSettings:
         learner = learner_of(ctx)
         _check_target(ctx, learner)
         _check_missing(ctx, learner)
+        _check_statistics(ctx, learner)
+        _check_relatedness(ctx, learner)
     else:
         options, learner = {**options, **_agreed_options(ctx, saved)}, saved.model.clone()
         if saved.cannot_continue:
@@ -141,6 +152,7 @@ def _saved_run(ctx: click.Context, resume: str) -> SavedRun | None:
         ctx.obj.note(f"--resume {resume}: no such file; starting a new run")
     else:
         _check_missing(ctx, saved.model, f"--resume {saved.path}: ")
+        _check_statistics(ctx, saved.model)
     return saved
 
 
@@ -152,6 +164,48 @@ def _check_missing(ctx: click.Context, learner: Any, of_saved: str = "") -> None
             "Hint: use --missing mean or skip"
         )
         raise CommandError(text) if of_saved else click.UsageError(text, ctx)
+
+
+def _check_statistics(ctx: click.Context, learner: Any) -> None:
+    """Raise if the method has no statistics of all columns."""
+    if ctx.params["statistics"] is not None and not hasattr(learner, "statistics"):
+        raise click.UsageError(
+            f"--statistics: {type(learner).__name__} has no statistics of single columns. Hint: "
+            "use --method SelectKBest",
+            ctx,
+        )
+
+
+def _check_relatedness(ctx: click.Context, learner: Any) -> None:
+    """Raise if relatedness cannot be combined with the method or other options."""
+    relatedness, loco = ctx.params["relatedness"], ctx.params["loco"]
+    if loco is not None and relatedness != AUTO:
+        raise click.UsageError("--loco requires --relatedness auto", ctx)
+    if relatedness is None:
+        return
+    method = type(learner).__name__
+    if not ctx.params["target"] and not ctx.params["target_file"]:
+        raise click.UsageError("--relatedness requires a target", ctx)
+    if ctx.params["weights"] is not None:
+        raise click.UsageError("--relatedness and --weights are mutually exclusive", ctx)
+    if learner.target_type not in _WHITENED:
+        raise click.UsageError(
+            f"--relatedness cannot be combined with --target-type {learner.target_type}", ctx
+        )
+    if not learner._takes_weights:
+        raise click.UsageError(
+            f"--relatedness: {method} with these parameters uses single observations, which cannot "
+            "be whitened. Hint: use principal components as covariates",
+            ctx,
+        )
+    if loco is not None and not learner._is_univariate:
+        raise click.UsageError(
+            f"--loco: {method} compares columns with each other. Hint: use --method SelectKBest, "
+            "which tests every column by itself, or omit --loco",
+            ctx,
+        )
+    if loco is not None and learner.permutations:
+        raise click.UsageError("--loco cannot be combined with --permutations", ctx)
 
 
 def _check_workers(ctx: click.Context) -> None:

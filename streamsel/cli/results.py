@@ -30,7 +30,7 @@ from streamsel.reporting.summary import is_certificate_needed
 from streamsel.stream import ColumnStream
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Callable, Hashable, Iterator
 
     from streamsel.base.report import Report
     from streamsel.cli.run import Run
@@ -54,13 +54,13 @@ def write_results(job: Run, report: Report, unwritten: dict[str, str]) -> None:
         If there are no results, or a file could not be written; the results are printed first.
     """
     check_skipped(job)
-    out = job.settings.out
+    out, statistics = job.settings.out, job.settings.statistics
     n, asked = n_results(report), report.n_requested
     if out is not None and n:
-        try:
-            _write(job, out, report)
-        except EXPECTED_ERRORS as error:
-            unwritten = {**unwritten, "--out": f"--out {out}: not written ({reason_of(error)})"}
+        unwritten = unwritten | _attempt("--out", out, partial(_write, job, out, report))
+    if statistics is not None:
+        written = partial(_write_statistics, job, statistics)
+        unwritten = unwritten | _attempt("--statistics", statistics, written)
     show_results(job, report)
     if not n:
         done = {"select": "selected", "reduce": "learnt"}[job.settings.command]
@@ -70,6 +70,15 @@ def write_results(job: Run, report: Report, unwritten: dict[str, str]) -> None:
         job.log.note(f"{done} {n} of {asked} requested: {_why_no_more(job, report)}")
     if unwritten:
         raise CommandError("; ".join(unwritten.values()))
+
+
+def _attempt(option: str, path: str, write: Callable[[], None]) -> dict[str, str]:
+    """Write an output; return the option with the reason if it could not be written."""
+    try:
+        write()
+    except EXPECTED_ERRORS as error:
+        return {option: f"{option} {path}: not written ({reason_of(error)})"}
+    return {}
 
 
 def check_skipped(job: Run) -> None:
@@ -129,6 +138,20 @@ def _write(job: Run, out: str, report: Report) -> None:
         matrix = _components(job)
         names, columns = job.model.components[: matrix.shape[1]], list(matrix.T)
     write_table(out, *prepend_columns(job.given.passthrough, names, columns))
+
+
+def _write_statistics(job: Run, path: str) -> None:
+    """Write the statistics of all columns, with what the source shows about these."""
+    table = job.model.statistics(job.source.stream.column_metadata)
+    write_table(path, [*table], [_with_empty_cells(values) for values in table.values()])
+
+
+def _with_empty_cells(values: Any) -> Any:
+    """Return values with None for NaN."""
+    lacks = values != values  # noqa: PLR0124
+    if values.dtype.kind != "f" or not lacks.any():
+        return values
+    return np.where(lacks, None, values.astype(object))
 
 
 def _components(job: Run) -> Any:

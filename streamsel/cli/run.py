@@ -25,9 +25,11 @@ from streamsel.cli.diagnostics import (
     target_columns,
     target_warnings,
 )
-from streamsel.cli.errors import EXPECTED_ERRORS, CommandError
+from streamsel.cli.errors import EXPECTED_ERRORS, CommandError, message_of
 from streamsel.cli.exclusions import RowCounterFinder, Skipped
+from streamsel.cli.relatedness import compute_relatedness, groups_of_columns
 from streamsel.cli.resume import PROGRESS, SourceComparison, check_same_parts
+from streamsel.cli.settings import AUTO
 from streamsel.cli.side_inputs import SideInputs
 from streamsel.cli.source import unread_columns
 from streamsel.stream.files import CleanStream, Fingerprint, file_format
@@ -36,6 +38,7 @@ from streamsel.stream.formats import FORMATS
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from streamsel.base.relatedness import Relatedness
     from streamsel.base.report import Report
     from streamsel.cli.log import Log
     from streamsel.cli.progress import Meter
@@ -121,9 +124,21 @@ class Run:
             with warnings.catch_warnings():
                 # A warning above has the same content, and the name of the column.
                 warnings.filterwarnings("ignore", "Expected classes that several rows share")
-                given.learn_target(self.model)
+                given.learn_target(self.model, self._computed_relatedness())
             self.metadata["fingerprint"] = source.fingerprint(given.values())
         self.screen = self._remaining(None if saved is None else self._compare(saved))
+
+    def _computed_relatedness(self) -> Relatedness | None:
+        """Return the relatedness that a pass over the columns yields; None unless requested."""
+        if self.settings.relatedness != AUTO:
+            return None
+        loco = self.settings.loco
+        groups = None if loco is None else groups_of_columns(loco, self.source)
+        self._prepare_screen()
+        try:
+            return compute_relatedness(self.all_columns(), groups, self.log)
+        except ValueError as error:
+            raise CommandError(f"--relatedness auto: {message_of(error)}") from error
 
     def _compare(self, saved: SavedRun) -> SourceComparison:
         """Compare the input with that of the saved run, and continue its metadata."""
@@ -147,11 +162,7 @@ class Run:
 
     def _remaining(self, compared: SourceComparison | None) -> CleanStream:
         """Return the screened columns that remain, after checking those already read."""
-        if self.metadata["missing"] is None:
-            self.metadata["missing"] = _default_missing(self.settings.learner, self.source)
-        self.skipped.strict = self.metadata["missing"] == "error"
-        self.skipped.excluded = dict.fromkeys(self.given.excluded)  # an ordered set
-        self.skipped.add_row_ids = self.given.used_rows.with_row_ids
+        self._prepare_screen()
         # Lines that are not numeric are no columns of the stream.
         n_read = self.metadata["columns_read"] - self.metadata["bad_lines"]
 
@@ -170,6 +181,14 @@ class Run:
         excluded = self._excluded()
         rest = unread_columns(self.source.stream, excluded, n_read, self._seen, check)
         return self._screened(rest, self.skipped.list_column)
+
+    def _prepare_screen(self) -> None:
+        """Determine which columns are excluded, and how missing values are handled."""
+        if self.metadata["missing"] is None:
+            self.metadata["missing"] = _default_missing(self.settings.learner, self.source)
+        self.skipped.strict = self.metadata["missing"] == "error"
+        self.skipped.excluded = dict.fromkeys(self.given.excluded)  # an ordered set
+        self.skipped.add_row_ids = self.given.used_rows.with_row_ids
 
     def _fingerprint_read(self, n_read: int) -> bool:
         """Fingerprint the columns read by other processes, if the file has column names."""

@@ -34,6 +34,8 @@ STDIN = "-"
 """The file name that denotes standard input."""
 
 _LEARNING = ("select", "reduce")
+# Values of --relatedness, and of --loco without a value.
+AUTO, CHROMOSOME = "auto", "chromosome"
 # Value of --resume without a MODEL: the file of --model.
 SAME_AS_MODEL = ""
 _LIST: Stored = (list,), []
@@ -67,6 +69,13 @@ def _agreed_missing(options: Options, metadata: Options) -> Any:
     # With --missing error there was none so far, so any choice is consistent.
     given, saved = options["missing"], metadata["missing"]
     return given if given is None or saved == "error" else saved
+
+
+def _agreed_relatedness(options: Options, metadata: Options) -> Any:
+    """Return the relatedness of a saved run, unless both are files: the path may change."""
+    given, saved = options["relatedness"], metadata["relatedness"]
+    are_files = None not in (given, saved) and AUTO not in (given, saved)
+    return given if given is None or are_files else saved
 
 
 @dataclass(frozen=True)
@@ -178,6 +187,33 @@ class RunSettings:
         shared=True,
         metavar="NAME",
         help="Column of sample weights, 0 or above, in FILE or --target-file.",
+    )
+    relatedness: str | None = setting(
+        "--relatedness",
+        commands=_LEARNING,
+        stored=_TEXT,
+        agrees=_agreed_relatedness,
+        may_change=True,
+        shared=True,
+        metavar="auto|FILE",
+        type=click.Path(),
+        help="Account for relatedness of the rows, such as that of people: auto computes it by a "
+        "first pass over all columns; a FILE has the n x n matrix of the rows of FILE (.npy, or "
+        "text as GEMMA writes it), or is a model such as PCA of the same rows.",
+    )
+    loco: str | None = setting(
+        "--loco",
+        commands=("select",),
+        stored=_TEXT,
+        agrees=True,
+        shared=True,
+        metavar="[COLUMN|FILE]",
+        is_flag=False,
+        flag_value=CHROMOSOME,
+        help="With --relatedness auto: leave the group of a column, by default its chromosome, "
+        "out of the relatedness that it is tested with. COLUMN is metadata of columns, such as "
+        "chromosome of genotypes; a FILE has two columns, name and group. Without a value, after "
+        "FILE.",
     )
     orientation: str = setting(
         "--orientation",
@@ -323,6 +359,16 @@ class RunSettings:
         common="Write the results to this file.",
         help="Write the selected variables or components to this file (.parquet, .feather, "
         ".arrow, .npy, .csv or .tsv).",
+    )
+    statistics: str | None = setting(
+        "--statistics",
+        section=OUTPUT,
+        commands=("select",),
+        metavar="FILE",
+        type=click.Path(),
+        help="Write a table of the statistics of all columns, not only of the selected ones, to "
+        "this file (.parquet, .feather, .arrow, .csv or .tsv): effect, standard error, p-values, "
+        "and chromosome, position and alleles of genotypes. With --method SelectKBest.",
     )
     keep: Sequence[str] = setting(
         "--keep",

@@ -16,7 +16,8 @@ from streamsel.cli.errors import CommandError
 from streamsel.cli.exclusions import expand_drop, find_row_numbers, may_be_pattern
 from streamsel.cli.identifiers import identifiers_of, refuse_mismatched_rows, split_id_option
 from streamsel.cli.inputs import open_source
-from streamsel.cli.settings import STDIN
+from streamsel.cli.relatedness import read_relatedness, report_components
+from streamsel.cli.settings import AUTO, STDIN
 from streamsel.cli.target import (
     TargetFile,
     read_covariates,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streamsel.base.relatedness import Relatedness
     from streamsel.cli.log import Log
     from streamsel.cli.settings import RunSettings
     from streamsel.cli.source import Source
@@ -67,6 +69,8 @@ class SideInputs:
     y, covariates, weights, strata
         Target, covariates, weights and strata of the used rows, once they are read; None or empty
         if there are none.
+    relatedness
+        Relatedness of the rows, if it comes from a file.
     passthrough
         Columns that are copied to the output.
     """
@@ -99,6 +103,7 @@ class SideInputs:
         self.covariates: dict[Hashable, Any] = {}
         self.weights: Any = None
         self.strata: Any = None
+        self.relatedness: Relatedness | None = None
         self.passthrough: dict[str, Any] = {}
 
     def open_columns(self, on_bad: OnBad) -> Source:
@@ -144,6 +149,8 @@ class SideInputs:
         self.covariates = require_complete(covariates, counted, "covariate")
         self.weights = self._row_values(settings.weights, of_rows, "weight")
         self.strata = self._row_values(settings.strata, of_rows, "stratum")
+        if settings.relatedness not in (None, AUTO):
+            self.relatedness = read_relatedness(str(settings.relatedness))
 
     def _row_values(self, name: str | None, found: dict[Hashable, Any], what: str) -> Any:
         """Return a column for the used rows; None without a name."""
@@ -155,24 +162,36 @@ class SideInputs:
     def values(self) -> list[Any]:
         """Return all arrays, other than the columns, that determine the result."""
         kept = [] if self.used_rows.kept is None else [self.used_rows.kept.index]
-        return [self.y, *self.covariates.values(), *self._weights_and_strata().values(), *kept]
+        matrices = [] if self.relatedness is None else [self.relatedness.matrix]
+        rows = [*self._weights_and_strata().values(), *kept]
+        return [self.y, *self.covariates.values(), *rows, *matrices]
 
     def _weights_and_strata(self) -> dict[str, Any]:
         """Return weights and strata, if there are any."""
         found = {"weights": self.weights, "strata": self.strata}
         return {name: values for name, values in found.items() if values is not None}
 
-    def learn_target(self, model: Any) -> None:
-        """Let a model learn the target of the used rows."""
+    def learn_target(self, model: Any, relatedness: Relatedness | None = None) -> None:
+        """Let a model learn the target of the used rows.
+
+        Parameters
+        ----------
+        model
+            The model.
+        relatedness
+            Relatedness of all rows or of the used ones; None for that of the file, if any.
+        """
+        relatedness = self.relatedness if relatedness is None else relatedness
         arguments = self._weights_and_strata() | {
             "covariates": stack_columns(self.covariates) if self.covariates else None
         }
         try:
-            if self.used_rows.kept is None:
-                model.learn_target(self.y, **arguments)
+            if (kept := self.used_rows.kept) is None:
+                model.learn_target(self.y, **arguments, relatedness=relatedness)
             else:
                 known = {"weights": None} | arguments
-                learn_used_rows(model, self.y, **known, kept=self.used_rows.kept)
+                related = None if relatedness is None else relatedness.restricted(kept)
+                learn_used_rows(model, self.y, **known, kept=kept, relatedness=related)
         except (ValueError, TypeError) as error:
             raise self.with_row_ids(error) from error
 
@@ -190,6 +209,7 @@ class SideInputs:
         elif target.decided_by_values:
             text += " (inferred as numeric; --target-type class treats its values as classes)"
         self._log.emit("target", text, target=taken, by_rule=target.decided_by_values)
+        report_components(model, self._log)
         if (kept := self.used_rows.kept) is not None:
             for reason, number in kept.excluded.items():
                 are = "is" if number == 1 else "are"

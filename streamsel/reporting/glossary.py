@@ -7,6 +7,8 @@ SELECTION_TERMS = {
     "score": "the value of the selection criterion, which depends on the method",
     "round": "how often the target had been explained in full and the selection restarted, from 0",
     "certified": "proven to equal the selection over all columns at once",
+    "effect": "the slope of the target on a variable, given the covariates; of two classes the "
+    "second, in sorted order, counts 1 and the first 0",
 }
 RESULT_TERMS = {
     "noise floor": "the relevance that the best of as many columns of pure noise exceeds in 5 % of "

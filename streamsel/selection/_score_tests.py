@@ -58,8 +58,8 @@ class FittedNull(NamedTuple):
         space = TargetSpace(target.cyy, n, VariableKernel(), target.is_covariate)
         root = np.sqrt(model.variance)
         rows = space.covariate_map @ target.Y[: target.c]
-        if target.weights is not None:
-            rows = target.weights.reflect(rows)
+        if target.row_transform is not None:
+            rows = target.row_transform.reflect(rows)
         intercept = root / np.sqrt(root @ root)
         return cls(model, space, root, np.ascontiguousarray(np.vstack([intercept, rows])))
 

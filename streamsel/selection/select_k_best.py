@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
@@ -19,6 +20,7 @@ from streamsel.params import param
 from streamsel.selection._markers import ClassComparisons, class_sizes
 from streamsel.selection._score_tests import SCORE_TESTS
 from streamsel.selection._scores import RANKS_PER_CLASS, SCORES, ScoreOptions, UnivariateScore
+from streamsel.selection._statistics import COLUMNS, Statistics
 from streamsel.state.base import ColumnState, Floats, Indices, VariableState
 from streamsel.state.pool.pool import Picks, Pool, Ranking
 from streamsel.targets.glm import FAMILIES
@@ -385,7 +387,106 @@ class SelectKBest(Selector[VariableState], Supervised):
         return [names[j] for j in indices.tolist()], self._scores_of(view, indices), p_values
 
     def _extra_report_columns(self) -> Mapping[str, Mapping[Hashable, float]]:
-        return {"p_value": self.p_values} if self._univariate.has_p_values else {}
+        found: dict[str, Mapping[Hashable, float]] = {}
+        view = self._state
+        if view is not None:
+            for title, values in self._statistics(view).effects(self._picked()).items():
+                found[title] = dict(zip(self._selected(), values.tolist(), strict=True))
+        return found | ({"p_value": self.p_values} if self._univariate.has_p_values else {})
+
+    def _picked(self) -> Indices:
+        """Return the indices of the selected variables, in order."""
+        return np.asarray(self._picks().indices, dtype=np.intp)
+
+    def _statistics(self, view: VariableState) -> Statistics:
+        return Statistics(view, self._univariate, self._phase, self._significance)
+
+    def statistics(self, metadata: Any = None, columns: str = "all") -> dict[str, NDArray[Any]]:
+        r"""Return a table of the statistics of all columns, or of the selected ones.
+
+        Parameters
+        ----------
+        metadata
+            Metadata of columns to include: a mapping of arrays of equal length, or a frame, whose
+            first entry has the names of columns, such as `ColumnStream.column_metadata`.
+        columns
+            `"all"`: all tracked variables that vary, in order of arrival. `"selected"`: the
+            selected ones, in order.
+
+        Returns
+        -------
+        Title to array, one number or text per variable; `pandas.DataFrame` makes a frame of it.
+
+        | title | content |
+        |---|---|
+        | `name` | name of the variable |
+        | as in `metadata` | its metadata, None if none; without titles that this table has |
+        | `effect_allele_frequency` | half the mean; only if `metadata` has `effect_allele` |
+        | `n` | number of rows |
+        | `mean` | mean of the variable |
+        | `effect` | slope $b$ of the target on the variable, given the covariates |
+        | `standard_error` | its standard error $s$ |
+        | `score` | score, as defined by the parameter `score` |
+        | `p_value` | p-value, as in `p_values` |
+        | `p_bh`, `p_by` | adjusted for all columns: Benjamini-Hochberg, Benjamini-Yekutieli |
+        | `p_adjusted` | adjusted by permutations, as in `adjusted_p_values` |
+
+        Statistics that do not exist have no entry: effects if the target is several numbers or more
+        than two classes, or the score is not a function of moments; p-values if the score has none;
+        `p_adjusted` without permutations.
+
+        Raises
+        ------
+        ValueError
+            For another value of `columns`; for arrays of different lengths in `metadata`.
+        TypeError
+            If `metadata` is neither a mapping nor a frame.
+
+        Notes
+        -----
+        Of two classes, `effect` is the slope of the indicator (0 or 1) of the second class in
+        sorted order. $(b / s)^2$ is the $F$ statistic: effects, standard errors and p-values are
+        those of least squares on the variable and the covariates, generalised least squares with
+        relatedness. With `target_type="binary"` or `"count"`, $b = U / V$ is the one-step estimate
+        of the log odds ratio or log rate ratio, and $s = V^{-1/2}$, from the score $U$ and its
+        variance $V$: $(b / s)^2$ is the score statistic, and the estimate is too small where
+        effects are large.
+
+        p-values differ from those of $b / s$ in three cases. With permutations they are those of
+        permuted targets. If a numeric target has heavy tails, they are those of its normal scores,
+        whereas the effect is on the scale of the target. For a GLM they are saddlepoint
+        approximations where $|b / s| > 2$.
+
+        `mean` is the estimate that the effect is based on: with weights, and with the variances of
+        a GLM as weights, the weighted mean; with relatedness that of generalised least squares.
+        With weights the number of observations in $s$ is $(\sum w)^2 / \sum w^2$.
+
+        With `max_candidates` the table has the candidates; `p_bh` and `p_by` are then upper bounds,
+        adjusted for all columns that were learnt. Costs $O(c)$ per variable and a sort of the
+        p-values; memory is that of the table.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from streamsel import SelectKBest
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.integers(0, 3, size=(200, 5)).astype(np.int8)
+        >>> model = SelectKBest(1)
+        >>> model.learn_target(0.5 * X[:, 3] + rng.normal(size=200))
+        >>> model.learn_columns(X)
+        >>> table = model.statistics(columns="selected")
+        >>> list(table)
+        ['name', 'n', 'mean', 'effect', 'standard_error', 'score', 'p_value', 'p_bh', 'p_by']
+        >>> table["name"], table["effect"].round(2), table["standard_error"].round(2)
+        (array([3], dtype=object), array([0.46]), array([0.08]))
+        """
+        if not isinstance(columns, str) or columns not in COLUMNS:
+            expected = f"one of {', '.join(map(repr, COLUMNS))}"
+            raise params.parameter_error("statistics", "columns", expected, columns)
+        if self._state is None:
+            return {"name": np.empty(0, dtype=object)}
+        picked = self._picked() if columns == "selected" else None
+        return self._statistics(self._state).table(metadata, picked)
 
     @property
     def p_values(self) -> dict[Hashable, float]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from functools import cached_property, partial
+from collections.abc import Callable, Hashable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from streamsel._utils.text import close_spellings
 from streamsel.params import parameter_repr
 from streamsel.stream._chunked import DenseMatrix, SparseMatrix, matrix_stream, store_errors
 from streamsel.stream._memory import iter_sparse
+from streamsel.stream._metadata import LazyMetadata
 from streamsel.stream._npy import iter_array
 from streamsel.stream._parts import Stamp, cached_reader, split_columns
 from streamsel.stream._remote import local_file
@@ -44,7 +45,8 @@ def iter_anndata(data: Any, layer: str | None = None, *, raw: bool = False) -> C
     ColumnStream
         One column per variable, with its name in var; repeated names get the suffixes -1, -2 and so
         on, as by `var_names_make_unique`. Its `row_metadata` has the names of the observations
-        (under "obs_names" if the index has no name), followed by the columns of obs.
+        (under "obs_names" if the index has no name), followed by the columns of obs. Its
+        `column_metadata` has the names of the columns under "name", followed by the columns of var.
 
     Raises
     ------
@@ -62,12 +64,12 @@ def iter_anndata(data: Any, layer: str | None = None, *, raw: bool = False) -> C
 
     Notes
     -----
-    Of a file only the names and obs are kept in memory. A matrix stored by columns (CSC) is read
-    about 4 MiB at a time; a dense one as by `iter_zarr`. A sparse matrix stored by rows (CSR), as
-    is usual, is transposed once, at the first read: its rows are read in order, 32 MiB at a time,
-    and written to a temporary file of its size, in the directory that `tempfile` chooses (TMPDIR);
-    this takes about 150 MB of memory, and 8 bytes per variable for every 32 MiB. Sparse columns
-    stay sparse.
+    Of a file only the names are kept in memory, and obs and var once they are used. A matrix stored
+    by columns (CSC) is read about 4 MiB at a time; a dense one as by `iter_zarr`. A sparse matrix
+    stored by rows (CSR), as is usual, is transposed once, at the first read: its rows are read in
+    order, 32 MiB at a time, and written to a temporary file of its size, in the directory that
+    `tempfile` chooses (TMPDIR); this takes about 150 MB of memory, and 8 bytes per variable for
+    every 32 MiB. Sparse columns stay sparse.
 
     Data in memory are streamed as by `iter_array` and `iter_sparse`. Only a file can be split into
     parts; if stored by rows, it is transposed by every process that reads a part.
@@ -97,7 +99,10 @@ def iter_anndata(data: Any, layer: str | None = None, *, raw: bool = False) -> C
         )
     if isinstance(data, (str, os.PathLike)):
         file = _H5adFile(data)
-        return _file_stream(data, file, (layer, raw), file.obs)
+        var = "raw/var" if raw else "var"
+        return _file_stream(
+            data, file, (layer, raw), (lambda: file.frame("obs"), lambda: file.frame(var))
+        )
     if not getattr(data, "isbacked", False):
         return _memory_stream(data, layer, raw=raw)
     if data.is_view:
@@ -105,7 +110,9 @@ def iter_anndata(data: Any, layer: str | None = None, *, raw: bool = False) -> C
             "Expected a backed AnnData. Got: a view of one.\nHint: pass view.to_memory()."
         )
     file = _H5adFile(data.filename, data.file)
-    return _file_stream(data.filename, file, (layer, raw), lambda: data.obs)
+    source = data.raw if raw else data
+    frames = (lambda: data.obs), (lambda: source.var)
+    return _file_stream(data.filename, file, (layer, raw), frames)
 
 
 def _memory_stream(data: Any, layer: str | None, *, raw: bool) -> ColumnStream:
@@ -123,12 +130,17 @@ def _memory_stream(data: Any, layer: str | None, *, raw: bool) -> ColumnStream:
         raise ValueError("Expected an AnnData with a matrix X. Got: one without X.")
     names = _unique(source.var_names)
     stream = iter_sparse(values, names) if is_sparse(values) else iter_array(values, names)
-    stream.row_metadata = _Obs(lambda: data.obs)
+    stream.row_metadata, stream.column_metadata = _metadata(
+        names, lambda: data.obs, lambda: source.var
+    )
     return stream
 
 
 def _file_stream(
-    path: Any, file: _H5adFile, matrix_key: tuple[str | None, bool], obs: Callable[[], Any]
+    path: Any,
+    file: _H5adFile,
+    matrix_key: tuple[str | None, bool],
+    frames: tuple[Callable[[], Any], Callable[[], Any]],
 ) -> ColumnStream:
     stamp = Stamp.of(path)
     names, matrix = file.matrix(*matrix_key)
@@ -140,7 +152,9 @@ def _file_stream(
     size = max(1, matrix.n_bytes // max(1, p))
     before = range(0, (p + 1) * size, size)
     cut = partial(split_columns, path, (stamp,), before, opener)
-    return matrix_stream(matrix, names, 0, _KIND, cut, _Obs(obs))
+    stream = matrix_stream(matrix, names, 0, _KIND, cut)
+    stream.row_metadata, stream.column_metadata = _metadata(names, *frames)
+    return stream
 
 
 def _h5ad_part(
@@ -174,10 +188,10 @@ class _H5adFile:
         found = self._file[group]
         return self._read(found[found.attrs["_index"]])
 
-    def obs(self) -> Any:
-        """Return the frame of the metadata of the observations."""
+    def frame(self, group: str) -> Any:
+        """Return the frame of the metadata of observations or variables."""
         with store_errors(_KIND, self._path):
-            return self._read(self._file["obs"])
+            return self._read(self._file[group])
 
     def matrix(
         self, layer: str | None, raw: bool
@@ -207,39 +221,36 @@ class _H5adFile:
             return names, matrix
 
 
-class _Obs(Mapping[str, Any]):
-    """Row metadata from the obs frame, as arrays; the first entry holds the observation names.
+def _metadata(
+    names: list[Hashable], obs: Callable[[], Any], var: Callable[[], Any]
+) -> tuple[LazyMetadata, LazyMetadata]:
+    """Return row and column metadata, given functions that return the frames obs and var."""
 
-    Parameters
-    ----------
-    frame
-        Returns the frame; called at the first access.
-    """
+    def rows() -> dict[str, Any]:
+        frame = obs()
+        title = "obs_names" if frame.index.name is None else str(frame.index.name)
+        return {title: frame.index.to_series()} | _columns_of(frame, title)
 
-    def __init__(self, frame: Callable[[], Any]) -> None:
-        self._fetch = frame
+    def columns() -> dict[str, Any]:
+        import pandas as pd
 
-    @cached_property
-    def _frame(self) -> Any:
-        frame = self._fetch()
-        id_name = "obs_names" if frame.index.name is None else str(frame.index.name)
-        others = [name for name in frame.columns if name != id_name]
-        return frame[others].rename_axis(id_name).reset_index()
+        return {"name": pd.Series(names, dtype=object)} | _columns_of(var(), "name")
 
-    def __getitem__(self, name: str) -> Any:
-        column = self._frame[name]
-        kind = column.dtype
-        if kind.kind in "biuf" and not column.isna().any():
-            return column.to_numpy(dtype=getattr(kind, "numpy_dtype", kind))
-        if kind.kind in "biuf":
-            return column.to_numpy(dtype=np.float64, na_value=np.nan)
-        return column.astype(object).where(column.notna(), None).to_numpy()
+    return LazyMetadata(rows, _as_array), LazyMetadata(columns, _as_array)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._frame.columns)
 
-    def __len__(self) -> int:
-        return len(self._frame.columns)
+def _columns_of(frame: Any, title: str) -> dict[str, Any]:
+    return {str(name): frame[name] for name in frame.columns if name != title}
+
+
+def _as_array(column: Any) -> Any:
+    """Return a column of a frame as an array of its numbers, or of objects."""
+    kind = column.dtype
+    if kind.kind in "biuf" and not column.isna().any():
+        return column.to_numpy(dtype=getattr(kind, "numpy_dtype", kind))
+    if kind.kind in "biuf":
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return column.astype(object).where(column.notna(), None).to_numpy()
 
 
 def _reader() -> Callable[[Any], Any]:

@@ -17,7 +17,7 @@ from streamsel.stream._stream import indexed_stream
 from streamsel.stream._transpose import TILE_BYTES, TransposedDense, TransposedSparse
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -206,7 +206,6 @@ def matrix_stream(
     first: int,
     kind: str,
     cut: Cut | None = None,
-    row_metadata: Mapping[str, Any] | None = None,
 ) -> ColumnStream:
     """Stream consecutive columns of a matrix, from index `first` on, under these names."""
     end = first + len(names)
@@ -225,7 +224,7 @@ def matrix_stream(
                 values = _stored(matrix.columns(first + j, first + j + 1))
             yield values if isinstance(matrix, SparseMatrix) else values[:, 0].copy()
 
-    return indexed_stream(names, matrix.shape[0], read, fetch, cut, row_metadata)
+    return indexed_stream(names, matrix.shape[0], read, fetch, cut)
 
 
 def _stored(values: Any) -> Any:

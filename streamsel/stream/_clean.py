@@ -158,6 +158,7 @@ class CleanStream(ColumnStream):
             take=self._fetch,
             cut=None if stream._cut is None else self._screen_parts,
             row_metadata=stream.row_metadata,
+            column_metadata=stream.column_metadata,
         )
         self._source = stream
         # Only these rows of the columns are screened, and yielded.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from streamsel.data.columns import Block
 from streamsel.params import parameter_repr
 from streamsel.stream._blocks import columns_per_block, drop_first
+from streamsel.stream._metadata import LazyMetadata
 from streamsel.stream._parts import cached_reader, split_columns
 from streamsel.stream._stream import ColumnStream, indexed_stream
 
@@ -65,6 +67,36 @@ class GenotypeFile(ABC):
     @abstractmethod
     def open(self) -> BinaryIO:
         """Open the file."""
+
+    @abstractmethod
+    def loci(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield chromosome, position, counted allele and other allele of every variant."""
+
+    def variants(self) -> dict[str, npt.NDArray[Any]]:
+        """Read the metadata of the variants, in order.
+
+        Raises
+        ------
+        ValueError
+            If a position is not a whole number, or the file has another number of variants than
+            before.
+        """
+        # Few distinct texts: each is kept once.
+        found = [tuple(map(sys.intern, locus)) for locus in self.loci()]
+        if len(found) != len(self.names):
+            raise ValueError(
+                f"Expected {len(self.names):,} variants, as when the file was opened. Got: "
+                f"{len(found):,}.\nHint: open the file again."
+            )
+        fields = [np.array(cells, dtype=object) for cells in zip(*found, strict=True)]
+        chromosomes, positions, counted, other = fields or [np.empty(0, object)] * 4
+        return {
+            "name": np.array(self.names, dtype=object),
+            "chromosome": chromosomes,
+            "position": _as_positions(positions, self.names),
+            "effect_allele": counted,
+            "other_allele": other,
+        }
 
     @abstractmethod
     def allele_counts(
@@ -165,7 +197,12 @@ def open_genotypes(
         parts = 1 if file.is_sequential else parts
         return split_columns(path, files, file.bytes_before, opener, parts, start)
 
-    return _stream(file, 0, len(file.names), cut)
+    def variants() -> dict[str, npt.NDArray[Any]]:
+        for each in files:
+            each.check()
+        return file.variants()
+
+    return _stream(file, 0, len(file.names), cut, LazyMetadata(variants))
 
 
 def _part(
@@ -174,7 +211,27 @@ def _part(
     return _stream(cached_reader(kind, path, missing), first, end)
 
 
-def _stream(file: GenotypeFile, first: int, end: int, cut: Cut | None = None) -> ColumnStream:
+def _as_positions(cells: npt.NDArray[Any], names: Sequence[Hashable]) -> npt.NDArray[np.int64]:
+    """Convert positions to integers."""
+    positions = np.empty(len(cells), np.int64)
+    for i, cell in enumerate(cells):
+        try:
+            positions[i] = int(cell)
+        except (ValueError, OverflowError):
+            raise ValueError(
+                f"Expected the position of variant {names[i]!r} to be a whole number. Got: "
+                f"{cell[:40]!r}."
+            ) from None
+    return positions
+
+
+def _stream(
+    file: GenotypeFile,
+    first: int,
+    end: int,
+    cut: Cut | None = None,
+    variants: Mapping[str, Any] | None = None,
+) -> ColumnStream:
     def read(start: int) -> Iterator[Block]:
         # From the start of a group, so that the dtype of a column does not depend on `start`.
         n_before = (first + start) % file.group_size
@@ -187,7 +244,8 @@ def _stream(file: GenotypeFile, first: int, end: int, cut: Cut | None = None) ->
         found = file.take(first + j for j in positions)
         return [found[first + j] for j in positions]
 
-    return indexed_stream(file.names[first:end], file.n_rows, read, fetch, cut, file.samples)
+    names = file.names[first:end]
+    return indexed_stream(names, file.n_rows, read, fetch, cut, file.samples, variants)
 
 
 def distinct_names(ids: list[str], loci: Callable[[list[int]], Iterable[str]]) -> list[Hashable]:

@@ -23,6 +23,7 @@ from streamsel.stream._formats import (
     open_columns,
     read_exact_integers,
 )
+from streamsel.stream._metadata import LazyMetadata, concatenated
 from streamsel.stream._numerals import (
     DEFAULT_READ_OPTIONS,
     ReadOptions,
@@ -132,6 +133,9 @@ def iter_files(
 
     Notes
     -----
+    `column_metadata` is that of the files one after the other: the fields that all files with any
+    have in common.
+
     Formats are inferred from the suffix, or else from the first bytes, and may be mixed. Each file
     is inspected once, when the function is called, and closed. While reading, one file at a time is
     open; the transposed temporary copy of the last text file with one sample per line is kept. A
@@ -255,8 +259,8 @@ class _Member(NamedTuple):
         Cuts it into parts without opening it, where that is possible.
     options, on_bad
         Read options.
-    row_metadata
-        Row metadata.
+    row_metadata, column_metadata
+        Row metadata and column metadata.
     """
 
     path: str
@@ -269,6 +273,7 @@ class _Member(NamedTuple):
     options: ReadOptions = DEFAULT_READ_OPTIONS
     on_bad: OnBad | None = None
     row_metadata: Mapping[str, Any] = MappingProxyType({})
+    column_metadata: Mapping[str, Any] = MappingProxyType({})
 
     def open(self) -> ColumnStream:
         self.stamp.check()
@@ -325,6 +330,7 @@ def _inspect(
         options=options,
         on_bad=on_bad,
         row_metadata=stream.row_metadata,
+        column_metadata=stream.column_metadata,
     )
 
 
@@ -347,6 +353,9 @@ class MultiFileStream(ColumnStream):
             blocks_from=None if callable(on_bad) and names is None else partial(_read, members),
             cut=partial(_cut, members, on_bad),
             row_metadata=row_metadata_of(members),
+            column_metadata=LazyMetadata(
+                lambda: concatenated([member.column_metadata for member in members])
+            ),
         )
         self._members = members
 

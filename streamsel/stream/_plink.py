@@ -43,7 +43,9 @@ def iter_bed(
     ColumnStream
         One column per variant: the number of copies (0, 1 or 2) of the first allele of the .bim
         file (A1, usually the minor one) in each sample. Its `row_metadata` has the sample
-        metadata of the .fam file: "IID", "FID", "sex" and "phenotype".
+        metadata of the .fam file: "IID", "FID", "sex" and "phenotype". Its `column_metadata` has
+        the variants of the .bim file: "name", "chromosome", "position", "effect_allele" (A1, which
+        is counted) and "other_allele".
 
     Raises
     ------
@@ -60,7 +62,8 @@ def iter_bed(
     than once are replaced by chromosome:position:A1:A2, with :2, :3 and so on appended if that name
     is already used.
 
-    The .bim and .fam files are read once, when the function is called. About 1 MiB of genotypes is
+    The .bim and .fam files are read once, when the function is called; the .bim file again when
+    `column_metadata` is used. About 1 MiB of genotypes is
     unpacked at a time, to int8. If a genotype is missing, its group of neighbouring variants (64,
     or as many as make a block if that is less) is float32. Few variants of a cohort are complete,
     and association tests usually impute means; `clean(iter_bed(path, missing="keep"),
@@ -107,8 +110,8 @@ class _BedFile(GenotypeFile):
     """
 
     def __init__(self, path: str | os.PathLike[str], missing: str) -> None:
-        self._path, bim, fam = _file_paths(path)
-        super().__init__(_variants(bim), _samples(fam), missing)
+        self._path, self._bim, fam = _file_paths(path)
+        super().__init__(_variants(self._bim), _samples(fam), missing)
         self.variant_bytes = -(-self.n_rows // 4)
         size = max(1, self.variant_bytes)
         self.bytes_before = range(0, (len(self.names) + 1) * size, size)
@@ -117,6 +120,11 @@ class _BedFile(GenotypeFile):
     def open(self) -> BinaryIO:
         """Open the .bed file."""
         return open_binary(self._path, anywhere=True)
+
+    def loci(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield chromosome, position, counted allele and other allele of every variant."""
+        for chromosome, _, _, position, counted, other, *_ in _cells(self._bim, 6, "variant"):
+            yield chromosome, position, counted, other
 
     def _check(self) -> None:
         with self.open() as file:

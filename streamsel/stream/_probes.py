@@ -108,6 +108,8 @@ def with_probes(X: Any, per_column: int = 1, seed: int = 0) -> ColumnStream:
         n_columns=None if n_columns is None else n_columns * (1 + per_column),
         reiterable=source.reiterable,
         take=fetch,
+        row_metadata=source.row_metadata,
+        column_metadata=source.column_metadata,
     )
 
 

@@ -108,6 +108,7 @@ class Pruned(ColumnStream):
             reiterable=stream.reiterable,
             take=stream.take,
             row_metadata=stream.row_metadata,
+            column_metadata=stream.column_metadata,
         )
         self._source = stream
         self._min_correlation = threshold - TIE_RTOL

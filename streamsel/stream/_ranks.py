@@ -147,6 +147,7 @@ def _replaced(source: ColumnStream, *, is_normal: bool) -> ColumnStream:
         else (lambda start: _blocks(blocks_from(start), is_normal)),
         cut=None if cut is None else partial(_parts, source, is_normal),
         row_metadata=source.row_metadata,
+        column_metadata=source.column_metadata,
     )
 
 

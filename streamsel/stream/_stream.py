@@ -46,6 +46,9 @@ class ColumnStream:
         default) and the index of the first column. None if no other process can open the source.
     row_metadata
         Row metadata of the source by name, arrays of shape (n,); the first holds the row names.
+    column_metadata
+        Column metadata of the source by name, arrays of one length; the first holds the column
+        names.
 
     Attributes
     ----------
@@ -57,6 +60,10 @@ class ColumnStream:
         As passed.
     row_metadata
         As passed; empty if there is no row metadata. It is never streamed.
+    column_metadata
+        As passed; empty if there is no column metadata. It describes the columns of the source:
+        after `without`, `skip`, `clean` and `prune` also those that are no longer in the stream.
+        Readers read it at the first access, and keep it from then on.
 
     Notes
     -----
@@ -89,12 +96,14 @@ class ColumnStream:
         blocks_from: Callable[[int], Iterable[Block]] | None = None,
         cut: Cut | None = None,
         row_metadata: Mapping[str, Any] | None = None,
+        column_metadata: Mapping[str, Any] | None = None,
     ) -> None:
         self.n_rows = n_rows
         self.n_columns = len(names) if n_columns is None and names is not None else n_columns
         self.reiterable = reiterable
         self.names = names
         self.row_metadata = {} if row_metadata is None else row_metadata
+        self.column_metadata = {} if column_metadata is None else column_metadata
         self._blocks = blocks
         self._take = take
         self._blocks_from = blocks_from
@@ -212,6 +221,7 @@ class ColumnStream:
             names=kept,
             cut=None if cut is None else partial(split_without, cut, self.names, excluded),
             row_metadata=self.row_metadata,
+            column_metadata=self.column_metadata,
         )
 
     def skip(self, n: int) -> ColumnStream:
@@ -238,6 +248,7 @@ class ColumnStream:
             blocks_from=None if blocks_from is None else (lambda m: blocks_from(n + m)),
             cut=None if cut is None else (lambda parts, start: cut(parts, n + start)),
             row_metadata=self.row_metadata,
+            column_metadata=self.column_metadata,
         )
 
     def split(self, parts: int | None = None) -> list[StreamPart]:
@@ -298,6 +309,7 @@ def indexed_stream(
     fetch: Callable[[list[int]], Iterable[Any]],
     cut: Cut | None = None,
     row_metadata: Mapping[str, Any] | None = None,
+    column_metadata: Mapping[str, Any] | None = None,
 ) -> ColumnStream:
     """Create a stream of a source with known names that can start at any column.
 
@@ -313,8 +325,8 @@ def indexed_stream(
         Returns the values of the columns at some indices, in their order.
     cut
         Makes the parts of the stream.
-    row_metadata
-        Row metadata.
+    row_metadata, column_metadata
+        Row metadata and column metadata.
     """
 
     def take(wanted: Sequence[Hashable]) -> dict[Hashable, Any]:
@@ -328,6 +340,7 @@ def indexed_stream(
         blocks_from=read,
         cut=cut,
         row_metadata=row_metadata,
+        column_metadata=column_metadata,
     )
 
 

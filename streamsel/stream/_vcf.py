@@ -54,7 +54,8 @@ def iter_vcf(
     ColumnStream
         One column per line: the number of alternate alleles in the genotype (GT) of each sample, 0,
         1 or 2 if it is diploid, 0 or 1 if it is haploid. Its `row_metadata` has the names of the
-        samples, "IID".
+        samples, "IID". Its `column_metadata` has the variants: "name", "chromosome", "position",
+        "effect_allele" (ALT, which is counted) and "other_allele" (REF).
 
     Raises
     ------
@@ -76,7 +77,8 @@ def iter_vcf(
     than once are replaced by chromosome:position:REF:ALT, with :2, :3 and so on appended if that
     name is already used.
 
-    The file is scanned once for the names, when the function is called, and read in every pass.
+    The file is scanned once for the names, when the function is called, once more if
+    `column_metadata` is used, and read in every pass.
     Memory is that of the names, 8 bytes per variant, and a few megabytes; dtypes are those of
     `iter_bed`. A plain file is read from any variant, and can be split into parts, each of whose
     processes scans it too. A gzipped file is read from its beginning, and is one part.
@@ -191,6 +193,19 @@ class _VcfFile(GenotypeFile):
                     yield _locus(self._read(file, i, i + 1).split(b"\t", 5))
                 else:
                     yield known[i]
+
+    def loci(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield chromosome, position, counted allele and other allele of every variant."""
+        longest = max(FIRST_BYTES, self.n_rows * _SAMPLE_BYTES)
+        with self.open() as file, text_errors(self._path):
+            file.seek(self.starts[0])
+            for line in _lines(self._path, file, longest, int(self.starts[0])):
+                cells = line.split(b"\t", 5)
+                if len(cells) > 5:  # not a blank line at the end
+                    chromosome, position, _, reference, alternate = (
+                        cell.decode() for cell in cells[:5]
+                    )
+                    yield chromosome, position, alternate, reference
 
     def _read(self, file: BinaryIO, a: int, b: int) -> bytes:
         """Read the lines a, ..., b - 1."""

@@ -103,12 +103,12 @@ class Target:
         Whether it is two classes without covariates, whose second column is the first, negated; and
         the rows to multiply columns with: the first row of Y in this case, else all of Y.
     row_transform
-        Transformation of the rows by observation weights, the variances of a null model, or
-        relatedness; None for none.
-    null_model
-        The null model of a GLM; None for other targets.
+        Transformation of the rows by observation weights, which are the variances if there is a
+        null model, or by relatedness; None for none.
     untransformed
         (n, c) the columns as they came, while relatedness is awaited; else None.
+    null_model
+        The null model of a GLM; None for other targets.
     strata
         (n,) numbers of the groups within which the target is permuted; None for one.
     effective_rows
@@ -184,7 +184,7 @@ class Target:
         )
         target.description = describe_target(columns, names, is_class=is_class, kinds={})
         target.row_transform = target.strata = target.kept = None
-        target.null_model = target.untransformed = None
+        target.untransformed = target.null_model = None
         target._centre(columns, names)
         return target
 
@@ -282,11 +282,11 @@ class Target:
         target.strata = strata_from_state(state, state["n_rows"])
         kept = state.get("target_kept")
         target.kept = None if kept is None else KeptRows.restored(kept, state["n_rows"])
-        null = state.get("target_null_model")
-        target.null_model = None if null is None else NullModel.restored(null, state["n_rows"])
         target.untransformed = state.get("target_untransformed")
         if target.untransformed is not None:
             expect_shapes(state, target_untransformed=(state["n_rows"], c))
+        null = state.get("target_null_model")
+        target.null_model = None if null is None else NullModel.restored(null, state["n_rows"])
         target._set_columns(state["target_Y"])
         return target
 

@@ -29,6 +29,8 @@ STORED = {
     "min_count",
     "max_skipped",
     "strata",
+    "relatedness",
+    "loco",
 }
 
 

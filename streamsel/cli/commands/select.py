@@ -97,6 +97,7 @@ def run_learning(settings: RunSettings, log: Log) -> None:
     outputs = {
         "--resume" if settings.model == settings.resume else "--model": settings.model,
         "--out": settings.out,
+        "--statistics": settings.statistics,
         "--list-skipped": None if settings.skipped_file == "-" else settings.skipped_file,
     }
     with Interrupts() as interrupts:

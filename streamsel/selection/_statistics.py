@@ -1,0 +1,224 @@
+"""Table of the univariate statistics of all tracked columns: effects, standard errors, p-values."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsel.base.null import Freedom, harmonic_number
+from streamsel.base.phase import Phase
+from streamsel.base.significance import Significance
+from streamsel.params import parameter_repr
+from streamsel.selection._scores import UnivariateScore
+from streamsel.state.base import Floats, Indices, VariableState
+from streamsel.targets.encoding import is_given
+from streamsel.targets.target import Target
+
+COLUMNS = ("all", "selected")
+# Metadata that makes the mean of a column a count of alleles, of two per sample.
+_COUNTED = "effect_allele"
+
+
+class Statistics(NamedTuple):
+    """Statistics of the variables of a state.
+
+    Parameters
+    ----------
+    view
+        The state.
+    score
+        The univariate score.
+    phase, significance
+        The phase of the learner, and the comparison with noise.
+    """
+
+    view: VariableState
+    score: UnivariateScore
+    phase: Phase
+    significance: Significance
+
+    def table(self, metadata: Any, picked: Indices | None) -> dict[str, NDArray[Any]]:
+        """Return the statistics of all variables that vary, or of those picked, by title.
+
+        Parameters
+        ----------
+        metadata
+            Metadata of columns, as `metadata_of` accepts it; None for none.
+        picked
+            Indices of the variables to return, which all vary; None for all.
+        """
+        view = self.view
+        indices = np.flatnonzero(np.isfinite(view.relevance()))
+        names = [view.names[j] for j in indices.tolist()]
+        known = {} if metadata is None else metadata_of(names, metadata)
+        found = self._tests(indices)
+        frequency = allele_frequency(known, found["mean"])
+        known = {title: values for title, values in known.items() if title not in ("name", *found)}
+        table = {"name": np.fromiter(names, object, len(names)), **known, **frequency, **found}
+        if picked is None:
+            return table
+        rows = np.searchsorted(indices, picked)
+        return {title: values[rows] for title, values in table.items()}
+
+    def effects(self, indices: Indices) -> dict[str, Floats]:
+        """Return effects and their standard errors; none if the score or the target has none."""
+        column = effect_column(self.phase)
+        if self.score.needs_samples or column is None:
+            return {}
+        return effects_of(self.view, indices, column, self.significance.freedom)
+
+    def _tests(self, indices: Indices) -> dict[str, NDArray[Any]]:
+        """Return the statistics of all variables that vary."""
+        view, significance = self.view, self.significance
+        stats = view.stats(indices)
+        found: dict[str, NDArray[Any]] = {
+            "n": np.full(indices.size, self.phase.n_rows),
+            "mean": stats.mean + stats.mean_error,
+            **self.effects(indices),
+            "score": self.score.scores(view, indices, significance),
+        }
+        if self.score.has_p_values:
+            p_values = self.score.p_values(view, indices, significance)
+            # Discarded columns have larger p-values.
+            m = max(indices.size, self.phase.n_varying)
+            adjusted = fdr_adjusted(p_values, m)
+            found |= {"p_value": p_values, "p_bh": adjusted[0], "p_by": adjusted[1]}
+        if significance.null is not None:
+            found["p_adjusted"] = significance.adjusted_p_values(view.relevance(indices))
+        return found
+
+
+def effect_column(phase: Phase) -> int | None:
+    """Return the target column that slopes are of; None for several targets, or classes.
+
+    Of two classes it is the indicator of the second in sorted order.
+    """
+    moments, target = phase.moments, phase.target
+    if moments is not None and moments.target is not None:
+        names, is_class = [*moments.target.index_of], moments.target.form == "class"
+    elif isinstance(target, Target):
+        names, is_class = target.names, target.is_class
+    else:
+        return None
+    indices = np.flatnonzero(~is_given(names)).tolist()
+    if indices and len(indices) == 1 + is_class:
+        return indices[_index_of_last([names[j] for j in indices])]
+    return None
+
+
+def _index_of_last(labels: Sequence[Any]) -> int:
+    """Return the index of the last of at most two labels in sorted order."""
+    if len(labels) == 1:
+        return 0
+    try:
+        return int(labels[0] < labels[1])
+    except TypeError:  # labels of different types
+        return int(str(labels[0]) < str(labels[1]))
+
+
+def effects_of(
+    view: VariableState, indices: Indices, column: int, freedom: Freedom
+) -> dict[str, Floats]:
+    """Return the slopes of a target column on variables given the covariates, and their errors.
+
+    Parameters
+    ----------
+    view, indices
+        The state, and the variables.
+    column
+        Index of the target column.
+    freedom
+        Distribution of relevances under independence.
+
+    Notes
+    -----
+    With x̃ and ỹ the residuals on mean and covariates, the slope is x̃ᵀỹ / x̃ᵀx̃ and its squared
+    standard error ỹᵀỹ (1 - r²) / (x̃ᵀx̃ (n - 2)), or ỹᵀỹ / (x̃ᵀx̃ s) with a chi-squared statistic
+    s r²: (slope / standard error)² is the statistic. In the metric of a GLM's null model these are
+    the one-step estimate U / V, and 1 / V.
+    """
+    space, stats = view.space, view.stats(indices)
+    assert space is not None  # noqa: S101 (there is a target column)
+    squares = space.adjusted_squares(stats.m2, stats.cxy)
+    # Covariates come after the targets.
+    slopes = (stats.cxy @ space.target_map[column]) / squares
+    of_target = float(space.target_products[column, column])
+    if freedom.chi_square_scale is not None:
+        variances = of_target / (squares * freedom.chi_square_scale)
+    else:
+        unexplained = np.maximum(1.0 - np.square(slopes) * squares / of_target, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variances = of_target * unexplained / (squares * max(freedom.n - 2.0, 0.0))
+    return {"effect": slopes, "standard_error": np.sqrt(variances)}
+
+
+def fdr_adjusted(p: Floats, m: int) -> tuple[Floats, Floats]:
+    """Return p-values adjusted by Benjamini-Hochberg and by Benjamini-Yekutieli.
+
+    Parameters
+    ----------
+    p
+        The smallest p-values of m tests.
+    m
+        Number of tests.
+    """
+    order = np.argsort(p, kind="stable")
+    ratios = p[order] * (m / np.arange(1, p.size + 1))
+    adjusted = np.empty(p.size)
+    adjusted[order] = np.minimum.accumulate(ratios[::-1])[::-1]
+    return np.minimum(adjusted, 1.0), np.minimum(adjusted * harmonic_number(m), 1.0)
+
+
+def metadata_of(names: Sequence[Hashable], metadata: Any) -> dict[str, NDArray[Any]]:
+    """Return the metadata of these columns, None where there is none.
+
+    Parameters
+    ----------
+    names
+        The columns.
+    metadata
+        Arrays of equal length by title, or a frame; the first has the names of columns.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For metadata of another form.
+    """
+    if not isinstance(metadata, Mapping) and not hasattr(metadata, "columns"):
+        raise TypeError(
+            "Expected metadata to be a mapping of arrays, or a frame. Got: "
+            f"{parameter_repr(metadata)}.\nHint: pass the column_metadata of the stream."
+        )
+    arrays = {str(title): np.asarray(metadata[title]) for title in metadata}
+    sizes = {values.shape for values in arrays.values()}
+    if len(sizes) > 1 or any(len(shape) != 1 for shape in sizes):
+        raise ValueError(
+            "Expected metadata of one-dimensional arrays of equal length. Got: shapes "
+            f"{', '.join(map(str, sorted(sizes)))}."
+        )
+    if not arrays:
+        return {}
+    known, *others = arrays
+    index_of = {name: i for i, name in enumerate(arrays[known].tolist())}
+    indices = np.array([index_of.get(name, -1) for name in names], dtype=np.intp)
+    return {title: _select(arrays[title], indices) for title in others}
+
+
+def _select(values: NDArray[Any], indices: Indices) -> NDArray[Any]:
+    lacks = indices < 0
+    if not lacks.any():
+        return values[indices]
+    found = np.full(indices.size, None, dtype=object)
+    found[~lacks] = values[indices[~lacks]]
+    return found
+
+
+def allele_frequency(found: Mapping[str, NDArray[Any]], means: Floats) -> dict[str, Floats]:
+    """Return the frequency of the effect allele, if the metadata shows that it is counted."""
+    if _COUNTED not in found:
+        return {}
+    counted = np.array([allele is not None for allele in found[_COUNTED].tolist()], dtype=np.bool_)
+    return {"effect_allele_frequency": np.where(counted, means / 2.0, np.nan)}

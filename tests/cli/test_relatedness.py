@@ -1,0 +1,324 @@
+"""Relatedness of the rows of a run: --relatedness auto or FILE, and --loco."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from bed_reader import to_bed
+
+import streamsel
+from streamsel import PCA, Relatedness, SelectKBest, load
+from streamsel.stream import iter_bed, iter_files
+
+N, P = 60, 90
+LACKS = np.zeros(N, dtype=bool)
+LACKS[[3, 40]] = True
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory):
+    """Families of six in three chromosome files; a trait that follows family and one variant."""
+    rng = np.random.default_rng(7)
+    folder = tmp_path_factory.mktemp("cohort")
+    family = np.arange(N) // 6
+    share = np.clip(rng.uniform(0.1, 0.9, P) + 0.3 * rng.normal(size=(10, P)), 0.02, 0.98)[family]
+    values = (rng.random((N, P)) < share).astype(np.int8) + (rng.random((N, P)) < share)
+    values = values.astype(np.int8)
+    y = (rng.normal(size=10)[family] + 0.8 * values[:, 50] + rng.normal(size=N)).round(4)
+    age = rng.normal(size=N).round(3)
+    for c in range(3):
+        part = slice(30 * c, 30 * c + 30)
+        properties = {
+            "iid": [f"p{i}" for i in range(N)],
+            "sid": [f"rs{j}" for j in range(P)[part]],
+            "chromosome": [str(c + 1)] * 30,
+            "bp_position": np.arange(30) + 100,
+        }
+        to_bed(folder / f"chr{c + 1}.bed", values[:, part].copy(), properties=properties)
+    to_bed(
+        folder / "all.bed", values,
+        properties={
+            "iid": [f"p{i}" for i in range(N)],
+            "sid": [f"rs{j}" for j in range(P)],
+            "chromosome": [str(1 + j // 30) for j in range(P)],
+        },
+    )  # fmt: skip
+    rows = [["IID", "trait", "age", "w", "kind"]]
+    rows += [
+        [f"p{i}", "" if LACKS[i] else y[i], age[i], 1 + i % 2, "ab"[int(y[i] > 1)]]
+        for i in range(N)
+    ]
+    with (folder / "clinic.csv").open("w") as file:
+        csv.writer(file).writerows(rows)
+    (folder / "groups.csv").write_text(
+        "".join(f"rs{j},{'odd' if j % 2 else 'even'}\n" for j in range(P))
+    )
+    K = Relatedness.from_columns(values).matrix
+    np.save(folder / "K.npy", K)
+    np.savetxt(folder / "K.cXX.txt", K, delimiter="\t", fmt="%.10g")
+    np.savetxt(folder / "K.csv", K, delimiter=",")
+    return folder, values, y, age
+
+
+@pytest.fixture
+def run(call, cohort):
+    """Select from the cohort by the command."""
+
+    def run(*more, files=("all.bed",), method="SelectKBest", target="trait", code=0, to="select"):
+        folder = cohort[0]
+        given = ["--target-file", folder / "clinic.csv", "--id", "IID", "--target", target]
+        return call(
+            *(to, *(folder / name for name in files), *given),
+            *("--method", method, *more),
+            code=code,
+        )
+
+    return run
+
+
+def _expected(cohort, relatedness, *, kept=~LACKS, **covariates):
+    """Fit in Python what the command fits: the rows with a target."""
+    folder, _, y, _ = cohort
+    model = SelectKBest(3, target_type="auto")
+    model.learn_target(
+        np.where(kept, y, np.nan), missing="drop", relatedness=relatedness, **covariates
+    )
+    model.learn_columns(iter_bed(folder / "all.bed"))
+    return model
+
+
+def _same(found, expected, rtol=1e-9):
+    mine, theirs = found.statistics(), expected.statistics()
+    assert mine["name"].tolist() == theirs["name"].tolist()
+    for title in ("effect", "standard_error", "p_value"):
+        np.testing.assert_allclose(mine[title], theirs[title], rtol=rtol, atol=1e-12)
+
+
+def test_auto(run, cohort, tmp_path):
+    result = run("-k", 3, "--relatedness", "auto", "-m", tmp_path / "m", "--covariate", "age")
+    kept_rows = ~LACKS
+    K = Relatedness.from_columns(cohort[1][kept_rows]).matrix
+    whole = np.zeros((N, N))
+    whole[np.ix_(kept_rows, kept_rows)] = K
+    model = load(tmp_path / "m")
+    _same(model, _expected(cohort, whole, covariates=cohort[3]))
+    (components,) = model.variance_components.values()
+    assert f"heritability {components.heritability:.3f}" in result.stderr
+    assert "computing" not in result.stderr
+    names = [row["name"] for row in result.rows()]
+    assert names == model.selected
+    plain = run("-k", 3, "--covariate", "age")
+    assert plain.rows() != result.rows()
+
+
+@pytest.mark.parametrize("name", ["K.npy", "K.cXX.txt", "K.csv"])
+def test_files(name, run, cohort, tmp_path):
+    run("-k", 3, "--relatedness", cohort[0] / name, "-m", tmp_path / "m")
+    _same(load(tmp_path / "m"), _expected(cohort, np.load(cohort[0] / "K.npy")), rtol=1e-5)
+
+
+def test_a_model_as_file(run, call, cohort, tmp_path):
+    call("reduce", cohort[0] / "all.bed", "--method", "PCA", "-q", 2, "-m", tmp_path / "pca")
+    run("-k", 3, "--relatedness", tmp_path / "pca", "-m", tmp_path / "m")
+    pca = PCA(2)
+    pca.learn_columns(iter_bed(cohort[0] / "all.bed"))
+    _same(load(tmp_path / "m"), _expected(cohort, pca))
+
+
+@pytest.mark.parametrize("option", [["--loco"], ["--loco", "chromosome"], ["--loco", "groups.csv"]])
+def test_leaving_out_groups(option, run, cohort, tmp_path, monkeypatch):
+    monkeypatch.chdir(cohort[0])
+    run("-k", 3, "--relatedness", "auto", "-m", tmp_path / "m", *option)
+    by_file = option[-1] == "groups.csv"
+
+    def group(name):
+        j = int(name[2:])
+        return ("even", "odd")[j % 2] if by_file else str(1 + j // 30)
+
+    source = iter_bed(cohort[0] / "all.bed")
+    y = np.where(LACKS, np.nan, cohort[2])
+    columns = {name: values[~LACKS] for name, values in source}
+    relatedness = Relatedness.from_columns(columns.items(), group)
+    expected = SelectKBest(3, target_type="auto")
+    expected.learn_target(y[~LACKS], relatedness=relatedness)
+    expected.learn_columns(columns.items())
+    model = load(tmp_path / "m")
+    assert len(model.variance_components) == (3 if by_file else 4)
+    _same(model, expected)
+
+
+def test_files_by_chromosome_workers_and_exact(run, cohort, tmp_path):
+    """The same bits from one file or three, in one process or two."""
+    files = ("chr1.bed", "chr2.bed", "chr3.bed")
+    tables = []
+    for i, more in enumerate(([], ["--workers", 2])):
+        for names in (("all.bed",), files):
+            path = tmp_path / f"s{i}{len(names)}.csv"
+            run(
+                "-k", 3, "--relatedness", "auto", *more, "--statistics", path, "--loco", files=names
+            )
+            rows = list(csv.DictReader(path.read_text().splitlines()))
+            tables.append([(row["name"], row["effect"], row["p_value"]) for row in rows])
+    assert tables[0] == tables[1] == tables[2] == tables[3]
+    found = [
+        run(
+            *("-k", 2, "--relatedness", "auto", *more),
+            method="ForwardSelection",
+        ).rows()
+        for more in ([], ["--max-candidates", 8], ["--workers", 2])
+    ]
+    names = [[row["name"] for row in rows] for rows in found]
+    assert names[0] == names[1] == names[2]
+
+
+def test_numbered_columns_by_a_file(call, cohort, tmp_path):
+    np.save(tmp_path / "x.npy", cohort[1].astype(float))
+    np.save(tmp_path / "y.npy", cohort[2])
+    (tmp_path / "g.txt").write_text("column group\n" + "".join(f"{j} g{j % 3}\n" for j in range(P)))
+    call(
+        *("select", tmp_path / "x.npy", "--target-file", tmp_path / "y.npy", "-k", 3),
+        *("--method", "SelectKBest", "--relatedness", "auto", "--loco", tmp_path / "g.txt"),
+        *("-m", tmp_path / "m"),
+    )
+    assert list(load(tmp_path / "m").variance_components) == [None, "g0", "g1", "g2"]
+
+
+def test_reduce(run, cohort, tmp_path):
+    run("-q", 2, "--relatedness", "auto", "-m", tmp_path / "m", method="SOSPCA", to="reduce")
+    assert len(load(tmp_path / "m").variance_components) == 1
+
+
+def test_json_and_log(run):
+    result = run("-k", 2, "--relatedness", "auto", "--loco", "--log-format", "json", "--json")
+    events = [json.loads(line) for line in result.stderr.splitlines()]
+    (event,) = (event for event in events if event["event"] == "relatedness")
+    assert [one["left_out"] for one in event["components"]] == [None, "1", "2", "3"]
+    assert all(0 <= one["heritability"] <= 1 for one in event["components"])
+    metadata = result.json()["metadata"]
+    assert (metadata["relatedness"], metadata["loco"]) == ("auto", "chromosome")
+
+
+@pytest.mark.parametrize("name", ["auto", "K.npy"])
+def test_resume(name, run, cohort, tmp_path, monkeypatch):
+    from streamsel.base.columns import ColumnPhase
+    from streamsel.stream import _blocks
+
+    monkeypatch.setattr(_blocks, "BLOCK_BYTES", N * 4 * 10)
+    given = ["-k", 3, "--relatedness", name if name == "auto" else cohort[0] / name]
+    run(*given, "-m", tmp_path / "whole")
+    learn, n_blocks = ColumnPhase.learn_block, []
+
+    def stop(self, method, block):
+        n_blocks.append(block)
+        if len(n_blocks) == 3:
+            raise KeyboardInterrupt
+        return learn(self, method, block)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ColumnPhase, "learn_block", stop)
+        run(*given, "-m", tmp_path / "m", code=130)
+    assert 0 < load(tmp_path / "m").n_columns < P
+    for differs in (["auto"], [cohort[0] / "K.npy"]):
+        if differs[0] != given[-1]:
+            result = run("--resume", tmp_path / "m", "--relatedness", *differs, code=1)
+            assert "the saved run has --relatedness" in result.stderr
+    calls = []
+    from_columns = Relatedness.from_columns.__func__
+    monkeypatch.setattr(
+        Relatedness,
+        "from_columns",
+        classmethod(lambda *args: calls.append(args) or from_columns(*args)),
+    )
+    run("--resume", tmp_path / "m")
+    assert not calls
+    _same(load(tmp_path / "m"), load(tmp_path / "whole"), rtol=0)
+
+
+def test_a_matrix_that_has_changed(run, cohort, tmp_path):
+    K = np.load(cohort[0] / "K.npy")
+    np.save(tmp_path / "K.npy", K)
+    run("-k", 3, "--relatedness", tmp_path / "K.npy", "-m", tmp_path / "m")
+    run("--resume", tmp_path / "m")
+    np.save(tmp_path / "moved.npy", K)
+    run("--resume", tmp_path / "m", "--relatedness", tmp_path / "moved.npy")
+    np.save(tmp_path / "moved.npy", K + np.eye(N))
+    result = run("--resume", tmp_path / "m", "--relatedness", tmp_path / "moved.npy", code=1)
+    assert "the input has changed" in result.stderr
+
+
+def test_merge(run, call, cohort, tmp_path):
+    """Models of two chromosomes with one matrix merge; without it they have other targets."""
+    for c in (1, 2, 3):
+        given = [] if c == 3 else ["--relatedness", cohort[0] / "K.npy"]
+        run("-k", 3, *given, "-m", tmp_path / f"m{c}", files=(f"chr{c}.bed",))
+    call("merge", tmp_path / "m1", tmp_path / "m2", "--out", tmp_path / "m")
+    merged = load(tmp_path / "m")
+    assert merged.n_columns == 60
+    result = call("merge", tmp_path / "m1", tmp_path / "m3", "--out", tmp_path / "n", code=1)
+    assert "m3" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "code"),
+    [
+        (["--loco"], "--loco requires --relatedness auto", 2),
+        (["--relatedness", "K.npy", "--loco"], "--loco requires --relatedness auto", 2),
+        (["--relatedness", "auto", "--weights", "w"], "mutually exclusive", 2),
+        (["--relatedness", "auto", "--loco", "--permutations", 99], "--permutations", 2),
+        (["--relatedness", "auto", "--loco", "nothing"], "It has: chromosome, position", 1),
+        (["--relatedness", "none.npy"], "none.npy", 1),
+        (["--relatedness", "clinic.csv"], "--relatedness clinic.csv", 1),
+        (["--relatedness", "small.npy"], "of 60 rows", 1),
+        (["--relatedness", "uneven.npy"], "square matrix", 1),
+        (["--relatedness", "auto", "--target-type", "survival"], "--target-type survival", 2),
+        (["--relatedness", "auto", "--set", "score=mutual_info"], "single observations", 2),
+    ],
+)
+def test_what_is_refused(options, text, code, run, cohort, monkeypatch):
+    monkeypatch.chdir(cohort[0])
+    np.save("small.npy", np.eye(N - 5))
+    np.save("uneven.npy", np.zeros((N, 4)))
+    assert text in run("-k", 3, *options, code=code).stderr
+
+
+def test_methods_that_are_refused(run, call, cohort):
+    assert "SelectKBest" in run("--relatedness", "auto", "--loco", method="MRMR", code=2).stderr
+    result = call(
+        *("reduce", cohort[0] / "all.bed", "--method", "PCA", "--relatedness", "auto"), code=2
+    )
+    assert "requires a target" in result.stderr
+
+
+def test_a_group_per_line(run, cohort, tmp_path):
+    (tmp_path / "g.csv").write_text("rs1,a,b\n")
+    result = run("--relatedness", "auto", "--loco", tmp_path / "g.csv", code=1)
+    assert "expected a name and a group in line 1" in result.stderr
+    (tmp_path / "g.csv").write_text("".join(f"rs{j},a\n" for j in range(P)))
+    result = run("--relatedness", "auto", "--loco", tmp_path / "g.csv", code=1)
+    assert "Expected two groups or more" in result.stderr
+
+
+def test_interrupted_while_relatedness_is_computed(run, tmp_path, monkeypatch):
+    def interrupted(self, block, kept):
+        raise KeyboardInterrupt
+
+    from streamsel.base import relatedness
+
+    monkeypatch.setattr(relatedness._GramsByGroup, "add", interrupted)
+    result = run("-k", 3, "--relatedness", "auto", "-m", tmp_path / "m", code=130)
+    assert "interrupted" in result.stderr
+    assert not (tmp_path / "m").exists()
+
+
+def test_rows_after_columns(run, cohort, tmp_path):
+    run("-k", 3, "--relatedness", "auto", "-m", tmp_path / "m")
+    model = streamsel.load(tmp_path / "m")
+    model.learn_one({f"rs{j}": 1.0 for j in range(P)}, 0.5)
+    assert model.n_rows == N - LACKS.sum() + 1
+
+
+def test_names_of_several_files_have_groups(cohort):
+    stream = iter_files([cohort[0] / f"chr{c}.bed" for c in (1, 2, 3)])
+    found = stream.column_metadata
+    assert found["chromosome"].tolist() == ["1"] * 30 + ["2"] * 30 + ["3"] * 30
