@@ -11,6 +11,9 @@ from scipy import sparse, stats
 
 from streamsel import SelectKBest, load, save
 from streamsel.base.null import fdr_discoveries
+from streamsel.cli.results import model_facts
+from streamsel.reporting.html import render_html
+from streamsel.reporting.sections import build_document
 from tests.conformance.modes import bits
 from tests.reference import select_k_best as reference
 
@@ -229,6 +232,24 @@ def test_markers_of_a_class_are_the_best_of_all_columns():
     report = json.loads(json.dumps(few.report().as_dict(), default=str))
     assert len(report["markers"]) == 9
     assert report["markers"][0].keys() >= {"class", "name", "z", "auc", "p_adjusted"}
+
+
+def test_reports_show_the_markers_of_each_class():
+    rng = np.random.default_rng(11)
+    X, y = rng.normal(size=(60, 12)), np.array(["T cell", "B <cell>"])[np.arange(60) % 2]
+    X[y == "T cell", 3] += 3.0
+    names = [f"gene {j}" for j in range(12)]
+    model = SelectKBest(2, score="rank", per_class=True)
+    model.learn_target(y)
+    model.learn_columns(X, names)
+    page = render_html(build_document(model.report(), {}))
+    assert "Markers of T cell" in page
+    assert "Markers of B &lt;cell&gt;" in page
+    assert page.count("<td>higher</td>") == page.count("<td>lower</td>") == 2
+    facts = dict(model_facts("model", model.report(), {}))
+    assert facts["markers of T cell"].startswith("gene 3 (higher), gene ")
+    assert facts["markers of B <cell>"].startswith("gene 3 (lower), gene ")
+    assert "markers" not in facts
 
 
 def test_markers_survive_files_copies_merges_and_windows(tmp_path):
