@@ -132,7 +132,7 @@ class Whitening:
     Parameters
     ----------
     frames
-        Group -> the transformation of its columns. None stands for the columns of all other groups;
+        Group -> the transformation of its columns. None is for the columns of all other groups;
         the first is the reference, which transforms the target.
     components
         Group -> its variance components.
