@@ -384,7 +384,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
 
     @property
     def variance_components(self) -> dict[Hashable, VarianceComponents]:
-        """Variance components given relatedness, by group; empty without relatedness.
+        """Variance components given relatedness, by group; empty without, and after rows.
 
         The group None is that of the target, and of all columns unless groups are left out of the
         relatedness; those of another group are estimated without its columns.
