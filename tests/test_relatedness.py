@@ -362,6 +362,16 @@ def test_auto_reads_the_source_twice(families):
     assert model.n_passes == expected.n_passes + 1 == 2
 
 
+def test_an_exact_answer_takes_further_passes(families):
+    X, y, Z = families
+    model = ForwardSelection(3, exact=True, max_candidates=10)
+    learnt(model, X, y, "auto", covariates=Z)
+    expected = learnt(ForwardSelection(3), X, y, Relatedness.from_columns(X), covariates=Z)
+    assert model.selected == expected.selected
+    assert model.n_certified == 3
+    assert model.n_passes > 2
+
+
 def test_an_error_after_the_first_pass_restores_the_target(families):
     X, y, _ = families
     model = SelectKBest(5)
