@@ -520,6 +520,19 @@ def test_bits_with_groups_do_not_depend_on_cuts(families, left_out):
     assert model.p_values == left_out.p_values
 
 
+def test_names_and_groups_of_numpy_are_stored(families, left_out, tmp_path):
+    X, y, Z = families
+    names, groups = np.arange(P), np.arange(P) % 3
+    relatedness = Relatedness.from_columns(X, dict(zip(names, groups, strict=True)))
+    model = SelectKBest(P)
+    model.learn_target(y, Z, relatedness=relatedness)
+    streamsel.save(model, tmp_path / "model")
+    model = streamsel.load(tmp_path / "model")
+    model.learn_columns(X, names)
+    assert list(model.variance_components) == [None, 0, 1, 2]
+    assert model.p_values == left_out.p_values
+
+
 def test_what_needs_a_common_frame_refuses_groups(families, left_out):
     X, y, _ = families
     groups = Relatedness.from_columns(X, {j: j % 2 for j in range(P)})
