@@ -120,8 +120,10 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         `"auto"` treats labels as classes and numbers as quantities, except on columns, where a
         single target of whole numbers with 2 to 20 distinct values, at most one per two rows, is
         treated as classes; `"class"` treats any numbers as classes; `"numeric"` treats numbers as
-        quantities and rejects labels; `"survival"` takes times and events, on columns only, and
-        explains the martingale residuals of the null model.
+        quantities and rejects labels. On columns only: `"survival"` takes times and events, and
+        explains the martingale residuals of the null model; `"binary"` takes two classes, and
+        `"count"` whole numbers of at least 0: relevance is that of the score test of a logistic
+        or Poisson regression, given the covariates. The second class in sorted order is modelled.
         """,
     )
     permutations: int = param(
@@ -482,8 +484,9 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         ------
         ValueError
             For a target that is constant, not finite, or of fewer than two rows; for a target
-            passed after columns were learnt; for covariates that explain all of it; and for weights
-            where the method is not a function of weighted moments.
+            passed after columns were learnt; for covariates that explain all of it, or separate two
+            classes with `target_type="binary"`; and for weights where the method is not a function
+            of weighted moments, or the variances of a null model are the weights.
         TypeError
             For values that are neither numbers nor labels, and weights that are not numbers.
 

@@ -82,6 +82,12 @@ class SelectKBest(Selector[VariableState], Supervised):
     of noise in about 5 % of streams or fewer, from 60 observations on, whether targets and columns
     are numbers, counts or classes.
 
+    **Score tests.** With `target_type="binary"` or `"count"` the score `"f"` is the $\chi^2$ statistic
+    of the score test given the covariates, and `"t"` its root. Where it exceeds 4, the p-value is
+    that of the saddlepoint approximation, which holds for few cases and rare variants; k selects by
+    the statistic, fdr by the p-values. Such columns cost about ten further passes over their
+    values. The noise floor is that of the $\chi^2$ distribution; `above_noise` compares p-values.
+
     **Cost.** One pass over each column, and for the last three scores a sort; per row $O(c)$
     for each feature, $c$ the number of target columns, or its share of a window's sorts; $O(k)$ per
     transformed row.
@@ -102,6 +108,9 @@ class SelectKBest(Selector[VariableState], Supervised):
     ----------
     [^1]: Benjamini, Y. and Hochberg, Y. (1995). Controlling the false discovery rate. Journal of
     the Royal Statistical Society B 57, 289-300.
+
+    [^2]: Dey, R., Schmidt, E. M., Abecasis, G. R. and Lee, S. (2017). A fast and accurate
+    algorithm to test for binary phenotypes. American Journal of Human Genetics 101, 37-49.
 
     Examples
     --------
