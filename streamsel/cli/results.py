@@ -271,6 +271,11 @@ def model_facts(path: str, report: Report, metadata: Any) -> list[tuple[str, str
         rows.append(("certified", f"{n_certified} of {len(report.results)}"))
     if n_passes := known.pop("n_passes", 0):  # 0 if the model learnt from rows
         rows.append(("passes", f"{n_passes:.3g}"))
+    markers: dict[str, list[str]] = {}
+    for marker in known.pop("markers", ()):
+        of_class = markers.setdefault(f"markers of {printable(marker['class'])}", [])
+        of_class.append(f"{printable(marker['name'])} ({marker['direction']})")
+    rows += [(label, ", ".join(of_class)) for label, of_class in markers.items()]
     known |= metadata if isinstance(metadata, Mapping) else {"metadata": metadata}
     for name, value in known.items():
         if value or value is False or name == "n_above_noise":

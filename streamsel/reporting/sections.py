@@ -24,7 +24,12 @@ from streamsel.reporting.provenance import (
     source_files,
 )
 from streamsel.reporting.summary import is_certificate_needed, relevance_text, summarize
-from streamsel.reporting.tables import exclusion_table, loadings_section, results_table
+from streamsel.reporting.tables import (
+    exclusion_table,
+    loadings_section,
+    markers_section,
+    results_table,
+)
 
 
 def is_complete(metadata: Mapping[str, Any]) -> bool:
@@ -72,11 +77,12 @@ def build_document(
         sections.append(DocumentSection("Warnings", texts, is_wide=True, is_warning=True))
     title = "Selected variables" if report.kind == "selected" else "Components"
     where = "see streamsel info MODEL --json"
-    sections.append(
-        DocumentSection(
-            title, (*results_table(report, where), *loadings_section(report)), is_wide=True
-        )
+    tables = (
+        *results_table(report, where),
+        *loadings_section(report),
+        *markers_section(report),
     )
+    sections.append(DocumentSection(title, tables, is_wide=True))
     sections += pictures
     definitions = Pairs([(term, as_sentence(text)) for term, text in GLOSSARY.items()])
     if blocks := exclusion_table(report, metadata):

@@ -15,6 +15,8 @@ _BEYOND_CORRELATION = {
     "mutual_info": "mutual information",
     "misclassification": "misclassification",
     "margin": "margin",
+    "rank": "ranks",
+    "xi": "Chatterjee's correlation",
 }
 
 

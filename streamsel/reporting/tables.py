@@ -188,6 +188,30 @@ def loadings_section(report: Report, most: int = 50) -> tuple[Block, ...]:
 CONSTANT = "do not vary"
 
 
+def markers_section(report: Report) -> tuple[Block, ...]:
+    """Return collapsed tables of the markers of each class."""
+    by_class: dict[Hashable, list[Mapping[str, Any]]] = {}
+    for marker in report.details.get("markers", ()):
+        by_class.setdefault(marker["class"], []).append(marker)
+    folds = []
+    for label, markers in by_class.items():
+        rows = [
+            TableRow(
+                (
+                    NameText(marker["name"]),
+                    marker["direction"],
+                    *(_text(marker[key]) for key in ("auc", "z", "p_value", "p_adjusted")),
+                )
+            )
+            for marker in markers
+        ]
+        title = f"Markers of {NameText(label).text}"
+        head = ("variable", "in this class", "AUC", "z", "p-value", "adjusted p-value")
+        table = DocumentTable(title, head, rows, frozenset(range(2, 6)), len(rows), "")
+        folds.append(Details(f"{title} ({len(rows):,})", (table,)))
+    return tuple(folds)
+
+
 def exclusion_table(report: Report, metadata: Mapping[str, Any]) -> tuple[Block, ...]:
     """Return a table of all columns by outcome; nothing if it is unknown.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,9 +15,6 @@ from streamsel.targets.target import Target
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# Order of markers of a class: variables, and a choice of them from their |z|.
-Choice = Callable[[Floats], Indices]
 
 
 class ClassComparisons(NamedTuple):
@@ -64,6 +60,8 @@ class ClassComparisons(NamedTuple):
             False discovery rate among the markers of the class, and how it is controlled; None for
             no threshold.
         """
+        if not self.z[:, c].any():  # a class without observations in a window
+            return np.zeros(0, dtype=np.intp)
         order = argsort_by_relevance(np.abs(self.z[:, c]))
         if fdr is not None:
             p = self.p_values(c)[order]
@@ -73,18 +71,21 @@ class ClassComparisons(NamedTuple):
     def union(self, k: int | None, fdr: float | None, method: str) -> Picks:
         """Return the markers of all classes: the best of each class, then the second, and so on.
 
-        The round of a pick is its rank in its class, from 0; its score is |z|.
+        Those of the same rank in their classes are in the order of their scores, |z|, whatever the
+        order of the classes.
         """
-        found: dict[int, tuple[int, float]] = {}
-        of_class = [self.best(c, k, fdr, method).tolist() for c in range(self.z.shape[1])]
-        for rank in range(max(map(len, of_class), default=0)):
+        of_class = [self.best(c, k, fdr, method) for c in range(self.z.shape[1])]
+        found: dict[int, float] = {}
+        for rank in range(max((best.size for best in of_class), default=0)):
+            scores: dict[int, float] = {}
             for c, best in enumerate(of_class):
-                if rank < len(best):
-                    found.setdefault(best[rank], (rank, abs(float(self.z[best[rank], c]))))
-        indices = self.indices[[*found]].tolist() if found else []
-        return Picks(
-            indices, [score for _, score in found.values()], [rank for rank, _ in found.values()]
-        )
+                if rank < best.size and best[rank] not in found:
+                    j = int(best[rank])
+                    scores[j] = max(scores.get(j, 0.0), abs(float(self.z[j, c])))
+            by_arrival = sorted(scores)
+            order = argsort_by_relevance(np.array([scores[j] for j in by_arrival]))
+            found |= {by_arrival[i]: scores[by_arrival[i]] for i in order.tolist()}
+        return Picks([int(self.indices[j]) for j in found], [*found.values()], [0] * len(found))
 
     def table(
         self, c: int, best: Indices, names: list[object], sizes: NDArray[np.int64], method: str

@@ -8,9 +8,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsel._kernels.chatterjee import chatterjee, fill_sorted_zeros
 from streamsel._kernels.ranks import (
-    chatterjee,
-    fill_sorted_zeros,
     kruskal_wallis,
     rank_correlations,
     stored_rank_correlations,

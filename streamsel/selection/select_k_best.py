@@ -52,9 +52,23 @@ class SelectKBest(Selector[VariableState], Supervised):
         binned target, minus its mean under independence. `"misclassification"`: error rate in [0,
         1] of the best threshold, with the best class on each side; smaller is better. `"margin"`:
         the smallest distance between values of different classes, in standard deviations.
+        `"rank"`: for a numeric target Spearman's $\rho$, ranked by its absolute value; for classes
+        the Kruskal-Wallis statistic, $(n - 1) R^2$ of the mid-ranks on the classes, for two classes
+        the square of the Mann-Whitney $z$. `"xi"`: Chatterjee's $\xi$ of a numeric target, or of
+        two classes, as a function of the variable, which also detects relations that are not
+        monotone.
     fdr
-        Expected share of false discoveries among the selected variables, instead of k: the
-        Benjamini-Hochberg procedure. Requires a score with p-values, i.e. not the last two.
+        Expected share of false discoveries among the selected variables, instead of k. Requires a
+        score with p-values, i.e. neither `"misclassification"` nor `"margin"`.
+    fdr_method
+        How `fdr` is controlled. `"bh"`: the Benjamini-Hochberg procedure, for independent or
+        positively dependent variables; `"by"`: the Benjamini-Yekutieli procedure, for any
+        dependence, with less power.
+    per_class
+        With `score="rank"` and classes: compare each class with all others by the Mann-Whitney
+        test, and select the k variables (or those that pass `fdr`) of each class with the largest
+        $|z|$. `markers` has a table per class; `selected` is their union: the best variable of each
+        class, then the second of each, and so on.
     n_bins, binning
         mutual_info: maximum number of bins of a numeric variable; `"frequency"` makes bins of equal
         counts, `"width"` bins of equal width. Fewer bins are made where a cell of the contingency
@@ -63,15 +77,16 @@ class SelectKBest(Selector[VariableState], Supervised):
     n_outliers
         margin: number of smallest distances to ignore.
     window_size
-        On rows, for the last three scores: number of rows buffered before they are scored as
-        columns.
+        On rows, for all scores but the first three: number of rows buffered before they are scored
+        as columns.
 
     Raises
     ------
     ValueError
         For a parameter out of its range, and, when the target arrives, for a target that the score
-        does not support: t requires two classes or one numeric target, mutual_info one numeric
-        target or classes, the last two classes.
+        does not support: t and xi require two classes or one numeric target, mutual_info and rank
+        one numeric target or classes, misclassification, margin and `per_class` classes. For
+        `per_class` with another score, or with `max_candidates`.
 
     Notes
     -----
@@ -82,22 +97,33 @@ class SelectKBest(Selector[VariableState], Supervised):
     of noise in about 5 % of streams or fewer, from 60 observations on, whether targets and columns
     are numbers, counts or classes.
 
+    **Rank tests** correct for ties. The p-values of $\rho$ are those of a $t$ distribution, those
+    of $H$ of $\chi^2$, without continuity correction, those of $z$ two-sided and normal. In a table
+    of markers `p_adjusted` is adjusted for all variables, but not for the number of classes.
+    $\xi = 1 - n \sum |r_{i+1} - r_i| / (2 \sum l_i (n - l_i))$, with the observations in the order
+    of the variable, $r_i$ the number of targets not above the i-th and $l_i$ not below it. The sum
+    is averaged over all orders of equal values, so that the order of rows has no influence. The
+    p-value is one-sided, with the asymptotic variance for distinct values, 2/5 for distinct
+    targets: for a variable with many equal values, such as counts, it is conservative.
+
     **Score tests.** With `target_type="binary"` or `"count"` the score `"f"` is the $\chi^2$ statistic
     of the score test given the covariates, and `"t"` its root. Where it exceeds 4, the p-value is
     that of the saddlepoint approximation, which holds for few cases and rare variants; k selects by
     the statistic, fdr by the p-values. Such columns cost about ten further passes over their
     values. The noise floor is that of the $\chi^2$ distribution; `above_noise` compares p-values.
 
-    **Cost.** One pass over each column, and for the last three scores a sort; per row $O(c)$
-    for each feature, $c$ the number of target columns, or its share of a window's sorts; $O(k)$ per
-    transformed row.
+    **Cost.** One pass over each column, and for all scores but the first three a sort; `"rank"`
+    counts small integers instead, and takes the stored values of a sparse column only. Per row
+    $O(c)$ for each feature, $c$ the number of target columns, or its share of a window's sorts;
+    $O(k)$ per transformed row. All classes of `per_class` come from the same sort.
 
-    **Memory.** $O(n c)$ for the target and $c + 4$ numbers per candidate, one more for the last two
-    scores and three for mutual information; with `max_candidates` memory is constant and the result
-    still exact. On rows $3c + 6$ numbers per variable, or a window of rows.
+    **Memory.** $O(n c)$ for the target and $c + 4$ numbers per candidate, one more for
+    misclassification and margin, two for rank and xi, three for mutual information, and $c + 3$ for
+    `per_class`; with `max_candidates` memory is constant and the result still exact. `per_class`
+    needs all variables. On rows $3c + 6$ numbers per variable, or a window of rows.
 
     **Rows.** The first three scores are functions of the moments, which rows accumulate: the result
-    equals that on the columns of the same rows. The last three support neither covariates nor
+    equals that on the columns of the same rows. The others support neither covariates, weights nor
     fading; their result is that of the last full window, and until then all variables pass.
 
     **Missing and new features.** A column with a missing value is refused. In a row an absent
@@ -109,7 +135,16 @@ class SelectKBest(Selector[VariableState], Supervised):
     [^1]: Benjamini, Y. and Hochberg, Y. (1995). Controlling the false discovery rate. Journal of
     the Royal Statistical Society B 57, 289-300.
 
-    [^2]: Dey, R., Schmidt, E. M., Abecasis, G. R. and Lee, S. (2017). A fast and accurate
+    [^2]: Benjamini, Y. and Yekutieli, D. (2001). The control of the false discovery rate in
+    multiple testing under dependency. Annals of Statistics 29, 1165-1188.
+
+    [^3]: Kruskal, W. H. and Wallis, W. A. (1952). Use of ranks in one-criterion variance analysis.
+    Journal of the American Statistical Association 47, 583-621.
+
+    [^4]: Chatterjee, S. (2021). A new coefficient of correlation. Journal of the American
+    Statistical Association 116, 2009-2022.
+
+    [^5]: Dey, R., Schmidt, E. M., Abecasis, G. R. and Lee, S. (2017). A fast and accurate
     algorithm to test for binary phenotypes. American Journal of Human Genetics 101, 37-49.
 
     Examples
@@ -142,6 +177,16 @@ class SelectKBest(Selector[VariableState], Supervised):
     [20, 10, 30]
     >>> max(model.p_values.values()) < 1e-6
     True
+
+    The variables by which each class differs most from the others, by rank tests:
+
+    >>> model = SelectKBest(k=2, score="rank", per_class=True)
+    >>> model.learn_target(labels)
+    >>> model.learn_columns(X)
+    >>> model.markers["sick"][["name", "auc", "direction"]].round(2)
+       name   auc direction
+    0    20  0.93    higher
+    1    10  0.93    higher
     """
 
     k: int | str | None = param(

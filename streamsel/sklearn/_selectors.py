@@ -89,7 +89,7 @@ class UnivariateEstimator(SelectorEstimator):
         (p,) score of every feature, NaN for a constant one. Not available with `max_candidates`, as
         a bounded pool discards columns.
     pvalues_
-        (p,) p-values of the features, if the score has them: the last two of `score_func` do not.
+        (p,) p-values of the features; `"misclassification"` and `"margin"` have none.
     n_features_in_, feature_names_in_
         Number of features of X, and their names if they were text.
     """
@@ -120,7 +120,7 @@ class UnivariateEstimator(SelectorEstimator):
         if what == "pvalues_" and p_values is None:
             raise AttributeError(
                 f"Expected a score that has p-values for {what!r}. Got: score_func="
-                f"{learner.score!r}.\nHint: 'f', 't', 'correlation' and 'mutual_info' have them."
+                f"{learner.score!r}.\nHint: 'misclassification' and 'margin' have none."
             )
         result = np.full(len(self._names), np.nan)
         values = scores if what == "scores_" else p_values

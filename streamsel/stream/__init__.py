@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from streamsel.stream._polynomials import iter_polynomials
     from streamsel.stream._probes import with_probes
     from streamsel.stream._prune import prune
+    from streamsel.stream._ranks import normal_scores, ranks
     from streamsel.stream._stream import ColumnStream
     from streamsel.stream._vcf import iter_vcf
     from streamsel.stream._zarr import iter_zarr
@@ -52,7 +53,9 @@ __all__ = [
     "iter_sparse",
     "iter_vcf",
     "iter_zarr",
+    "normal_scores",
     "prune",
+    "ranks",
     "with_probes",
 ]
 
@@ -77,7 +80,9 @@ _MODULE_OF = {
     "iter_sparse": "_memory",
     "iter_vcf": "_vcf",
     "iter_zarr": "_zarr",
+    "normal_scores": "_ranks",
     "prune": "_prune",
+    "ranks": "_ranks",
     "clean": "_clean",
     "with_probes": "_probes",
 }

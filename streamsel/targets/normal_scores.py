@@ -59,12 +59,12 @@ class NormalScores:
             return None
         residuals, weights = basis[0], target.weights
         if weights is None:
-            scores = normal_scores(residuals, np.ones(target.n))
+            scores = weighted_normal_scores(residuals, np.ones(target.n))
         else:
             counts, root = weights.w > 0.0, np.sqrt(weights.w)
             scores = np.zeros(target.n)
             scores[counts] = weights.reflect(residuals)[counts] / root[counts]
-            scores[counts] = normal_scores(scores[counts], weights.w[counts])
+            scores[counts] = weighted_normal_scores(scores[counts], weights.w[counts])
             scores = weights.reflect(root * scores)
         scores -= scores.mean()
         covariates = space.covariate_map @ target.Y[: target.c]
@@ -79,7 +79,7 @@ class NormalScores:
         return found if indices is None else found[indices]
 
 
-def normal_scores(values: Floats, weights: Floats) -> Floats:
+def weighted_normal_scores(values: Floats, weights: Floats) -> Floats:
     """Return Φ⁻¹ of the share of the weight below each value, plus half the share at it.
 
     With equal weights this is Φ⁻¹((rank - 1/2) / n), tied values having their mean rank; a value of

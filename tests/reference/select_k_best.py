@@ -50,12 +50,7 @@ def answer(
                 scores[j] = strengths[j] = margin(x, codes, n_outliers)
     order = best_first(strengths)
     if per_class:
-        of_class = [
-            marker_order(X, y, c, [*scores], k or (10 if fdr is None else "all"), fdr, fdr_method)
-            for c in np.unique(y)
-        ]
-        rows = itertools.zip_longest(*of_class)
-        selected = [*dict.fromkeys(j for row in rows for j in row if j is not None)]
+        selected = markers(X, y, [*scores], k or (10 if fdr is None else "all"), fdr, fdr_method)
     elif fdr is None:
         selected = order if k == "all" else order[: k or 10]
     else:
@@ -121,6 +116,19 @@ def one_against_rest(x, of_class):
     n = m + k
     ties = sum(t**3 - t for t in Counter(x.tolist()).values()) / (n * (n - 1))
     return (wins - m * k / 2) / math.sqrt(m * k / 12 * (n + 1 - ties)), wins / (m * k)
+
+
+def markers(X, y, varying, k, fdr, method):
+    """Return the best of each class, then the second, and so on, each time by descending |z|."""
+    of_class = [marker_order(X, y, c, varying, k, fdr, method) for c in np.unique(y)]
+    found = []
+    for row in itertools.zip_longest(*of_class):
+        z = {}
+        for c, j in zip(np.unique(y), row, strict=True):
+            if j is not None and j not in found:
+                z[j] = max(z.get(j, 0.0), abs(one_against_rest(X[:, j], y == c)[0]))
+        found += best_first(z)
+    return found
 
 
 def marker_order(X, y, c, varying, k, fdr, method):

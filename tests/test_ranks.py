@@ -1,0 +1,314 @@
+"""Rank scores of SelectKBest: the tests of SciPy, however columns are stored, cut and scored."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse, stats
+
+from streamsel import SelectKBest, load, save
+from streamsel.base.null import fdr_discoveries
+from streamsel.cli.results import model_facts
+from streamsel.reporting.html import render_html
+from streamsel.reporting.sections import build_document
+from tests.conformance.modes import bits
+from tests.reference import select_k_best as reference
+
+KINDS = {
+    "floats": lambda rng, shape: rng.normal(size=shape),
+    "counts": lambda rng, shape: rng.poisson(0.3, size=shape).astype(np.float64),
+    "bytes": lambda rng, shape: rng.integers(-128, 128, size=shape).astype(np.int8),
+    "genotypes": lambda rng, shape: rng.integers(0, 3, size=shape).astype(np.uint8),
+    "few": lambda rng, shape: rng.normal(size=shape) * (rng.random(shape) < 0.2),
+    "single": lambda rng, shape: rng.normal(size=shape).round(1).astype(np.float32),
+    "tails": lambda rng, shape: np.exp(20.0 * rng.normal(size=shape)) * rng.choice([-1, 1], shape),
+    "zeros": lambda rng, shape: rng.choice([-0.0, 0.0, -1e-60, 1e60], size=shape),
+}
+FORMS = {"dense": np.asfortranarray, "rows": np.ascontiguousarray, "sparse": sparse.csc_array}
+
+
+def learnt(X, y, k="all", **params):
+    model = SelectKBest(k, **params)
+    model.learn_target(y)
+    model.learn_columns(X)
+    return model
+
+
+def labels(rng, n, n_classes):
+    return rng.permutation(np.arange(n) % n_classes).astype(str)
+
+
+def split(x, y):
+    return [x[y == label].astype(np.float64) for label in np.unique(y)]
+
+
+cases = given(
+    st.sampled_from(sorted(KINDS)),
+    st.sampled_from(sorted(FORMS)),
+    st.integers(8, 90),
+    st.integers(0, 99),
+)
+
+
+@cases
+def test_a_numeric_target_is_spearmans(kind, form, n, seed):
+    rng = np.random.default_rng(seed)
+    X, y = KINDS[kind](rng, (n, 6)), rng.integers(-5, 6, size=n) / 3.0
+    model = learnt(FORMS[form](X), y, score="rank", target_type="numeric")
+    for j, score in model.scores.items():
+        expected = stats.spearmanr(X[:, j].astype(np.float64), y)
+        assert score == pytest.approx(expected.statistic, abs=1e-12)
+        assert model.p_values[j] == pytest.approx(expected.pvalue, abs=1e-12)
+
+
+@cases
+def test_classes_are_those_of_kruskal_and_wallis(kind, form, n, seed):
+    rng = np.random.default_rng(seed)
+    X, y = KINDS[kind](rng, (n, 6)), labels(rng, n, 2 + seed % 4)
+    model = learnt(FORMS[form](X), y, score="rank")
+    for j, score in model.scores.items():
+        expected = stats.kruskal(*split(X[:, j], y))
+        # SciPy subtracts sums of squares, which loses digits of small statistics.
+        assert score == pytest.approx(expected.statistic, abs=1e-9)
+        assert model.p_values[j] == pytest.approx(expected.pvalue, rel=1e-7)
+
+
+@cases
+def test_a_class_against_the_rest_is_mann_and_whitneys(kind, form, n, seed):
+    rng = np.random.default_rng(seed)
+    X, y = KINDS[kind](rng, (n, 6)), labels(rng, n, 2 + seed % 4)
+    model = learnt(FORMS[form](X), y, score="rank", per_class=True)
+    for label, table in model.markers.items():
+        assert sorted(table["name"]) == sorted(model.selected)
+        assert (np.diff(np.abs(table["z"])) <= 1e-12).all()
+        for row in table.itertuples():
+            inside, outside = X[y == label, row.name], X[y != label, row.name]
+            expected = stats.mannwhitneyu(
+                inside.astype(np.float64),
+                outside.astype(np.float64),
+                method="asymptotic",
+                use_continuity=False,
+            )
+            assert row.p_value == pytest.approx(expected.pvalue, rel=1e-9)
+            assert row.auc == pytest.approx(expected.statistic / (inside.size * outside.size))
+            assert row.direction == ("higher" if row.z >= 0.0 else "lower")
+        adjusted = stats.false_discovery_control(table["p_value"])
+        np.testing.assert_allclose(table["p_adjusted"], adjusted)
+
+
+@cases
+def test_xi_is_chatterjees(kind, form, n, seed):
+    rng = np.random.default_rng(seed)
+    X = KINDS[kind](rng, (n, 4))
+    y = labels(rng, n, 2) if seed % 3 == 0 else rng.normal(size=n).round(seed % 3)
+    model = learnt(
+        FORMS[form](X), y, score="xi", target_type="class" if seed % 3 == 0 else "numeric"
+    )
+    for j, score in model.scores.items():
+        x = X[:, j].astype(np.float64)
+        found, p_value = reference.xi_test(x, y)
+        assert score == pytest.approx(found, abs=1e-12)
+        assert model.p_values[j] == pytest.approx(p_value, rel=1e-9)
+        if np.unique(x).size == n:
+            numbers = np.unique(y, return_inverse=True)[1]
+            peer = stats.chatterjeexi(x, numbers, y_continuous=np.unique(y).size == n)
+            assert score == pytest.approx(peer.statistic, abs=1e-12)
+            assert p_value == pytest.approx(peer.pvalue, rel=1e-9)
+
+
+SCORED = [
+    {"score": "rank"},
+    {"score": "xi"},
+    {"score": "rank", "per_class": True},
+]
+
+
+@pytest.mark.parametrize("params", SCORED)
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_no_bit_depends_on_cuts_or_threads(params, form):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(700, 800)) * (rng.random((700, 800)) < 0.3)
+    X[:, ::3] = rng.poisson(0.5, size=X[:, ::3].shape)
+    y = labels(rng, 700, 2)
+    X = FORMS[form](X)
+    whole = bits(learnt(X, y, **params))
+    assert bits(learnt(X, y, **params, n_jobs=3)) == whole
+    model = SelectKBest("all", **params)
+    model.learn_target(y)
+    for start, stop in ((0, 1), (1, 7), (7, 300), (300, 800)):
+        model.learn_columns(X[:, start:stop], range(start, stop))
+    cut = bits(model)
+    for key in whole:
+        assert cut[key] == whole[key] or key.startswith("summary/"), key
+
+
+@pytest.mark.parametrize("params", SCORED)
+def test_the_order_of_rows_and_the_scale_of_columns_do_not_matter(params):
+    rng = np.random.default_rng(6)
+    X, y = rng.normal(size=(60, 10)).round(1), labels(rng, 60, 2)
+    order = rng.permutation(60)
+    model, other = learnt(X, y, **params), learnt(np.exp(X[order]), y[order], **params)
+    assert other.selected == model.selected
+    assert other.scores == pytest.approx(model.scores, abs=1e-12)
+    assert other.p_values == pytest.approx(model.p_values)
+
+
+def test_rank_sums_of_many_rows_are_exact():
+    n = 400_000
+    x = np.repeat([0.0, 1.0, 2.0], [n - 3, 2, 1])
+    y = (np.arange(n) >= n // 2).astype(int)
+    dense, stored = (
+        learnt(form(x[:, None]), y, score="rank", target_type="class")
+        for form in (np.asarray, sparse.csc_array)
+    )
+    assert dense.scores == stored.scores
+    # Mid-ranks from the mean rank, twice; all larger values are in the second class.
+    squares = (n - 3) * 9 + 2 * (n - 4) ** 2 + (n - 1) ** 2
+    between = 2 * (3 * (n // 2)) ** 2 / (n // 2)
+    assert dense.scores[0] == pytest.approx((n - 1) * between / squares, rel=1e-14)
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 5])
+def test_false_positives_are_as_many_as_the_level(n_classes):
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(200, 6000))
+    X[:, ::2] = rng.poisson(0.8, size=(200, 3000))
+    y = labels(rng, 200, n_classes) if n_classes else rng.normal(size=200)
+    by_score = {"rank": X, "xi": X[:, 1::2]} if n_classes < 5 else {"rank": X}
+    for score, columns in by_score.items():
+        p_values = np.array([*learnt(columns, y, score=score).p_values.values()])
+        assert 0.04 < np.mean(p_values < 0.05) < 0.065
+        assert np.mean(p_values < 0.001) < 0.003
+    # Columns with many ties have a smaller variance, averaged over the orders of equal values.
+    if n_classes < 5:
+        p_values = np.array([*learnt(X[:, ::2], y, score="xi").p_values.values()])
+        assert np.mean(p_values < 0.05) < 0.05
+
+
+def test_a_relation_that_is_no_trend_is_found_by_xi():
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(300, 200))
+    y = np.cos(4.0 * X[:, 31]) + 0.2 * rng.normal(size=300)
+    assert learnt(X, y, 1, score="xi").selected == [31]
+    assert learnt(X, y, 1, score="f").selected != [31]
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=40), st.sampled_from([0.05, 0.3]))
+def test_discoveries_are_those_of_scipy(p_values, level):
+    p = np.array(p_values)
+    for method in ("bh", "by"):
+        expected = stats.false_discovery_control(p, method=method)
+        found = fdr_discoveries(p, p.size, level, method)
+        clear = np.abs(expected - level) > 1e-9
+        np.testing.assert_array_equal(found[clear], (expected <= level)[clear])
+
+
+def test_markers_of_a_class_are_the_best_of_all_columns():
+    rng = np.random.default_rng(9)
+    X, y = rng.poisson(0.5, size=(150, 40)).astype(np.float64), labels(rng, 150, 3)
+    X[y == "0", 4] += 2.0
+    X[y == "1", 30] += 3.0
+    X[y == "2", 11] = 0.0
+    X[:, 17] = 1.0
+    everything = learnt(X, y, score="rank", per_class=True).markers
+    few = learnt(X, y, 3, score="rank", per_class=True)
+    for label, table in few.markers.items():
+        assert len(table) == 3
+        assert table.equals(everything[label][:3])
+        assert len(everything[label]) == 39
+    assert {4, 30, 11} <= {*few.selected[:3]}
+    assert {*few.selected} == {name for table in few.markers.values() for name in table["name"]}
+    firsts = {table["name"][0] for table in few.markers.values()}
+    assert {*few.selected[: len(firsts)]} == firsts
+    for method in ("bh", "by"):
+        chosen = learnt(X, y, None, score="rank", per_class=True, fdr=0.05, fdr_method=method)
+        for label, table in chosen.markers.items():
+            p = everything[label]["p_value"]
+            expected = stats.false_discovery_control(p, method=method) <= 0.05
+            assert table["name"].tolist() == everything[label]["name"][expected].tolist()
+    report = json.loads(json.dumps(few.report().as_dict(), default=str))
+    assert len(report["markers"]) == 9
+    assert report["markers"][0].keys() >= {"class", "name", "z", "auc", "p_adjusted"}
+
+
+def test_reports_show_the_markers_of_each_class():
+    rng = np.random.default_rng(11)
+    X, y = rng.normal(size=(60, 12)), np.array(["T cell", "B <cell>"])[np.arange(60) % 2]
+    X[y == "T cell", 3] += 3.0
+    names = [f"gene {j}" for j in range(12)]
+    model = SelectKBest(2, score="rank", per_class=True)
+    model.learn_target(y)
+    model.learn_columns(X, names)
+    page = render_html(build_document(model.report(), {}))
+    assert "Markers of T cell" in page
+    assert "Markers of B &lt;cell&gt;" in page
+    assert page.count("<td>higher</td>") == page.count("<td>lower</td>") == 2
+    facts = dict(model_facts("model", model.report(), {}))
+    assert facts["markers of T cell"].startswith("gene 3 (higher), gene ")
+    assert facts["markers of B <cell>"].startswith("gene 3 (lower), gene ")
+    assert "markers" not in facts
+
+
+def test_markers_survive_files_copies_merges_and_windows(tmp_path):
+    rng = np.random.default_rng(10)
+    X, y = rng.normal(size=(90, 20)), labels(rng, 90, 3)
+    X[y == "1", 15] += 2.0
+    model = learnt(X, y, 2, score="rank", per_class=True, window_size=30)
+    save(model, tmp_path / "model")
+    half, rest = learnt(X[:, :9], y, 2, score="rank", per_class=True, window_size=30), None
+    rest = SelectKBest(2, score="rank", per_class=True, window_size=30)
+    rest.learn_target(y)
+    rest.learn_columns(X[:, 9:], range(9, 20))
+    half.merge(rest)
+    for other in (load(tmp_path / "model"), copy.deepcopy(model), half):
+        assert other.selected == model.selected
+        for label, table in model.markers.items():
+            assert other.markers[label].equals(table)
+    later = load(tmp_path / "model")
+    for x, label in zip(X[:60], y[:60], strict=True):
+        later.learn_one(dict(enumerate(x)), label)
+    expected = learnt(X[30:60], y[30:60], 2, score="rank", per_class=True)
+    for label, table in expected.markers.items():
+        assert later.markers[label]["name"].tolist() == table["name"].tolist()
+        np.testing.assert_allclose(later.markers[label]["z"], table["z"])
+    save(later, tmp_path / "later")
+
+
+def test_what_is_refused():
+    X, y = np.eye(6), np.arange(6.0)
+    with pytest.raises(ValueError, match="Expected score='rank' with per_class=True"):
+        SelectKBest(per_class=True)
+    with pytest.raises(ValueError, match="Expected max_candidates=None with per_class=True"):
+        SelectKBest(score="rank", per_class=True, max_candidates=50)
+    with pytest.raises(ValueError, match="Expected classes, as per_class=True requires"):
+        learnt(X, y, score="rank", per_class=True, target_type="numeric")
+    with pytest.raises(ValueError, match="one numeric target or two classes, as score='xi'"):
+        learnt(X, y.astype(int) % 3, score="xi", target_type="class")
+    for score in ("rank", "xi"):
+        with pytest.raises(ValueError, match="Expected covariates=None"):
+            SelectKBest(score=score, covariates=("age",))
+        with pytest.raises(ValueError, match="Expected permutations=0"):
+            SelectKBest(score=score, permutations=100)
+        model = SelectKBest(score=score)
+        with pytest.raises(ValueError, match="weights"):
+            model.learn_target(y, weights=np.arange(1.0, 7.0))
+        with pytest.raises(ValueError, match="no covariates"):
+            model.learn_target(y, covariates=y**2)
+    with pytest.raises(ValueError, match="fdr_method"):
+        SelectKBest(fdr=0.1, fdr_method="holm")
+
+
+def test_leukaemia_has_the_genes_of_scipys_tests(dataset):
+    X, y, *_ = dataset("all_bcrabl")
+    X = np.asarray(X, dtype=np.float64)
+    model = learnt(X, y, 20, score="rank", target_type="class", fdr_method="by")
+    found = stats.mannwhitneyu(
+        *split(X, y), axis=0, method="asymptotic", use_continuity=False
+    ).pvalue
+    assert {*model.selected} == {*np.argsort(found, kind="stable")[:20].tolist()}
+    expected = stats.false_discovery_control(found, method="by")
+    passed = learnt(X, y, None, score="rank", target_type="class", fdr=0.2, fdr_method="by")
+    assert {*passed.selected} == {*np.flatnonzero(expected <= 0.2).tolist()}
