@@ -32,7 +32,7 @@ from streamsel.base.restore import expect_possible, expect_reachable, restore_ph
 from streamsel.base.significance import Significance, check_noise_floor
 from streamsel.base.undo import learn_atomically, learn_in_session
 from streamsel.base.windows import Window, WindowPhase
-from streamsel.data.columns import Block, Chunk, Stats
+from streamsel.data.columns import Block, Chunk, Stats, observed_moments
 from streamsel.params import param
 from streamsel.serialization.json_values import deep_copied
 from streamsel.serialization.schema import (
@@ -80,7 +80,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     _is_supervised: ClassVar[bool]
     # Whether `learn_target(None)` is allowed, for unsupervised selection.
     _takes_no_target: ClassVar[bool] = False
-    # Whether columns may have missing values, NaN; only without a target.
+    # Whether columns may always have missing values, NaN; see `_allows_missing`.
     _takes_missing: ClassVar[bool] = False
 
     fading_factor: float = param(
@@ -276,7 +276,16 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     @property
     def _takes_weights(self) -> bool:
         """Whether observations may have weights: true if means and inner products suffice."""
-        return self._takes_covariates and not self._takes_missing
+        return self._takes_covariates and not self._allows_missing
+
+    @property
+    def _allows_missing(self) -> bool:
+        """Whether columns may have missing values, NaN, with these parameters."""
+        return self._takes_missing
+
+    def _observed_moments(self, chunk: Chunk, stats: Stats) -> Stats:
+        """Return the moments of columns from their observed values."""
+        return observed_moments(chunk, stats)
 
     @property
     def _needs_single_source(self) -> bool:

@@ -39,7 +39,6 @@ class Method(Transactional, Protocol):
     grace_period: int
     _is_supervised: ClassVar[bool]
     _takes_no_target: ClassVar[bool]
-    _takes_missing: ClassVar[bool]
     _refresh: RefreshSchedule
     _phase: Phase
     _cache: dict[str, Any]
@@ -57,6 +56,9 @@ class Method(Transactional, Protocol):
     def _takes_weights(self) -> bool: ...
 
     @property
+    def _allows_missing(self) -> bool: ...
+
+    @property
     def _row_target_type(self) -> str: ...
 
     @property
@@ -71,6 +73,8 @@ class Method(Transactional, Protocol):
     def _variable_kernel(self) -> VariableKernel: ...
 
     def _new_columns(self, n: int) -> ColumnState: ...
+
+    def _observed_moments(self, chunk: Chunk, stats: Stats) -> Stats: ...
 
     def _add_columns(self, state: ColumnState, chunk: Chunk, stats: Stats) -> None: ...
 

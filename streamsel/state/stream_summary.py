@@ -74,6 +74,9 @@ class ColumnSample(Rollback):
             return
         indices = arrivals - arrived
         X = chunk.observations(indices)
+        missing = np.isnan(X)
+        if missing.any():
+            X[missing] = np.broadcast_to(stats.mean[indices, None], X.shape)[missing]
         if weights is not None:
             X[:, weights.w == 0.0] = 0.0
         steps[stats.m2[indices] == 0.0] = 0.0
