@@ -156,8 +156,9 @@ class RunSettings:
         "--target-type",
         parameter="target_type",
         metavar="KIND",
-        help="Type of the target: labels (class), numbers (numeric), or time and event "
-        "(survival); auto treats integers with 2 to 20 distinct values, at most one for "
+        help="Type of the target: labels (class), numbers (numeric), time and event (survival), "
+        "or two classes (binary) and counts (count) by score tests of a regression on the "
+        "covariates; auto treats integers with 2 to 20 distinct values, at most one for "
         "every two rows, as labels and other numbers as numeric.  [default: auto]",
     )
     missing_target: str = setting(
