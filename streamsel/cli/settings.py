@@ -25,6 +25,7 @@ from streamsel.cli.options import (
     setting,
 )
 from streamsel.stream.formats import suffixes_text
+from streamsel.targets.target import KINDS
 
 if TYPE_CHECKING:
     from streamsel.cli.resume import SavedRun
@@ -156,9 +157,13 @@ class RunSettings:
         "--target-type",
         parameter="target_type",
         metavar="KIND",
-        help="Type of the target: labels (class), numbers (numeric), or time and event "
-        "(survival); auto treats integers with 2 to 20 distinct values, at most one for "
-        "every two rows, as labels and other numbers as numeric.  [default: auto]",
+        shell_complete=lambda _ctx, _option, typed: [
+            kind for kind in KINDS if kind[: len(typed)] == typed
+        ],
+        help="Type of the target: labels (class), numbers (numeric), time and event (survival), "
+        "two labels by logistic score tests (binary), or counts by Poisson score tests (count); "
+        "auto treats integers with 2 to 20 distinct values, at most one for every two rows, as "
+        "labels and other numbers as numeric.  [default: auto]",
     )
     missing_target: str = setting(
         "--missing-target",
