@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsel._kernels.genotypes import count_alternate_alleles
+from streamsel._kernels.gram import fill_product
 from streamsel._kernels.gram_schmidt import (
     best_candidate,
     cut_pool,
@@ -36,6 +37,7 @@ from streamsel._kernels.sweep import (
     moments_of_rows,
     moments_of_transposed_rows,
 )
+from streamsel._kernels.whitening import center_about_mean
 from tests.reference import vcf
 
 DTYPES = [np.float64, np.float32, np.int8, np.uint8]
@@ -819,3 +821,26 @@ def test_any_bytes_for_lines_of_genotypes(lines, n):
     counts = np.empty((len(lines), n), np.int8)
     text = np.frombuffer(b"".join(lines), np.uint8)
     assert 0 <= count_alternate_alleles(text, starts, counts) <= len(lines)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_center_about_mean(rng, dtype):
+    X = rng.integers(0, 3, (4, 11)).astype(dtype)
+    X[2] = 2
+    X.flags.writeable = False
+    weights = rng.random(11)
+    weights /= weights.sum()
+    out, shift, mean = np.full((4, 11), np.nan), np.empty(4), np.empty(4)
+    center_about_mean(X, weights, out, shift, mean)
+    expected = X.astype(np.float64)
+    np.testing.assert_allclose(out, expected - expected.mean(axis=1, keepdims=True), atol=1e-15)
+    np.testing.assert_allclose(shift + mean, expected @ weights)
+    assert not out[2].any()
+
+
+def test_fill_product(rng):
+    A, B, out = rng.normal(size=(3, 7)), rng.normal(size=(7, 5)), np.full((6, 9), np.nan)
+    fill_product(A, B, out[1:4, 2:7])
+    np.testing.assert_allclose(out[1:4, 2:7], A @ B)
+    out[1:4, 2:7] = np.nan
+    assert np.isnan(out).all()

@@ -113,6 +113,44 @@ def test_a_target_without_residual_variance_has_a_large_ratio(families):
     assert all(0.0 <= p <= 1.0 for p in model.p_values.values())
 
 
+@pytest.mark.parametrize("unit", [1e-100, 1e100])
+def test_the_unit_of_the_target_does_not_matter(families, unit):
+    X, y, Z = families
+    found = learnt(SelectKBest(P), X, unit * y, kinship(X), covariates=Z / unit)
+    expected = learnt(SelectKBest(P), X, y, kinship(X), covariates=Z)
+    assert found.p_values == pytest.approx(expected.p_values)
+    one, other = found.variance_components[None], expected.variance_components[None]
+    assert one.ratio == pytest.approx(other.ratio)
+    assert one.sigma2_e[0] / unit**2 == pytest.approx(other.sigma2_e[0])
+    shift = (N - 3) * np.log(unit)
+    assert one.log_likelihood + shift == pytest.approx(other.log_likelihood)
+    with pytest.raises(ValueError, match="whose squares fit into float64"):
+        SelectKBest(3).learn_target(1e200 * y, relatedness=kinship(X))
+
+
+def test_bad_targets_and_covariates_are_refused_as_without_relatedness(families):
+    X, y, Z = families
+    for target, covariates, message in (
+        (np.ones(N), None, "a target that varies"),
+        (y, y, "covariates do not determine"),
+        (y, X, "covariates do not determine"),
+        (np.where(y > 1.0, np.nan, y), Z, "Expected a finite target"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            SelectKBest(3).learn_target(target, covariates, relatedness=kinship(X))
+
+
+def test_survival_and_classes_are_whitened_too(families):
+    X, y, _ = families
+    rng = np.random.default_rng(2)
+    times = np.column_stack([np.exp(y), rng.random(N) < 0.7])
+    model = learnt(SelectKBest(3, target_type="survival"), X, times, kinship(X))
+    assert model.variance_components[None].heritability > 0.1
+    labels = np.digitize(y, np.quantile(y, [0.3, 0.6]))
+    model = learnt(SelectKBest(3, target_type="class"), X, labels, kinship(X))
+    assert model.report().target.startswith("3 classes")
+
+
 @given(seed=st.integers(0, 50), scale=st.sampled_from([1e-8, 1.0, 1e6]), c=st.integers(1, 3))
 @settings(deadline=None, max_examples=20)
 def test_the_estimate_scales_with_the_matrix_and_ignores_the_offset(seed, scale, c):
@@ -304,9 +342,9 @@ def test_auto_reads_the_source_twice(families):
     X, y, _ = families
     model = SelectKBest(5)
     model.learn_target(y, relatedness="auto")
-    with pytest.raises(ValueError, match=r"that can be read again.*a single column"):
+    with pytest.raises(ValueError, match=r"Expected a reiterable source.*a single column"):
         model.learn_column("a", X[:, 0])
-    with pytest.raises(ValueError, match=r"that can be read again.*read only once"):
+    with pytest.raises(ValueError, match=r"Expected a reiterable source.*read only once"):
         model.learn_columns((j, x) for j, x in enumerate(X.T))
     with pytest.raises(ValueError, match='Expected columns, as relatedness="auto"'):
         model.clone(include_attributes=True).learn_one({"a": 1.0}, 2.0)
@@ -321,6 +359,7 @@ def test_auto_reads_the_source_twice(families):
         each.learn_columns(X)
     expected = learnt(SelectKBest(5), X, y, Relatedness.from_columns(X))
     assert model.p_values == copied.p_values == expected.p_values
+    assert model.n_passes == expected.n_passes + 1 == 2
 
 
 def test_an_error_after_the_first_pass_restores_the_target(families):
@@ -379,6 +418,8 @@ def test_other_values_are_refused(families, monkeypatch):
     for value in ("automatic", SelectKBest(3), [["a", "b"], ["c", "d"]]):
         with pytest.raises(TypeError, match="Expected"):
             SelectKBest(5).learn_target(y, relatedness=value)
+    with pytest.raises(TypeError, match="Expected groups of columns as a dict"):
+        Relatedness.from_columns(X, [1, 2])
     with pytest.raises(ValueError, match="ratio"):
         Relatedness(kinship(X), ratio=-1.0)
     with pytest.raises(ValueError, match="Expected a column that varies"):

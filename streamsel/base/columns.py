@@ -131,7 +131,7 @@ class ColumnPhase(Phase):
         """Raise ValueError if relatedness is to be computed from a source of all columns."""
         if self.target is not None and self.target.untransformed is not None:
             raise ValueError(
-                'Expected a source that can be read again, as relatedness="auto" requires. Got: '
+                'Expected a reiterable source of all columns, as relatedness="auto" requires. Got: '
                 f"{got}.\n"
                 "Hint: learn_columns(source), or relatedness=Relatedness.from_columns(source)."
             )

@@ -163,8 +163,8 @@ def _checked_relatedness(
         )
     if found.groups is not None and method.permutations:
         raise ValueError(
-            "Expected permutations=0 with groups of relatedness, each of which has residuals of "
-            f"its own. Got: {method.permutations}.\nHint: relatedness without groups."
+            "Expected permutations=0 with groups of relatedness, whose residuals differ. Got: "
+            f"{method.permutations}.\nHint: relatedness without groups."
         )
     if y is None and found.ratio is None:
         raise _no_ratio_error(found)

@@ -384,7 +384,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
 
     @property
     def variance_components(self) -> dict[Hashable, VarianceComponents]:
-        """Variance components given relatedness, by group; empty without relatedness.
+        """Variance components given relatedness, by group; empty without, and after rows.
 
         The group None is that of the target, and of all columns unless groups are left out of the
         relatedness; those of another group are estimated without its columns.
@@ -642,13 +642,17 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     def _learn_related(self, stream: ColumnStream) -> None:
         """Learn a stream, after a pass that computes relatedness if the target awaits it."""
         phase = self._column_phase
-        if isinstance(phase.target, Target) and phase.target.untransformed is not None:
-            if not stream.reiterable:
-                phase.refuse_awaiting("a source that can be read only once")
-            relatedness = Relatedness.from_stream(stream, None, phase.target.kept, self.n_jobs)
-            target = phase.target.with_relatedness(relatedness.whiten)
-            learn_atomically(self, self._take_target, target)
+        target = phase.target
+        if not isinstance(target, Target) or target.untransformed is None:
+            self._learn_stream(stream)
+            return
+        if not stream.reiterable:
+            phase.refuse_awaiting("a source that can be read only once")
+        relatedness = Relatedness.from_stream(stream, None, target.kept, self.n_jobs)
+        whitened = target.with_relatedness(relatedness.whiten)
+        learn_atomically(self, self._take_target, whitened)
         self._learn_stream(stream)
+        self._phase.n_passes += 1
 
     def _learn_stream(self, stream: ColumnStream) -> None:
         """Learn a stream, in as many passes as the method needs."""

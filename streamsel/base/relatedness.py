@@ -121,6 +121,7 @@ class Relatedness:
     """
 
     def __init__(self, K: Any, groups: Groups | None = None, ratio: float | None = None) -> None:
+        groups = _checked_groups(groups)
         if isinstance(K, Mapping):
             if groups is None or not K:
                 raise ValueError(
@@ -130,7 +131,7 @@ class Relatedness:
                 )
             # The matrix of all other groups comes first: it transforms the target.
             order = sorted(K, key=lambda group: group is not None)
-            self._matrices = {group: _checked(K[group]) for group in order}
+            self._matrices = {_plain(group): _checked(K[group]) for group in order}
             sizes = {len(matrix) for matrix in self._matrices.values()}
             if len(sizes) > 1:
                 raise ValueError(
@@ -186,6 +187,7 @@ class Relatedness:
         n_jobs: int = 1,
     ) -> Self:
         """Compute relatedness of the rows in `kept`, None for all, from columns."""
+        groups = _checked_groups(groups)
         sums = _GramsByGroup(groups, n_jobs)
         for block in stream.blocks():
             sums.add(block, kept)
@@ -325,6 +327,25 @@ def as_relatedness(value: Any) -> Relatedness:
             "Hint: Relatedness.from_columns(X) computes the matrix."
         )
     return Relatedness(value)
+
+
+def _checked_groups(groups: Any) -> Groups | None:
+    """Return groups of columns with names and groups as files store them."""
+    if groups is None or callable(groups):
+        found: Groups | None = groups
+        return found
+    if isinstance(groups, Mapping):
+        return {_plain(name): _plain(group) for name, group in groups.items()}
+    raise TypeError(
+        "Expected groups of columns as a dict: name -> group, or a function of the name. Got: "
+        f"{type(groups).__name__}.\nHint: groups=dict(zip(names, chromosomes))."
+    )
+
+
+def _plain(value: Any) -> Hashable:
+    """Return a NumPy number as a number of Python."""
+    found: Hashable = value.item() if isinstance(value, np.generic) else value
+    return found
 
 
 def _checked(K: Any) -> Floats:

@@ -101,16 +101,24 @@ class Reml:
         n, d = basis.shape
         self._omega, self._scale = spectrum.values, spectrum.mean_diagonal
         self._free = n - d
-        residual = Y - Y.mean(axis=0)
+        # In units of the largest values, whose squares cannot overflow.
+        units = np.abs(Y).max(axis=0, initial=0.0)
+        units[units == 0.0] = 1.0
+        residual = Y / units
+        residual -= residual.mean(axis=0)
         squares = np.square(residual).sum(axis=0)
         residual = residual - basis @ (basis.T @ residual)
         # Fixed effects that determine a column leave it no variance.
-        residual = residual[:, np.square(residual).sum(axis=0) > _DETERMINED * squares]
+        is_free = np.square(residual).sum(axis=0) > _DETERMINED * squares
+        residual, self._units = residual[:, is_free], units[is_free]
         self._X: Floats = spectrum.vectors.T @ basis
         self._Y: Floats = spectrum.vectors.T @ residual
 
     def at(self, ratio: float) -> tuple[float, float, Floats]:
-        """Return the log-likelihood, its derivative by λ, and yᵀPy of each column, (c,)."""
+        """Return the log-likelihood, its derivative by λ, and yᵀPy of each column, (c,).
+
+        Of columns in their units.
+        """
         from scipy.linalg import cho_factor, cho_solve
 
         s, X, Y, free = 1.0 / (ratio * self._omega + 1.0), self._X, self._Y, self._free
@@ -155,7 +163,9 @@ class Reml:
     def components(self, ratio: float) -> VarianceComponents:
         """Return the variance components at a ratio."""
         likelihood, _, squares = self.at(ratio)
-        residual = squares / max(1, self._free)
+        with np.errstate(over="ignore"):
+            residual = squares / max(1, self._free) * np.square(self._units)
+        likelihood -= self._free * float(np.log(self._units).sum())
         scaled = ratio * self._scale
         return VarianceComponents(
             ratio,

@@ -132,7 +132,7 @@ class Whitening:
     Parameters
     ----------
     frames
-        Group -> the transformation of its columns. None stands for the columns of all other groups;
+        Group -> the transformation of its columns. None is for the columns of all other groups;
         the first is the reference, which transforms the target.
     components
         Group -> its variance components.
@@ -352,7 +352,10 @@ def independent_columns(columns: Floats) -> Floats:
 
     A column that adds less than 1e-10 of its variance adds none.
     """
-    centred = columns - columns[0]
+    # In units of the largest values, whose squares cannot overflow.
+    units = np.abs(columns).max(axis=0, initial=0.0)
+    centred = columns / np.where(units > 0.0, units, 1.0)
+    centred -= centred[0]
     centred -= centred.mean(axis=0)
     lengths = np.linalg.norm(centred, axis=0)
     found = np.zeros((len(columns), 0))
