@@ -16,6 +16,7 @@ from streamsel.selection._scores import UnivariateScore
 from streamsel.state.base import Floats, Indices, VariableState
 from streamsel.targets.encoding import is_given
 from streamsel.targets.target import Target
+from streamsel.targets.whitening import Whitening
 
 COLUMNS = ("all", "selected")
 # Metadata that makes the mean of a column a count of alleles, of two per sample.
@@ -65,10 +66,17 @@ class Statistics(NamedTuple):
 
     def effects(self, indices: Indices) -> dict[str, Floats]:
         """Return effects and their standard errors; none if the score or the target has none."""
-        column = effect_column(self.phase)
+        column, target = effect_column(self.phase), self.phase.target
         if self.score.needs_samples or column is None:
             return {}
-        return effects_of(self.view, indices, column, self.significance.freedom)
+        scales: Floats | float | None = 1.0
+        if isinstance(target, Target) and isinstance(target.row_transform, Whitening):
+            names = self.view.names
+            scales = target.row_transform.target_scales([names[j] for j in indices.tolist()])
+        if scales is None:
+            return {}
+        found = effects_of(self.view, indices, column, self.significance.freedom)
+        return {title: values * scales for title, values in found.items()}
 
     def _tests(self, indices: Indices) -> dict[str, NDArray[Any]]:
         """Return the statistics of all variables that vary."""
