@@ -1,4 +1,4 @@
-"""Mid-ranks of columns, sums of them by class, and Chatterjee's correlation.
+"""Mid-ranks of columns, their sums by class, and rank correlations.
 
 A rank is stored as 2 r - (n + 1), with r the mid-rank from 1 to n: an integer of mean 0, which has
 no rounding error. The ranks a + 1 to b of equal values are a + b - n. Every column is computed by
@@ -18,7 +18,7 @@ _MIN_RANGE = 256
 
 
 @kernel()
-def integer_range(x: np.ndarray, zeros: int) -> tuple[int, int]:
+def _integer_range(x: np.ndarray, zeros: int) -> tuple[int, int]:
     """Return the smallest value and the size of the range of small integers; size 0 for others.
 
     Parameters
@@ -134,7 +134,7 @@ def rank_integers(X: np.ndarray, ranks: np.ndarray, is_ranked: np.ndarray) -> No
     b, n = X.shape
     counts = np.empty(n + _MIN_RANGE, np.int64)
     for j in range(b):
-        low, size = integer_range(X[j], 0)
+        low, size = _integer_range(X[j], 0)
         is_ranked[j] = size > 0
         if size:
             _rank_integers(X[j], low, counts[:size], 0, ranks[j])
@@ -187,7 +187,7 @@ def rank_stored_integers(
     for j in range(indptr.size - 1):
         start, stop = indptr[j], indptr[j + 1]
         zeros = n - (stop - start)
-        low, size = integer_range(data[start:stop], zeros)
+        low, size = _integer_range(data[start:stop], zeros)
         is_ranked[j] = size > 0
         if size:
             zero_ranks[j] = _rank_integers(
@@ -365,113 +365,3 @@ def stored_rank_correlations(
             # The ranks of the target have mean 0.
             xy += (rank - zero_rank) * target[indices[i]]
         out[j] = xy / np.sqrt(xx * yy) if xx else 0.0
-
-
-@kernel()
-def _mean_distance(a: np.ndarray, b: np.ndarray) -> float:
-    """Return the mean absolute difference of the values of two ascending arrays."""
-    total = below = 0.0
-    i = 0
-    sum_a = 0.0
-    for k in range(a.size):
-        sum_a += a[k]
-    for k in range(b.size):
-        while i < a.size and a[i] <= b[k]:
-            below += a[i]
-            i += 1
-        total += i * b[k] - below + (sum_a - below) - (a.size - i) * b[k]
-    return total / (np.float64(a.size) * b.size)
-
-
-@kernel()
-def chatterjee(
-    values: np.ndarray, order: np.ndarray, ranks: np.ndarray, scale: float, out: np.ndarray
-) -> None:
-    """Fill Chatterjee's correlations, averaged over all orders of equal values.
-
-    Parameters
-    ----------
-    values, order
-        (b, n) columns as rows, each ascending, and the original indices; those of equal values
-        are ascending.
-    ranks
-        (n,) number of target values not above that of each sample, ascending: samples are in the
-        order of the target.
-    scale
-        The correlation is 1 minus `scale` times the sum of absolute differences of consecutive
-        ranks.
-    out
-        (b,) filled.
-    """
-    b, n = values.shape
-    sorted_ranks = np.empty(n)
-    for j in range(b):
-        x, sample = values[j], order[j]
-        for i in range(n):
-            sorted_ranks[i] = ranks[sample[i]]
-        total = 0.0
-        start = previous = 0
-        while start < n:
-            stop = start + 1
-            while stop < n and x[stop] == x[start]:
-                stop += 1
-            size = stop - start
-            if size > 1:
-                # Twice the mean difference of two of them, times half the number of neighbours.
-                within = 0.0
-                for i in range(size):
-                    within += (2 * i - size + 1) * sorted_ranks[start + i]
-                total += 2.0 * within / size
-            if start:
-                if size == 1 and start - previous == 1:
-                    total += abs(sorted_ranks[start] - sorted_ranks[previous])
-                else:
-                    total += _mean_distance(sorted_ranks[previous:start], sorted_ranks[start:stop])
-            previous, start = start, stop
-        out[j] = 1.0 - scale * total
-
-
-@kernel()
-def fill_sorted_zeros(
-    values: np.ndarray,
-    order: np.ndarray,
-    indices: np.ndarray,
-    indptr: np.ndarray,
-    sorted_values: np.ndarray,
-    sorted_order: np.ndarray,
-) -> None:
-    """Fill sorted dense columns from sorted stored values of sparse columns.
-
-    Parameters
-    ----------
-    values, order
-        The stored values of each column, ascending, and their indices within the column.
-    indices, indptr
-        Rows of the stored values, ascending within a column, and (b + 1,) where columns start.
-    sorted_values, sorted_order
-        (b, n) filled: the values of each column, ascending, and their rows; those of equal values
-        are ascending.
-    """
-    n = sorted_values.shape[1]
-    is_zero = np.ones(n, np.bool_)
-    for j in range(indptr.size - 1):
-        start, stop = indptr[j], indptr[j + 1]
-        for i in range(start, stop):
-            if values[i] != 0.0:
-                is_zero[indices[start + order[i]]] = False
-        at = 0
-        i = start
-        while i < stop and values[i] < 0.0:
-            sorted_values[j, at], sorted_order[j, at] = values[i], indices[start + order[i]]
-            at += 1
-            i += 1
-        for row in range(n):
-            if is_zero[row]:
-                sorted_values[j, at], sorted_order[j, at] = 0.0, row
-                at += 1
-            is_zero[row] = True
-        while i < stop:
-            if values[i] != 0.0:
-                sorted_values[j, at], sorted_order[j, at] = values[i], indices[start + order[i]]
-                at += 1
-            i += 1

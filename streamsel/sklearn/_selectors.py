@@ -89,7 +89,7 @@ class UnivariateEstimator(SelectorEstimator):
         (p,) score of every feature, NaN for a constant one. Not available with `max_candidates`, as
         a bounded pool discards columns.
     pvalues_
-        (p,) p-values of the features, if the score has them: the last two of `score_func` do not.
+        (p,) p-values of the features; `"misclassification"` and `"margin"` have none.
     n_features_in_, feature_names_in_
         Number of features of X, and their names if they were text.
     """

@@ -1,7 +1,8 @@
-"""The figures of SelectKBest: its scores against scikit-learn's, or a sort of the same columns."""
+"""The figures of SelectKBest: its scores against peers', or a sort of the same columns."""
 
 import numpy as np
 import pytest
+import scipy.sparse
 from river import feature_selection, stats
 from sklearn import feature_selection as sklearn
 
@@ -48,6 +49,8 @@ def test_one_numeric_target(against, data, limit):
         {"score": "misclassification"},
         {"score": "margin"},
         {"score": "margin", "n_outliers": 5},
+        {"score": "rank"},
+        {"score": "rank", "per_class": True},
     ],
     ids=lambda parameters: " ".join(map(str, parameters.values())),
 )
@@ -57,6 +60,49 @@ def test_scores_of_samples(against, data, parameters):
     told = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
     ours = learner(SelectKBest, labels, X, k=K, **parameters)
     against(f"SelectKBest {told}, n=1,000 p=2,000 / np.sort", ours, lambda: np.sort(X, axis=0))
+
+
+@pytest.mark.parametrize("score", ["rank", "xi"])
+def test_ranks_of_one_numeric_target(against, data, score):
+    X, _ = data
+    X = X[:, : X.shape[1] // 10]
+    ours = learner(SelectKBest, np.random.default_rng(1).standard_normal(N), X, k=K, score=score)
+    what = f"SelectKBest score={score!r}, one numeric target, n=1,000 p=2,000 / np.sort"
+    against(what, ours, lambda: np.sort(X, axis=0))
+
+
+@pytest.mark.parametrize("is_count", [True, False], ids=["counts", "logarithms"])
+def test_markers_of_sparse_counts(against, size, is_count):
+    """All classes against the rest, of counts as single cells have them."""
+    illico, anndata = pytest.importorskip("illico"), pytest.importorskip("anndata")
+    pandas = pytest.importorskip("pandas")
+    rng, n = np.random.default_rng(0), 5000
+    X = scipy.sparse.random(
+        *(n, size(2000)),
+        density=0.1,
+        format="csc",
+        random_state=0,
+        data_rvs=lambda m: rng.poisson(1, m),
+    )
+    X.data = X.data + 1.0 if is_count else np.log1p((X.data + 1.0) * rng.random(X.data.size))
+    labels = np.array([f"class {i}" for i in rng.integers(0, CLASSES, n)])
+    groups = pandas.DataFrame({"group": pandas.Categorical(labels)}, index=map(str, range(n)))
+    cells = anndata.AnnData(X=scipy.sparse.csc_matrix(X), obs=groups)
+
+    def peer():
+        return illico.asymptotic_wilcoxon(
+            cells, is_log1p=False, group_keys="group", use_continuity=False, tie_correct=True
+        )
+
+    ours = learner(SelectKBest, labels, X, k=K, score="rank", per_class=True)
+    kind = "counts" if is_count else "logarithms"
+    against(f"SelectKBest per_class=True, {CLASSES} classes, sparse {kind} / illico", ours, peer)
+    model, theirs = SelectKBest("all", score="rank", per_class=True), peer()
+    model.learn_target(labels)
+    model.learn_columns(X)
+    for label, markers in model.markers.items():
+        expected = theirs.loc[label]["p_value"].to_numpy()[markers["name"].to_numpy(int)]
+        np.testing.assert_allclose(markers["p_value"], expected, rtol=1e-8)
 
 
 def test_learn_one_by_one(against):
