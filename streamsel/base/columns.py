@@ -24,7 +24,6 @@ from streamsel.data.columns import (
     Stats,
     bad_column_error,
     iter_chunks,
-    observed_moments,
     single_column,
 )
 from streamsel.data.names import bad_name_error, first_invalid_name
@@ -319,4 +318,4 @@ class ColumnPhase(Phase):
 def _scan(method: Method, chunk: Chunk, target: Target | NoTarget, n_jobs: int) -> Stats:
     """Return the moments of a chunk's columns; not finite for columns that are not valid."""
     stats = chunk.scan(target, n_jobs)
-    return observed_moments(chunk, stats) if method._takes_missing else stats
+    return method._observed_moments(chunk, stats) if method._allows_missing else stats

@@ -33,7 +33,7 @@ from streamsel.base.restore import expect_possible, expect_reachable, restore_ph
 from streamsel.base.significance import Significance, check_noise_floor
 from streamsel.base.undo import learn_atomically, learn_in_session
 from streamsel.base.windows import Window, WindowPhase
-from streamsel.data.columns import Block, Chunk, Stats
+from streamsel.data.columns import Block, Chunk, Stats, observed_moments
 from streamsel.params import param
 from streamsel.serialization.json_values import deep_copied
 from streamsel.serialization.schema import (
@@ -83,7 +83,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     _is_supervised: ClassVar[bool]
     # Whether `learn_target(None)` is allowed, for unsupervised selection.
     _takes_no_target: ClassVar[bool] = False
-    # Whether columns may have missing values, NaN; only without a target.
+    # Whether columns may always have missing values, NaN; see `_allows_missing`.
     _takes_missing: ClassVar[bool] = False
     # Whether every column is tested by itself, so that inner products of two are not needed.
     _is_univariate: ClassVar[bool] = False
@@ -125,8 +125,10 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         `"auto"` treats labels as classes and numbers as quantities, except on columns, where a
         single target of whole numbers with 2 to 20 distinct values, at most one per two rows, is
         treated as classes; `"class"` treats any numbers as classes; `"numeric"` treats numbers as
-        quantities and rejects labels; `"survival"` takes times and events, on columns only, and
-        explains the martingale residuals of the null model.
+        quantities and rejects labels. On columns only: `"survival"` takes times and events, and
+        explains the martingale residuals of the null model; `"binary"` takes two classes, and
+        `"count"` whole numbers of at least 0: relevance is that of the score test of a logistic
+        or Poisson regression, given the covariates. The second class in sorted order is modelled.
         """,
     )
     permutations: int = param(
@@ -279,7 +281,16 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     @property
     def _takes_weights(self) -> bool:
         """Whether observations may have weights: true if means and inner products suffice."""
-        return self._takes_covariates and not self._takes_missing
+        return self._takes_covariates and not self._allows_missing
+
+    @property
+    def _allows_missing(self) -> bool:
+        """Whether columns may have missing values, NaN, with these parameters."""
+        return self._takes_missing
+
+    def _observed_moments(self, chunk: Chunk, stats: Stats) -> Stats:
+        """Return the moments of columns from their observed values."""
+        return observed_moments(chunk, stats)
 
     @property
     def _needs_single_source(self) -> bool:
@@ -504,9 +515,10 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         ------
         ValueError
             For a target that is constant, not finite, or of fewer than two rows; for a target
-            passed after columns were learnt; for covariates that explain all of it; and for weights
-            or relatedness where the method is not a function of moments. For relatedness that is
-            not symmetric, finite, positive semi-definite, or of these rows, at most 15,000.
+            passed after columns were learnt; for covariates that explain all of it, or separate two
+            classes with `target_type="binary"`; for weights or relatedness where the method is not
+            a function of moments, or the variances of a null model are the weights. For relatedness
+            that is not symmetric, finite, positive semi-definite, or of these rows, at most 15,000.
         TypeError
             For values that are neither numbers nor labels, and weights that are not numbers.
 

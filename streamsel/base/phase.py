@@ -39,7 +39,6 @@ class Method(Transactional, Protocol):
     grace_period: int
     _is_supervised: ClassVar[bool]
     _takes_no_target: ClassVar[bool]
-    _takes_missing: ClassVar[bool]
     _is_univariate: ClassVar[bool]
     _refresh: RefreshSchedule
     _phase: Phase
@@ -58,6 +57,9 @@ class Method(Transactional, Protocol):
     def _takes_weights(self) -> bool: ...
 
     @property
+    def _allows_missing(self) -> bool: ...
+
+    @property
     def _row_target_type(self) -> str: ...
 
     @property
@@ -72,6 +74,8 @@ class Method(Transactional, Protocol):
     def _variable_kernel(self) -> VariableKernel: ...
 
     def _new_columns(self, n: int) -> ColumnState: ...
+
+    def _observed_moments(self, chunk: Chunk, stats: Stats) -> Stats: ...
 
     def _add_columns(self, state: ColumnState, chunk: Chunk, stats: Stats) -> None: ...
 

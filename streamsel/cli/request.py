@@ -158,7 +158,7 @@ def _saved_run(ctx: click.Context, resume: str) -> SavedRun | None:
 
 def _check_missing(ctx: click.Context, learner: Any, of_saved: str = "") -> None:
     """Raise if the method does not accept the missing values that would be kept."""
-    if ctx.params["missing"] == "keep" and not learner._takes_missing:
+    if ctx.params["missing"] == "keep" and not learner._allows_missing:
         text = (
             f"{of_saved}--missing keep: {type(learner).__name__} does not accept missing values. "
             "Hint: use --missing mean or skip"

@@ -310,7 +310,7 @@ class Run:
 
 def _default_missing(learner: Any, source: Source) -> Missing:
     """Return how missing values are handled by default."""
-    if learner._takes_missing:
+    if learner._allows_missing:
         return "keep"
     # Nearly every variant has missing values, and mean imputation is usual for genotypes.
     formats = (FORMATS[file_format(path)] for path in source.files)

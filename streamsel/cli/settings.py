@@ -161,9 +161,9 @@ class RunSettings:
             kind for kind in KINDS if kind[: len(typed)] == typed
         ],
         help="Type of the target: labels (class), numbers (numeric), time and event (survival), "
-        "two labels by logistic score tests (binary), or counts by Poisson score tests (count); "
-        "auto treats integers with 2 to 20 distinct values, at most one for every two rows, as "
-        "labels and other numbers as numeric.  [default: auto]",
+        "or two classes (binary) and counts (count) by score tests of a regression on the "
+        "covariates; auto treats integers with 2 to 20 distinct values, at most one for "
+        "every two rows, as labels and other numbers as numeric.  [default: auto]",
     )
     missing_target: str = setting(
         "--missing-target",

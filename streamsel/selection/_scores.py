@@ -260,6 +260,10 @@ class UnivariateScore(abc.ABC):
         """Return the strengths of all variables: larger is better, -inf for constant ones."""
         return view.relevance()
 
+    def relevance(self, view: VariableState, indices: Indices) -> Floats:
+        """Return the relevances of variables, for reports."""
+        return view.relevance(indices)
+
     def noise_relevance(
         self,
         view: VariableState,

@@ -18,12 +18,14 @@ from streamsel.base.selector import EVERY_COLUMN, Selector
 from streamsel.data.columns import Chunk, Stats
 from streamsel.params import param
 from streamsel.selection._markers import ClassComparisons, class_sizes
+from streamsel.selection._pairwise import PAIRWISE_SCORES
 from streamsel.selection._score_tests import SCORE_TESTS
 from streamsel.selection._scores import RANKS_PER_CLASS, SCORES, ScoreOptions, UnivariateScore
 from streamsel.selection._statistics import COLUMNS, Statistics
 from streamsel.state.base import ColumnState, Floats, Indices, VariableState
 from streamsel.state.pool.pool import Picks, Pool, Ranking
 from streamsel.targets.glm import FAMILIES
+from streamsel.targets.normal_scores import NormalScores
 from streamsel.targets.target import Target
 
 if TYPE_CHECKING:
@@ -78,6 +80,9 @@ class SelectKBest(Selector[VariableState], Supervised):
         numeric target).
     n_outliers
         margin: number of smallest distances to ignore.
+    pairwise
+        Whether columns may have missing values, NaN: each is scored on its observed rows. Requires
+        one of the first three scores.
     window_size
         On rows, for all scores but the first three: number of rows buffered before they are scored
         as columns.
@@ -111,6 +116,14 @@ class SelectKBest(Selector[VariableState], Supervised):
     0.8 to 1.2 % of noise columns had p-values below 0.01, whether numbers or counts, for a numeric
     target or equal classes; with one in ten rows in a class it was up to 3 %, and more with fewer.
 
+    **Score tests.** With `target_type="binary"` or `"count"` the score `"f"` is the $\chi^2$
+    statistic of the score test given the covariates, and `"t"` its root. Where it exceeds 4, the
+    p-value is that of the saddlepoint approximation, which holds for few cases and rare variants; k
+    selects by the statistic, fdr by the p-values. Such columns cost about twenty further passes
+    over their values. The noise floor is that of the $\chi^2$ distribution; `above_noise` compares
+    p-values.
+
+
     **Cost.** One pass over each column, and for all scores but the first three a sort; `"rank"`
     counts small integers instead, and takes the stored values of a sparse column only. Per row
     $O(c)$ for each feature, $c$ the number of target columns, or its share of a window's sorts;
@@ -125,9 +138,13 @@ class SelectKBest(Selector[VariableState], Supervised):
     equals that on the columns of the same rows. The others support neither covariates, weights nor
     fading; their result is that of the last full window, and until then all variables pass.
 
-    **Missing and new features.** A column with a missing value is refused. In a row an absent
-    variable is 0, and NaN or None counts as the variable's mean; a new variable, class or target
-    counts as 0 in earlier rows. Ties, within 1e-12, go to the column that arrived first.
+    **Missing and new features.** A column with a missing value is refused, unless `pairwise` is
+    True: each column is then scored on its observed rows, like `pandas.DataFrame.corrwith`, with
+    $r$, $F$ and $t$ of these rows and a p-value that depends on their number. Variables are ranked
+    by this p-value. Covariates, weights, permutations and rows after columns are refused. In a row
+    an absent variable is 0, and NaN or None counts as the variable's mean, with `pairwise` too; a
+    new variable, class or target counts as 0 in earlier rows. Ties, within 1e-12, go to the column
+    that arrived first.
 
     References
     ----------
@@ -142,6 +159,9 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     [^4]: Chatterjee, S. (2021). A new coefficient of correlation. Journal of the American
     Statistical Association 116, 2009-2022.
+
+    [^5]: Dey, R., Schmidt, E. M., Abecasis, G. R. and Lee, S. (2017). A fast and accurate
+    algorithm to test for binary phenotypes. American Journal of Human Genetics 101, 37-49.
 
     Examples
     --------
@@ -205,6 +225,7 @@ class SelectKBest(Selector[VariableState], Supervised):
     binning: str = param(params.ChoiceRule(("frequency", "width")), default="frequency")
     n_outliers: int = param(params.IntRule(0), default=0)
     window_size: int = param(params.IntRule(2), default=200)
+    pairwise: bool = param(params.FlagRule(), default=False)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -264,11 +285,53 @@ class SelectKBest(Selector[VariableState], Supervised):
                 f"whose score test is a function of the correlation. {got}\n"
                 "Hint: target_type='class' or 'numeric' supports other scores."
             )
+        if self.pairwise:
+            self._check_pairwise()
         if self.permutations and self._by_window:
             raise ValueError(
                 f"Expected permutations=0 with score={self.score!r}: permutations need a score "
                 f"based on correlation. Got: {self.permutations}.\n"
                 "Hint: use score='f' or 'correlation' or 't'."
+            )
+
+    def _check_pairwise(self) -> None:
+        """Raise ValueError for parameters that need all values of a column."""
+        for name, is_valid, expected in (
+            ("score", self.score in PAIRWISE_SCORES, "'f', 't' or 'correlation'"),
+            ("target_type", self.target_type not in FAMILIES, "another than 'binary' and 'count'"),
+            ("covariates", self.covariates is None, "None"),
+            ("permutations", not self.permutations, "0"),
+        ):
+            if not is_valid:
+                text = f"{expected} with pairwise=True, for columns with missing values"
+                value = getattr(self, name)
+                raise params.parameter_error(type(self).__name__, name, text, value)
+
+    @property
+    def _allows_missing(self) -> bool:
+        return self.pairwise
+
+    def _normal_scores(self) -> NormalScores | None:
+        return None if self.pairwise else super()._normal_scores()
+
+    def _observed_moments(self, chunk: Chunk, stats: Stats) -> Stats:
+        moments: Stats = self._prepared.moments(chunk, stats)
+        return moments
+
+    def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None:
+        self._refuse_rows_after_columns()
+        super()._learn_row(x, y, w)
+
+    def _learn_rows(self, X: Any, y: Any, w: Any) -> None:
+        self._refuse_rows_after_columns()
+        super()._learn_rows(X, y, w)
+
+    def _refuse_rows_after_columns(self) -> None:
+        if self.pairwise and self._columns is not None:
+            raise ValueError(
+                "Expected columns, as the model has learnt columns with pairwise=True, each on "
+                "rows of its own. Got: a row.\n"
+                "Hint: learn the rows with model.clone()."
             )
 
     @property
@@ -293,6 +356,11 @@ class SelectKBest(Selector[VariableState], Supervised):
             )
 
     def _take_target(self, target: Target) -> None:
+        if self.pairwise and target.covariate_kinds:
+            raise ValueError(
+                "Expected no covariates with pairwise=True, for columns with missing values. Got: "
+                "covariates.\nHint: impute the columns, for example with streamsel.stream.clean."
+            )
         super()._take_target(target)
         options = ScoreOptions(self.n_bins, self.binning, self.n_outliers)
         self._prepared = self._univariate.prepare(target, options)
@@ -303,6 +371,8 @@ class SelectKBest(Selector[VariableState], Supervised):
     def _univariate(self) -> UnivariateScore:
         if self.target_type in FAMILIES:
             return SCORE_TESTS.get(self.score, SCORES[self.score])
+        if self.pairwise and not self._phase.on_rows:
+            return PAIRWISE_SCORES.get(self.score, SCORES[self.score])
         return RANKS_PER_CLASS if self.per_class else SCORES[self.score]
 
     @property
@@ -311,7 +381,7 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     @property
     def _by_window(self) -> bool:
-        return self._univariate.needs_samples
+        return SCORES[self.score].needs_samples
 
     def _extra_fields(self) -> Mapping[str, tuple[int, ...]]:
         return self._univariate.field_shapes(self._prepared)
@@ -348,9 +418,12 @@ class SelectKBest(Selector[VariableState], Supervised):
     def _scores_of(self, view: VariableState, indices: Indices) -> Floats:
         return self._univariate.scores(view, indices, self._significance)
 
+    def _relevances(self, view: VariableState, indices: Indices) -> Floats:
+        return self._univariate.relevance(view, indices)
+
     def _noise_relevance(self) -> list[float]:
         state, indices = self._state, np.asarray(self._picks().indices, dtype=np.intp)
-        if state is None or self.target_type not in FAMILIES:
+        if state is None or not (self.pairwise or self.target_type in FAMILIES):
             return super()._noise_relevance()
         values = self._univariate.noise_relevance(state, indices, self._significance)
         return [*values.tolist()]

@@ -43,10 +43,15 @@ class StreamEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     _names: Sequence[Hashable]
     _has_separate_covariates: bool
 
+    @property
+    def _allows_missing(self) -> bool:
+        """Whether columns may have missing values."""
+        return bool(self._learner._takes_missing or getattr(self, "pairwise", False))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self._learner._takes_missing
+        tags.input_tags.allow_nan = self._allows_missing
         tags.target_tags.required = (
             self._learner._is_supervised and not self._learner._takes_no_target
         )
@@ -200,4 +205,4 @@ class StreamEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _new_stream(self, X: Any) -> tuple[ColumnStream, Any]:
         """Return the columns of new rows, and the dtype of their values."""
         check_is_fitted(self)
-        return _inputs.new_stream(self, X, self._names, allow_nan=self._learner._takes_missing)
+        return _inputs.new_stream(self, X, self._names, allow_nan=self._allows_missing)

@@ -74,6 +74,9 @@ class ColumnSample(Rollback):
             return
         indices = arrivals - arrived
         X = chunk.observations(indices)
+        missing = np.isnan(X)
+        if missing.any():
+            X[missing] = np.broadcast_to(stats.mean[indices, None], X.shape)[missing]
         steps[stats.m2[indices] == 0.0] = 0.0
         keys = _keys_of([chunk.names[index] for index in indices.tolist()], arrivals)
         counts, sums = self.counts.copy(), self.sums.copy()

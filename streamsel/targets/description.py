@@ -76,7 +76,7 @@ def of_survival(event: NDArray[Any]) -> str:
 
 
 def of_binary(names: Sequence[Hashable], n_positive: int, n: int) -> str:
-    """Describe two classes, of which the second is modelled."""
+    """Describe two classes; the second is modelled."""
     return f"binary, {_short(names[1])} in {n_positive:,} of {count_text(n, 'row')}"
 
 
