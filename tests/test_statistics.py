@@ -308,3 +308,22 @@ def test_real_genotypes(dataset):
     np.testing.assert_allclose(table["standard_error"], error, rtol=1e-8)
     if model._normal_scores() is None:
         np.testing.assert_allclose(table["p_value"], p_value, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["numeric", "class"])
+def test_columns_with_missing_values(kind):
+    """Every column on its observed rows."""
+    X, y, _ = _data(n=70)
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    X[:, 5] = np.arange(70.0) % 9  # complete
+    numbers = y if kind == "numeric" else (y > 0.3).astype(float)
+    target = y if kind == "numeric" else np.where(numbers == 1.0, "b", "a")
+    model = _learnt(X, target, model=SelectKBest(3, pairwise=True))
+    table = model.statistics()
+    for j in range(8):
+        kept = np.isfinite(X[:, j])
+        expected = reference.least_squares(X[kept][:, [j]], numbers[kept])
+        found = [table[title][j] for title in ("effect", "standard_error", "p_value")]
+        np.testing.assert_allclose(found, np.ravel(expected), rtol=1e-8)
+        assert table["n"][j] == kept.sum()
+        assert table["mean"][j] == pytest.approx(X[kept, j].mean())
