@@ -25,7 +25,6 @@ from streamsel.cli.options import (
     setting,
 )
 from streamsel.stream.formats import suffixes_text
-from streamsel.targets.target import KINDS
 
 if TYPE_CHECKING:
     from streamsel.cli.resume import SavedRun
@@ -77,6 +76,13 @@ def _agreed_relatedness(options: Options, metadata: Options) -> Any:
     given, saved = options["relatedness"], metadata["relatedness"]
     are_files = None not in (given, saved) and AUTO not in (given, saved)
     return given if given is None or are_files else saved
+
+
+def _complete_target_type(_ctx: click.Context, _option: click.Parameter, typed: str) -> list[str]:
+    # The help page does not load the learners.
+    from streamsel.targets.target import KINDS
+
+    return [kind for kind in KINDS if kind.startswith(typed)]
 
 
 @dataclass(frozen=True)
@@ -157,9 +163,7 @@ class RunSettings:
         "--target-type",
         parameter="target_type",
         metavar="KIND",
-        shell_complete=lambda _ctx, _option, typed: [
-            kind for kind in KINDS if kind[: len(typed)] == typed
-        ],
+        shell_complete=_complete_target_type,
         help="Type of the target: labels (class), numbers (numeric), time and event (survival), "
         "or two classes (binary) and counts (count) by score tests of a regression on the "
         "covariates; auto treats integers with 2 to 20 distinct values, at most one for "
