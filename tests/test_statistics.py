@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import streamsel
-from streamsel import SelectKBest
+from streamsel import Relatedness, SelectKBest
 from streamsel.stream import iter_array
+from tests.reference import glm
 from tests.reference import statistics as reference
 
 
@@ -120,13 +121,13 @@ def test_permutations():
     assert "p_adjusted" not in _learnt(X, y).statistics()
 
 
-@pytest.mark.parametrize("score", ["f", "mutual_info", "misclassification", "margin"])
+@pytest.mark.parametrize("score", ["f", "mutual_info", "misclassification", "margin", "rank"])
 def test_targets_without_slopes(score):
     X, y, _ = _data()
     classes = np.array(["a", "b", "c"])[np.digitize(y, np.quantile(y, [0.3, 0.7]))]
     model = _learnt(X, classes, model=SelectKBest(2, score=score))
     titles = ["name", "n", "mean", "score"]
-    if score in ("f", "mutual_info"):
+    if score in ("f", "mutual_info", "rank"):
         titles += ["p_value", "p_bh", "p_by"]
     assert list(model.statistics()) == titles
     assert "effect" not in model.report().results[0]
@@ -187,6 +188,53 @@ def test_rows_after_columns_files_and_copies(tmp_path):
     for other in (streamsel.load(tmp_path / "m"), copy.deepcopy(model)):
         for title, values in model.statistics().items():
             np.testing.assert_array_equal(other.statistics()[title], values)
+
+
+@pytest.mark.parametrize("family", ["binary", "count"])
+@pytest.mark.parametrize("d", [0, 2])
+def test_score_tests_of_a_glm(family, d):
+    """One-step estimate U / V, with the standard error 1 / sqrt(V)."""
+    X, y, Z = _data(d=d)
+    y = (y > 0.5).astype(float) if family == "binary" else np.floor(np.exp(0.3 * y))
+    Z = Z if d else None
+    model = _learnt(X, y, Z, SelectKBest(3, target_type=family))
+    table = model.statistics()
+    mean = glm.null_means(family, y, Z)
+    for j in range(8):
+        g = glm.adjusted(family, X[:, j], mean, Z)
+        score, variance = X[:, j] @ (y - mean), g @ (glm.VARIANCE[family](mean) * g)
+        assert table["effect"][j] == pytest.approx(score / variance, rel=1e-6)
+        assert table["standard_error"][j] == pytest.approx(variance**-0.5, rel=1e-6)
+        assert table["score"][j] == pytest.approx(score**2 / variance, rel=1e-6)
+    assert dict(zip(table["name"].tolist(), table["p_value"], strict=True)).items() >= set(
+        model.p_values.items()
+    )
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_generalised_least_squares(grouped):
+    """Slopes given relatedness, of every group its own."""
+    rng = np.random.default_rng(2)
+    X, y, Z = _data(n=40, p=30, d=1)
+    X[:, :] += rng.normal(size=(4, 30))[np.arange(40) // 10]
+    groups = {j: j % 3 for j in range(30)} if grouped else None
+    relatedness = Relatedness.from_columns(X, groups)
+    model = _learnt(X, y, Z, SelectKBest(3, target_type="numeric"), relatedness=relatedness)
+    table = model.statistics()
+    ratios = {group: one.ratio for group, one in model.variance_components.items()}
+    C = X - X.mean(axis=0)
+    for j in range(30):
+        others = [i for i in range(30) if not grouped or i % 3 != j % 3]
+        K = C[:, others] @ C[:, others].T / len(others)
+        values, vectors = np.linalg.eigh(ratios[j % 3 if grouped else None] * K + np.eye(40))
+        T = vectors / np.sqrt(values)
+        A, b = T.T @ np.column_stack([X[:, j], np.ones(40), Z]), T.T @ y
+        slopes, (square,), *_ = np.linalg.lstsq(A, b, rcond=None)
+        error = np.sqrt(square / (40 - 3) * np.linalg.inv(A.T @ A)[0, 0])
+        assert table["effect"][j] == pytest.approx(slopes[0], rel=1e-6, abs=1e-9)
+        assert table["standard_error"][j] == pytest.approx(error, rel=1e-6)
+        p_value = 2 * stats.t.sf(abs(slopes[0] / error), 40 - 3)
+        assert table["p_value"][j] == pytest.approx(p_value, rel=1e-5)
 
 
 def test_a_bounded_pool():
@@ -260,3 +308,22 @@ def test_real_genotypes(dataset):
     np.testing.assert_allclose(table["standard_error"], error, rtol=1e-8)
     if model._normal_scores() is None:
         np.testing.assert_allclose(table["p_value"], p_value, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["numeric", "class"])
+def test_columns_with_missing_values(kind):
+    """Every column on its observed rows."""
+    X, y, _ = _data(n=70)
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    X[:, 5] = np.arange(70.0) % 9  # complete
+    numbers = y if kind == "numeric" else (y > 0.3).astype(float)
+    target = y if kind == "numeric" else np.where(numbers == 1.0, "b", "a")
+    model = _learnt(X, target, model=SelectKBest(3, pairwise=True))
+    table = model.statistics()
+    for j in range(8):
+        kept = np.isfinite(X[:, j])
+        expected = reference.least_squares(X[kept][:, [j]], numbers[kept])
+        found = [table[title][j] for title in ("effect", "standard_error", "p_value")]
+        np.testing.assert_allclose(found, np.ravel(expected), rtol=1e-8)
+        assert table["n"][j] == kept.sum()
+        assert table["mean"][j] == pytest.approx(X[kept, j].mean())

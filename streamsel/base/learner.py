@@ -517,9 +517,8 @@ class Learner(river.MiniBatchTransformer, params.Declared):
             For a target that is constant, not finite, or of fewer than two rows; for a target
             passed after columns were learnt; for covariates that explain all of it, or separate two
             classes with `target_type="binary"`; for weights or relatedness where the method is not
-            a function of moments, or the variances of a null model are the weights; and for
-            relatedness that is not symmetric, finite, positive semi-definite, or of these rows, at
-            most 15,000.
+            a function of moments, or the variances of a null model are the weights. For relatedness
+            that is not symmetric, finite, positive semi-definite, or of these rows, at most 15,000.
         TypeError
             For values that are neither numbers nor labels, and weights that are not numbers.
 

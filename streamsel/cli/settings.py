@@ -78,6 +78,13 @@ def _agreed_relatedness(options: Options, metadata: Options) -> Any:
     return given if given is None or are_files else saved
 
 
+def _complete_target_type(_ctx: click.Context, _option: click.Parameter, typed: str) -> list[str]:
+    # The help page does not load the learners.
+    from streamsel.targets.target import KINDS
+
+    return [kind for kind in KINDS if kind.startswith(typed)]
+
+
 @dataclass(frozen=True)
 class RunSettings:
     """The settings of a run of many columns.
@@ -156,6 +163,7 @@ class RunSettings:
         "--target-type",
         parameter="target_type",
         metavar="KIND",
+        shell_complete=_complete_target_type,
         help="Type of the target: labels (class), numbers (numeric), time and event (survival), "
         "or two classes (binary) and counts (count) by score tests of a regression on the "
         "covariates; auto treats integers with 2 to 20 distinct values, at most one for "

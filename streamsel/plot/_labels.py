@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel._utils.text import printable
-from streamsel.plot.style import TINY
+from streamsel.plot.style import SMALL, TINY
+from streamsel.state.base import Floats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +40,24 @@ def count_label(n: int, what: str) -> str:
 def integer_label(value: float, _: float = 0.0) -> str:
     """Return the label of a tick at a whole number; an empty one at other ticks."""
     return f"{value:,.0f}" if value == round(value) else ""
+
+
+def fitting_labels(ax: Axes, labels: Sequence[str], x: Floats) -> list[str]:
+    """Return the labels of ticks at ascending x, empty where the previous one leaves no room.
+
+    The limits of the axes must be final.
+    """
+    points = 72.0 / ax.figure.dpi
+    panel = ax.get_window_extent()
+    left, right = ax.get_xlim()
+    positions = (x - left) / (right - left) * panel.width * points
+    found, end = [], -np.inf
+    for label, centre in zip(labels, positions.tolist(), strict=True):
+        half = _LETTER_WIDTH * SMALL * max(1, len(label)) / 2.0
+        fits = centre - half >= end
+        found.append(label if fits else "")
+        end = centre + half if fits else end
+    return found
 
 
 def label_points(

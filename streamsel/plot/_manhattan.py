@@ -1,15 +1,17 @@
-"""Relevance of the columns in order of arrival (Manhattan plot), with the selected ones."""
+"""Manhattan plot: relevance of columns in order of arrival, or their p-values along a genome."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsel._utils import optional
 from streamsel.plot._axes import annotate_noise, draw_noise_level
-from streamsel.plot._labels import count_label, integer_label, label_points
-from streamsel.plot.inputs import report_density, report_from
+from streamsel.plot._genome import Genome, lay_out
+from streamsel.plot._labels import count_label, fitting_labels, integer_label, label_points
+from streamsel.plot.inputs import Tests, report_density, report_from, tests_of
 from streamsel.plot.style import ACCENT, SELECTED, axes_in_style, set_description
 from streamsel.state.base import Floats
 
@@ -22,19 +24,33 @@ if TYPE_CHECKING:
 _N_PIXELS = 96
 # Range of opacity of pixels with columns.
 _MIN_ALPHA, _MAX_ALPHA = 0.10, 0.85
-# Maximum number of results that are labelled with their names.
-_N_NAMED = 8
+# Maximum number of results that are labelled with their names, and that are marked on a genome.
+_N_NAMED, _N_MARKED = 8, 500
+# Maximum number of columns that are drawn as points on a genome; more are drawn as an image of this
+# height and width, in pixels, with dots of this radius.
+_N_POINTS, _IMAGE, _DOT = 2_000, (720, 960), 3.6
+# Opacities of chromosomes with even and odd index.
+_ALTERNATING = (0.85, 0.42)
 
 
-def manhattan(model: Any, ax: Axes | None = None) -> Axes:
-    """Plot the relevance of the columns in order of arrival, with the selected ones marked.
+def manhattan(model: Any, ax: Axes | None = None, *, metadata: Any = None) -> Axes:
+    """Plot the relevance of the columns in order of arrival, or their p-values along a genome.
+
+    The selected variables are marked.
 
     Parameters
     ----------
     model
-        A learner with a target, or its report.
+        A learner with a target, or its report; with `metadata` a `SelectKBest` that tracks every
+        column.
     ax
         Axes to draw on; None makes a figure, 85 mm wide.
+    metadata
+        Positions of the columns: a `ColumnStream` with `column_metadata`, such as that of
+        `iter_bed` or `iter_vcf`; or a mapping or data frame with `"chromosome"`, and where known
+        `"name"` (else the columns are 0, 1, ...) and `"position"` (else the columns of a chromosome
+        are evenly spaced), of equal lengths. Other entries are ignored. None plots relevance in
+        order of arrival.
 
     Returns
     -------
@@ -43,18 +59,28 @@ def manhattan(model: Any, ax: Axes | None = None) -> Axes:
     Raises
     ------
     ValueError
-        For a model without a target, or that has seen no column.
+        For a model without a target, or that has seen no column. With `metadata`: for a model
+        without the p-values of all columns, and for metadata without chromosomes or without any
+        column of the model.
     TypeError
-        For objects that are not models.
+        For objects that are not models, and for metadata of another type.
     ImportError
         Without matplotlib.
 
     Notes
     -----
-    Up to 500 columns are drawn as points. With more, shading shows their density on a logarithmic
-    scale, from counts whose size does not depend on the number of columns. A dashed line is the
-    noise floor. Selected variables whose index in the stream is not known, and components, are
-    ticks at the right edge.
+    **By arrival.** Up to 500 columns are drawn as points. With more, shading shows their density on
+    a logarithmic scale, from counts whose size does not depend on the number of columns. A dashed
+    line is the noise floor. Selected variables whose index in the stream is not known, and
+    components, are ticks at the right edge.
+
+    **Along a genome.** The y axis is -log10 p. Chromosomes are in natural order (1, 2, ..., X, Y,
+    MT, others), in two alternating shades. Columns that are not in `metadata` are on chromosome
+    "?", and an unknown position counts as 0. More than 2,000 columns are drawn as an image, with
+    one dot per column. The dashed line is the p-value of the noise floor: the Bonferroni threshold
+    at 5 %, or with permutations that of the maximum over all columns. p-values below 1e-300 are
+    drawn as 1e-300. The first 500 selected variables are marked, and the best of each chromosome
+    are named first.
 
     Examples
     --------
@@ -68,8 +94,23 @@ def manhattan(model: Any, ax: Axes | None = None) -> Axes:
     >>> ax = plot.manhattan(model)
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('column, in order of arrival', 'relevance')
+
+    Along a genome of two chromosomes:
+
+    >>> from streamsel import SelectKBest
+    >>> model = SelectKBest(k=2)
+    >>> model.learn_target(X[:, 7] - X[:, 400])
+    >>> model.learn_columns(X)
+    >>> ax = plot.manhattan(model, metadata={"chromosome": ["1"] * 300 + ["X"] * 200})
+    >>> [tick.get_text() for tick in ax.get_xticklabels()], ax.get_ylabel()
+    (['1', 'X'], '−log₁₀ p')
     """
     report = report_from(model)
+    if metadata is not None:
+        found = tests_of(model, report)
+        with axes_in_style(ax) as panel:
+            _draw_genome(panel, found, lay_out(metadata, found.names), report)
+        return panel
     density = report_density(report)
     values = [row["relevance"] or 0.0 for row in report.results]
     if density.points is None:
@@ -172,3 +213,93 @@ def _description(report: Report) -> str:
         f"Relevance of {count_label(report.columns_seen, 'column')} in order of arrival, "
         f"with {len(report.results):,} {kind}{noise}."
     )
+
+
+# Along a genome
+
+
+def _draw_genome(ax: Axes, found: Tests, genome: Genome, report: Report) -> None:
+    """Draw the p-values of columns along a genome, with the selected ones."""
+    y = -np.log10(np.maximum(found.p_values, 1e-300))
+    noise = -np.log10(found.threshold)
+    top, end = 1.12 * max(noise, y.max(initial=0.0)), float(genome.ends[-1])
+    is_odd = genome.chromosomes % 2 == 1
+    if y.size > _N_POINTS:
+        alpha = np.where(is_odd, _ALTERNATING[1], _ALTERNATING[0])
+        pixels = _dots(genome.x / end, y / top, alpha)
+        image = ax.imshow(
+            pixels, extent=(0.0, end, 0.0, top), origin="lower", aspect="auto", interpolation="none"
+        )
+        image.set_gid("shade")
+    else:
+        for odd, opacity in enumerate(_ALTERNATING):
+            drawn, gid = is_odd == bool(odd), ("columns", "columns of every other chromosome")[odd]
+            style: dict[str, Any] = {"color": ACCENT, "ms": 2.2, "mew": 0, "alpha": opacity}
+            ax.plot(genome.x[drawn], y[drawn], "o", gid=gid, **style)
+    ax.set(xlim=(0.0, end), ylim=(0.0, top), xlabel="chromosome", ylabel="−log₁₀ p")
+    if noise > 0.0:
+        draw_noise_level(ax, noise, gid="floor")
+        at_edge = {"xycoords": ("axes fraction", "data"), "va": "center"}
+        annotate_noise(ax, f"noise\n{found.threshold:.0e}", (1.0, noise), (3, 0), **at_edge)
+    ax.set_xticks(genome.centres, fitting_labels(ax, genome.labels, genome.centres))
+    ax.tick_params(axis="x", length=0)
+    _mark_selected(ax, found, genome, y)
+    set_description(ax, _genome_description(found, genome, y, report))
+
+
+def _dots(x: Floats, y: Floats, alpha: Floats) -> NDArray[np.uint8]:
+    """Return an image, (height, width, 4), with a dot at each point of the unit square."""
+    height, width = _IMAGE
+    rows, columns = (np.floor(z * n).astype(np.intp) for z, n in ((y, height), (x, width)))
+    reach = int(_DOT)
+    # The margin takes the parts of dots that are outside.
+    opacity = np.zeros((height + 2 * reach + 1, width + 2 * reach + 1), dtype=np.uint8)
+    shade = np.rint(255 * alpha).astype(np.uint8)
+    for down in range(2 * reach + 1):
+        for right in range(2 * reach + 1):
+            if (down - reach) ** 2 + (right - reach) ** 2 <= _DOT * _DOT:
+                np.maximum.at(opacity, (rows + down, columns + right), shade)
+    opacity = opacity[reach : reach + height, reach : reach + width]
+    image = np.empty((height, width, 4), dtype=np.uint8)
+    image[..., :3] = [int(ACCENT[i : i + 2], 16) for i in (1, 3, 5)]
+    image[..., 3] = opacity
+    return image
+
+
+def _mark_selected(ax: Axes, found: Tests, genome: Genome, y: Floats) -> None:
+    """Draw the selected columns, and name the best of each chromosome, then the others."""
+    marked = found.selected[:_N_MARKED]
+    x, heights = genome.x[marked], y[marked]
+    if marked.size:
+        ax.plot(
+            *(x, heights, "o"),
+            color=SELECTED,
+            ms=3.2,
+            mew=0.4,
+            mec="white",
+            clip_on=False,
+            gid="chosen",
+            zorder=4,
+        )
+    seen: set[int] = set()
+    leads: list[int] = []
+    others: list[int] = []
+    for i in np.argsort(-heights, kind="stable").tolist():
+        chromosome = int(genome.chromosomes[marked[i]])
+        (others if chromosome in seen else leads).append(i)
+        seen.add(chromosome)
+    order = leads + others
+    names = [found.names[marked[i]] for i in order[:_N_NAMED]]
+    label_points(ax, names, x[order].tolist(), heights[order].tolist())
+
+
+def _genome_description(found: Tests, genome: Genome, y: Floats, report: Report) -> str:
+    text = (
+        f"p-values of {count_label(y.size, 'column')} by chromosome and position, with "
+        f"{len(report.results):,} selected; noise {found.threshold:.1e}."
+    )
+    if not y.size:
+        return text
+    best = int(np.argmax(y))
+    where = genome.labels[int(genome.chromosomes[best])]
+    return f"{text} The smallest p-value is {found.p_values[best]:.1e}, on chromosome {where}."

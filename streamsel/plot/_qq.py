@@ -65,7 +65,9 @@ def qq(model: Any, ax: Axes | None = None) -> Axes:
     If no column is associated with the target the points follow the diagonal, within a pointwise 95
     % band under the null (the k-th of p p-values is Beta(k, p - k + 1)). A curve that rises above
     it throughout shows weak association of nearly all columns: shared structure, such as batches or
-    ancestry. Relevances are binned, 4 % apart; columns whose p-value is below 1e-300 are left out.
+    ancestry. The inflation factor λ summarizes it: the median statistic divided by its median under
+    the null, for more than 1,000 columns. Relevances are binned, 4 % apart; columns whose p-value
+    is below 1e-300 are left out.
 
     Examples
     --------
@@ -102,9 +104,20 @@ def qq(model: Any, ax: Axes | None = None) -> Axes:
             ylabel="observed, −log₁₀ p",
         )
         annotate_noise(panel, "noise", (end, end), (-2, -9), ha="right", va="top")
-        p = int(density.counts.sum())
+        p, factor = int(density.counts.sum()), report.inflation
+        inflation = ""
+        if factor is not None:
+            inflation = f" Inflation factor {factor:.2f}."
+            panel.annotate(
+                *(f"λ = {factor:.2f}", (1.0, 0.0), (-3, 4)),
+                xycoords="axes fraction",
+                textcoords="offset points",
+                ha="right",
+            )
         set_description(
-            panel, f"p-values of {count_label(p, 'column')}, observed against expected of noise."
+            panel,
+            f"p-values of {count_label(p, 'column')}, observed against expected of noise."
+            + inflation,
         )
     return panel
 

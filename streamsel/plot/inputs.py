@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from streamsel.base.report import Density, Report
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsel.base.report import NOISE_LEVEL, Density, Report
 from streamsel.base.row_input import frame_columns
 from streamsel.params import type_name
+from streamsel.state.base import Floats
+
+
+class Tests(NamedTuple):
+    """Tests of all columns that vary.
+
+    Parameters
+    ----------
+    names, p_values
+        Names in order of arrival, and their p-values.
+    selected
+        Indices of the selected columns, in order of selection.
+    threshold
+        p-value of the noise floor.
+    """
+
+    names: list[Hashable]
+    p_values: Floats
+    selected: NDArray[np.intp]
+    threshold: float
 
 
 def report_density(report: Report) -> Density:
@@ -30,6 +53,43 @@ def report_density(report: Report) -> Density:
         "without a target.\nHint: use selection_path for a selector, scree or loadings for an "
         "extractor."
     )
+
+
+def tests_of(model: Any, report: Report) -> Tests:
+    """Return the tests of all columns of a `SelectKBest`.
+
+    Raises
+    ------
+    ValueError
+        For a model without the p-values of all columns.
+    """
+    state = getattr(model, "_state", None)
+    if not hasattr(model, "_all_scores") or state is None or not state.complete:
+        got = f"{report.learner} without columns"
+        if isinstance(model, Report):
+            got = "a report"
+        elif not hasattr(model, "_all_scores"):
+            got = report.learner
+        elif state is not None:
+            got = f"{report.learner}, which discarded columns"
+        raise ValueError(
+            f"Expected a SelectKBest that has learnt, and tracks every column. Got: {got}.\n"
+            "Hint: use SelectKBest with max_candidates=None and max_features=None, or plot the "
+            "relevance by arrival, without metadata."
+        )
+    names, _, p_values = model._all_scores()
+    if p_values is None:
+        raise ValueError(
+            f"Expected a score with p-values. Got: score={model.score!r}, which has none.\n"
+            "Hint: plot the relevance by arrival, without metadata."
+        )
+    threshold = NOISE_LEVEL / max(1, len(names))
+    null = model._significance.null
+    if null is not None:
+        threshold = float(null.p_values(np.array([model.noise_floor()]))[0])
+    index_of = {name: i for i, name in enumerate(names)}
+    selected = np.array([index_of[name] for name in model.selected], dtype=np.intp)
+    return Tests(names, p_values, selected, threshold)
 
 
 def report_from(model: Any, kind: str | None = None) -> Report:

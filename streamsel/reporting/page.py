@@ -22,13 +22,16 @@ from streamsel.reporting.tables import stability_section
 _MAX_PLOTTED, _MAX_HEATMAP = 500, 50
 
 ARRIVAL, NULL, ORDER = "Relevance by arrival", "Q-Q plot of relevance", "Selection path"
+GENOME = "Manhattan plot"
 SCREE, LOADINGS, ROWS = "Scree plot", "Largest loadings", "Scatter plot of rows"
 CORRELATIONS = "Correlations of selected variables"
 _CAPTIONS = {
     ARRIVAL: "The shade is the density of columns, by arrival and relevance; the line is the noise "
     "floor.",
+    GENOME: "Every point is a column, by chromosome, position and p-value; the line is that of the "
+    "noise floor.",
     NULL: "Quantiles of the columns' relevance, against those of as many columns of noise. Columns "
-    "above the diagonal are associated with the target.",
+    "above the diagonal are associated with the target; λ is the inflation factor.",
     ORDER: "Relevance and score in the order of selection; for Lasso, coefficients by penalty.",
     SCREE: "Relevance, or share of variance, of each component; and the noise floor, if it is "
     "known.",
@@ -65,6 +68,11 @@ def plot_sections(
     drawn = []
     for title, draw in _of_model(model, replace(report, results=report.results[:_MAX_PLOTTED])):
         drawn += _optional_section(title, draw, _first(report, _MAX_PLOTTED))
+    positions = getattr(data, "column_metadata", None)
+    if positions:
+        along = _optional_section(GENOME, lambda: plot.manhattan(model, metadata=positions))
+        # It replaces the plot by arrival.
+        drawn = along + drawn[1:] if along else drawn
     if report.kind == "selected" and report.results and data is not None:
         first = replace(report, results=report.results[:_MAX_HEATMAP])
         drawn.append(
@@ -141,8 +149,9 @@ def report(
         A learner, or the `Report` of one.
     data
         Rows with the columns that the model uses, as for `transform_many`: for a scatter plot of
-        components, or a heatmap of correlations of selected variables. Without it, only the data in
-        the model are plotted.
+        components, or a heatmap of correlations of selected variables. A `ColumnStream` that has
+        the chromosomes of its columns, such as that of `iter_bed`, adds the p-values along the
+        genome (`plot.manhattan`). Without it, only the data in the model are plotted.
     y
         The target of these rows, by which their points are coloured.
     metadata

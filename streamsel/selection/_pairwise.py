@@ -7,21 +7,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsel._kernels.pairwise import observed_products
 from streamsel._kernels.scan import ROUNDING_RTOL, UNDERFLOW
-from streamsel.base.null import Freedom, f_statistic
+from streamsel.base.null import Freedom
 from streamsel.base.significance import Significance
 from streamsel.data.columns import Chunk, Stats
-from streamsel.selection._scores import (
-    SCORES,
-    MomentScore,
-    ScoreOptions,
-    correlation,
-    t_statistic,
-)
+from streamsel.selection._effects import Effects
+from streamsel.selection._scores import SCORES, MomentScore, ScoreOptions, correlation
 from streamsel.state.base import Floats, Indices, VariableState
-from streamsel.state.pool.pool import Pool
 from streamsel.targets.kernels import VariableKernel
 from streamsel.targets.space import TargetSpace
 from streamsel.targets.target import Target
@@ -43,11 +38,14 @@ class PairwiseFields(NamedTuple):
         (b,) relevances on the observed rows.
     observed, target_rank
         (b,) number of observed rows, and rank of the target in these.
+    target_square
+        (b,) sum of squares of the first target column in these.
     """
 
     correlation: Floats
     observed: Floats
     target_rank: Floats
+    target_square: Floats
 
     def p_values(self) -> Floats:
         """Return the p-values of the F tests."""
@@ -86,16 +84,16 @@ class PairwiseTarget:
         gaps = np.flatnonzero(~np.isfinite(stats.m2))
         size, space = stats.m2.size, self._space
         n, rank = np.full(size, float(self._target.n)), np.full(size, float(space.rank))
-        found = np.empty(size)
+        found, square = np.empty(size), np.full(size, self._target.cyy[0, 0])
         step = max(1, _BATCH_NUMBERS // chunk.n)
         for start in range(0, gaps.size, step):
             batch = gaps[start : start + step]
             fields = self._score(chunk, stats, batch)
-            found[batch], n[batch], rank[batch] = fields
+            found[batch], n[batch], rank[batch], square[batch] = fields
         complete = np.ones(size, dtype=np.bool_)
         complete[gaps] = False
         found[complete] = np.maximum(space.relevance(stats.m2, stats.cxy)[complete], 0.0)
-        self._last = chunk, PairwiseFields(found, n, rank)
+        self._last = chunk, PairwiseFields(found, n, rank, square)
         return stats
 
     def fields(self, chunk: Chunk, size: int) -> PairwiseFields:
@@ -116,19 +114,22 @@ class PairwiseTarget:
         complete = np.isfinite(X).all(axis=1)
         m2[m2 <= n * np.square(ROUNDING_RTOL * mean)] = 0.0
         m2[complete | (m2 > 1e300) | ((m2 > 0.0) & (m2 < UNDERFLOW))] = np.nan
-        explained, rank = (
-            self._between_classes(n, y_sum, cxy) if target.is_class else self._explained(cxy, cyy)
-        )
+        if target.is_class:
+            sizes = np.round(y_sum + n[:, None] * target.mean)
+            explained, rank = self._between_classes(sizes, cxy)
+            square = sizes[:, 0] * (1.0 - sizes[:, 0] / np.maximum(n, 1.0))
+        else:
+            explained, rank = self._explained(cxy, cyy)
+            square = cyy[:, 0, 0]
         with np.errstate(divide="ignore", invalid="ignore"):
             found = np.sqrt(np.clip(np.where(m2 > 0.0, explained / m2, 0.0), 0.0, 1.0))
-        fields = PairwiseFields(found, n, rank)
+        fields = PairwiseFields(found, n, rank, square)
         stats.mean[batch], stats.mean_error[batch], stats.m2[batch] = mean, low, m2
         stats.cxy[batch] = self._scaled(m2, cxy, fields)
         return fields
 
-    def _between_classes(self, n: Floats, y_sum: Floats, cxy: Floats) -> tuple[Floats, Floats]:
+    def _between_classes(self, sizes: Floats, cxy: Floats) -> tuple[Floats, Floats]:
         """Return the sums of squares between classes, and the number of these minus 1."""
-        sizes = np.round(y_sum + n[:, None] * self._target.mean)
         with np.errstate(divide="ignore", invalid="ignore"):
             squares = np.where(sizes > 0.0, np.square(cxy) / sizes, 0.0)
         return squares.sum(axis=1), np.maximum((sizes > 0.0).sum(axis=1) - 1.0, 0.0)
@@ -158,7 +159,7 @@ class PairwiseTarget:
         if n - 1 > rank:
             wanted = Freedom(n, rank).relevance_of(np.maximum(p_values, _MIN_P_VALUE))
             dof = (fields.observed - 1.0 - fields.target_rank) / (n - 1.0 - rank)
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(divide="ignore"):
                 equivalent = -np.expm1(dof * np.log1p(-np.square(fields.correlation)))
             wanted = np.where(p_values < _MIN_P_VALUE, np.sqrt(equivalent), wanted)
         relevance = np.zeros(m2.size)
@@ -183,7 +184,7 @@ def _correlation(fields: PairwiseFields) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class PairwiseScore(MomentScore):
-    """Score of columns on their observed rows; of variables of rows, where NaN counts as the mean.
+    """Score of columns on their observed rows.
 
     Parameters
     ----------
@@ -204,20 +205,35 @@ class PairwiseScore(MomentScore):
 
     def relevance(self, view: VariableState, indices: Indices) -> Floats:
         """Return the relevances of variables on their observed rows."""
-        if not isinstance(view, Pool):
-            return view.relevance(indices)
         return view.extra_field("correlation")[indices]
 
-    def scores(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:
+    def observed(self, view: VariableState, indices: Indices, n_rows: int) -> NDArray[np.int64]:  # noqa: ARG002
+        """Return the number of observed rows of variables."""
+        return view.extra_field("observed")[indices].astype(np.int64)
+
+    def effects(
+        self,
+        view: VariableState,
+        indices: Indices,
+        column: int,
+        significance: Significance,  # noqa: ARG002
+    ) -> Effects | None:
+        """Return the effects of variables on a target column, on the observed rows."""
+        stats, fields = view.stats(indices), _fields_of(view, indices)
+        # The products with the target have been scaled, but keep their signs.
+        slopes = np.sign(stats.cxy[:, column]) * fields.correlation
+        variance = 1.0 - np.square(np.minimum(fields.correlation, 1.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance /= np.maximum(fields.observed - 2.0, 0.0)
+        ratio = np.sqrt(fields.target_square / stats.m2)
+        return Effects(slopes * ratio, np.sqrt(variance) * ratio)
+
+    def scores(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:  # noqa: ARG002
         """Return the scores of variables."""
-        if not isinstance(view, Pool):
-            return super().scores(view, indices, significance)
         return self.of_fields(_fields_of(view, indices))
 
-    def p_values(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:
+    def p_values(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:  # noqa: ARG002
         """Return the p-values of variables."""
-        if not isinstance(view, Pool):
-            return super().p_values(view, indices, significance)
         return _fields_of(view, indices).p_values()
 
 
@@ -225,22 +241,18 @@ def _fields_of(view: VariableState, indices: Indices) -> PairwiseFields:
     return PairwiseFields(*(view.extra_field(name)[indices] for name in PairwiseFields._fields))
 
 
-def _pairwise(
-    name: str,
-    of_relevance: Callable[[Floats, float, int, float | None], Floats],
-    of_fields: Callable[[PairwiseFields], Floats],
-) -> PairwiseScore:
+def _pairwise(name: str, of_fields: Callable[[PairwiseFields], Floats]) -> PairwiseScore:
     score = SCORES[name]
     return PairwiseScore(
         meaning=f"{score.meaning} on the observed rows",
         targets=score.targets,
-        of_relevance=of_relevance,
+        of_relevance=correlation,
         of_fields=of_fields,
     )
 
 
 PAIRWISE_SCORES = {
-    "correlation": _pairwise("correlation", correlation, _correlation),
-    "f": _pairwise("f", f_statistic, _f),
-    "t": _pairwise("t", t_statistic, _t),
+    "correlation": _pairwise("correlation", _correlation),
+    "f": _pairwise("f", _f),
+    "t": _pairwise("t", _t),
 }

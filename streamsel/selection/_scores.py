@@ -18,6 +18,7 @@ from streamsel.base.null import f_statistic, marginal_p_values
 from streamsel.base.significance import Significance
 from streamsel.data.columns import Chunk, Stats
 from streamsel.data.ranks import SortedColumns
+from streamsel.selection._effects import Effects, effects_of
 from streamsel.selection._rank_scores import (
     OrderedTarget,
     RankedTarget,
@@ -273,6 +274,20 @@ class UnivariateScore(abc.ABC):
         """Return the relevances to compare with the noise floor."""
         return view.noise_relevance(indices)
 
+    def observed(self, view: VariableState, indices: Indices, n_rows: int) -> NDArray[np.int64]:  # noqa: ARG002
+        """Return the number of observations of variables, given the number of rows."""
+        return np.full(indices.size, n_rows, dtype=np.int64)
+
+    def effects(
+        self,
+        view: VariableState,  # noqa: ARG002
+        indices: Indices,  # noqa: ARG002
+        column: int,  # noqa: ARG002
+        significance: Significance,  # noqa: ARG002
+    ) -> Effects | None:
+        """Return the effects of variables on a target column, covariates not counted, if any."""
+        return None
+
     @abc.abstractmethod
     def scores(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:
         """Return the scores of variables."""
@@ -295,6 +310,12 @@ class MomentScore(UnivariateScore):
     needs_samples = False
 
     of_relevance: Callable[[Floats, float, int, float | None], Floats]
+
+    def effects(
+        self, view: VariableState, indices: Indices, column: int, significance: Significance
+    ) -> Effects | None:
+        """Return the effects of variables on a target column, covariates not counted."""
+        return effects_of(view, indices, column, significance.freedom)
 
     def scores(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:
         """Return the scores of variables."""

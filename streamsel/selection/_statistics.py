@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel.base.null import Freedom, harmonic_number
+from streamsel.base.null import harmonic_number
 from streamsel.base.phase import Phase
 from streamsel.base.significance import Significance
 from streamsel.params import parameter_repr
@@ -16,6 +16,7 @@ from streamsel.selection._scores import UnivariateScore
 from streamsel.state.base import Floats, Indices, VariableState
 from streamsel.targets.encoding import is_given
 from streamsel.targets.target import Target
+from streamsel.targets.whitening import Whitening
 
 COLUMNS = ("all", "selected")
 # Metadata that makes the mean of a column a count of alleles, of two per sample.
@@ -65,17 +66,24 @@ class Statistics(NamedTuple):
 
     def effects(self, indices: Indices) -> dict[str, Floats]:
         """Return effects and their standard errors; none if the score or the target has none."""
-        column = effect_column(self.phase)
-        if self.score.needs_samples or column is None:
+        column, target = effect_column(self.phase), self.phase.target
+        if column is None:
             return {}
-        return effects_of(self.view, indices, column, self.significance.freedom)
+        scales: Floats | float | None = 1.0
+        if isinstance(target, Target) and isinstance(target.row_transform, Whitening):
+            names = self.view.names
+            scales = target.row_transform.target_scales([names[j] for j in indices.tolist()])
+        found = self.score.effects(self.view, indices, column, self.significance)
+        if scales is None or found is None:
+            return {}
+        return {title: values * scales for title, values in found._asdict().items()}
 
     def _tests(self, indices: Indices) -> dict[str, NDArray[Any]]:
         """Return the statistics of all variables that vary."""
         view, significance = self.view, self.significance
         stats = view.stats(indices)
         found: dict[str, NDArray[Any]] = {
-            "n": np.full(indices.size, self.phase.n_rows),
+            "n": self.score.observed(view, indices, self.phase.n_rows),
             "mean": stats.mean + stats.mean_error,
             **self.effects(indices),
             "score": self.score.scores(view, indices, significance),
@@ -92,9 +100,10 @@ class Statistics(NamedTuple):
 
 
 def effect_column(phase: Phase) -> int | None:
-    """Return the target column that slopes are of; None for several targets, or classes.
+    """Return the index, among the target's columns, of the one that slopes are of.
 
-    Of two classes it is the indicator of the second in sorted order.
+    None for several targets, or classes; of two classes the indicator of the second in sorted
+    order.
     """
     moments, target = phase.moments, phase.target
     if moments is not None and moments.target is not None:
@@ -103,10 +112,8 @@ def effect_column(phase: Phase) -> int | None:
         names, is_class = target.names, target.is_class
     else:
         return None
-    indices = np.flatnonzero(~is_given(names)).tolist()
-    if indices and len(indices) == 1 + is_class:
-        return indices[_index_of_last([names[j] for j in indices])]
-    return None
+    targets = [names[j] for j in np.flatnonzero(~is_given(names)).tolist()]
+    return _index_of_last(targets) if len(targets) == 1 + is_class else None
 
 
 def _index_of_last(labels: Sequence[Any]) -> int:
@@ -117,42 +124,6 @@ def _index_of_last(labels: Sequence[Any]) -> int:
         return int(labels[0] < labels[1])
     except TypeError:  # labels of different types
         return int(str(labels[0]) < str(labels[1]))
-
-
-def effects_of(
-    view: VariableState, indices: Indices, column: int, freedom: Freedom
-) -> dict[str, Floats]:
-    """Return the slopes of a target column on variables given the covariates, and their errors.
-
-    Parameters
-    ----------
-    view, indices
-        The state, and the variables.
-    column
-        Index of the target column.
-    freedom
-        Distribution of relevances under independence.
-
-    Notes
-    -----
-    With x̃ and ỹ the residuals on mean and covariates, the slope is x̃ᵀỹ / x̃ᵀx̃ and its squared
-    standard error ỹᵀỹ (1 - r²) / (x̃ᵀx̃ (n - 2)), or ỹᵀỹ / (x̃ᵀx̃ s) with a chi-squared statistic
-    s r²: (slope / standard error)² is the statistic. In the metric of a GLM's null model these are
-    the one-step estimate U / V, and 1 / V.
-    """
-    space, stats = view.space, view.stats(indices)
-    assert space is not None  # noqa: S101 (there is a target column)
-    squares = space.adjusted_squares(stats.m2, stats.cxy)
-    # Covariates come after the targets.
-    slopes = (stats.cxy @ space.target_map[column]) / squares
-    of_target = float(space.target_products[column, column])
-    if freedom.chi_square_scale is not None:
-        variances = of_target / (squares * freedom.chi_square_scale)
-    else:
-        unexplained = np.maximum(1.0 - np.square(slopes) * squares / of_target, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            variances = of_target * unexplained / (squares * max(freedom.n - 2.0, 0.0))
-    return {"effect": slopes, "standard_error": np.sqrt(variances)}
 
 
 def fdr_adjusted(p: Floats, m: int) -> tuple[Floats, Floats]:

@@ -498,7 +498,7 @@ class SelectKBest(Selector[VariableState], Supervised):
         | `name` | name of the variable |
         | as in `metadata` | its metadata, None if none; without titles that this table has |
         | `effect_allele_frequency` | half the mean; only if `metadata` has `effect_allele` |
-        | `n` | number of rows |
+        | `n` | number of observations: rows, with `pairwise` the observed ones |
         | `mean` | mean of the variable |
         | `effect` | slope $b$ of the target on the variable, given the covariates |
         | `standard_error` | its standard error $s$ |

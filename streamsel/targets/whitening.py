@@ -56,11 +56,15 @@ class Frame(NamedTuple):
         (n,) weights g of the generalised least-squares mean.
     transposed
         (n, n) the transpose of R T (I - 1 gᵀ).
+    target_length
+        Length of the whitened residual of a single target on mean and covariates, in a unit that
+        all groups share.
     """
 
     reflections: Floats
     mean_weights: Floats
     transposed: Floats
+    target_length: float = 1.0
 
     @classmethod
     def of(cls, root: Floats, basis: Floats, reference: Floats) -> Frame:
@@ -200,13 +204,11 @@ class Whitening:
             )
             root = spectrum.inverse_root(found.ratio)
             root *= np.sqrt(n) / np.linalg.norm(root.sum(axis=1))
-            own = _orthonormal(root @ (basis if groups is not None else ones))
-            if frames:
-                frames[group] = Frame.of(root, own, reference)
-            else:
-                # A single reflection, which is its own inverse, takes T1 / √n to -1 / √n.
-                frames[group] = Frame.of(root, own[:, :1], ones)
-                reference = frames[group].undo(own)
+            own, length = _orthonormal(root @ (basis if groups is not None else ones))
+            # A single reflection, which is its own inverse, takes T1 / √n to -1 / √n.
+            frame = Frame.of(root, own, reference) if frames else Frame.of(root, own[:, :1], ones)
+            reference = reference if frames else frame.undo(own)
+            frames[group] = frame._replace(target_length=length)
         return cls(frames, components, groups, by_column=groups is not None)
 
     def transform(
@@ -257,6 +259,18 @@ class Whitening:
         found = np.empty(X.shape)
         for frame, indices in self._by_frame(names):
             found[indices] = frame.undo(transformed[indices].T).T + mean[indices, None]
+        return found
+
+    def target_scales(self, names: Sequence[Hashable]) -> Floats | None:
+        """Return the length of the target in the frames of columns, in parts of its own.
+
+        None if the groups of columns are not known, as after loading those of a function.
+        """
+        if self.by_column and self.groups is None:
+            return None
+        found = np.ones(len(names))
+        for frame, indices in self._by_frame(names):
+            found[indices] = frame.target_length / self._reference.target_length
         return found
 
     def _by_frame(self, names: Sequence[Hashable]) -> Iterator[tuple[Frame, NDArray[np.intp]]]:
@@ -371,11 +385,14 @@ def independent_columns(columns: Floats) -> Floats:
     return found
 
 
-def _orthonormal(columns: Floats) -> Floats:
-    """Return an orthonormal basis (n, k) of independent columns, each turned towards its own."""
+def _orthonormal(columns: Floats) -> tuple[Floats, float]:
+    """Return an orthonormal basis (n, k) of independent columns, each turned towards its own.
+
+    Also return the length of the residual of the last on the others.
+    """
     Q, R = np.linalg.qr(columns)
     found: Floats = Q * np.where(R.diagonal() < 0.0, -1.0, 1.0)
-    return found
+    return found, abs(float(R[-1, -1]))
 
 
 def _list(state: dict[str, Any], name: str, size: int) -> list[Any]:
@@ -389,7 +406,9 @@ def _list(state: dict[str, Any], name: str, size: int) -> list[Any]:
 def _frame_from_state(state: dict[str, Any], n: int) -> Frame:
     k = length_in(state, "reflections")
     expect_shapes(state, reflections=(k, n), mean_weights=(n,), transposed=(n, n))
-    frame = Frame(*(np.array(state[name]) for name in Frame._fields))
+    expect(state, target_length=FloatKind(0.0))
+    arrays = {name: np.array(state[name]) for name in ("reflections", "mean_weights", "transposed")}
+    frame = Frame(**arrays, target_length=state["target_length"])
     squares = np.square(frame.reflections).sum(axis=1)
     if not (np.isfinite(frame.transposed).all() and np.abs(squares - 2.0).max(initial=0.0) < 1e-9):
         raise ValueError("Expected a whitening by reflections. Got: others.")

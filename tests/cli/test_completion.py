@@ -5,6 +5,7 @@ from click.shell_completion import ShellComplete
 
 from streamsel import registry
 from streamsel.cli.app import app
+from streamsel.targets.target import KINDS
 
 
 def offered(*words):
@@ -33,3 +34,5 @@ def test_options_and_their_choices():
     assert "--config" in offered("select", "--c")
     assert offered("select", "x.csv", "--missing", "k") == ["keep"]
     assert offered("transf") == ["transform"]
+    assert offered("select", "x.csv", "--target-type", "") == list(KINDS)
+    assert offered("select", "x.csv", "--target-type", "b") == ["binary"]

@@ -120,6 +120,13 @@ class TestNull:
             assert expected == pytest.approx(-np.log10(above / 301.0))
         assert len(x) == np.count_nonzero(per_bin)
 
+    def test_the_inflation_factor_is_shown_if_it_is_known(self, report):
+        for factor, shown in ((1.234, "λ = 1.23"), (None, None)):
+            ax = plot.qq(replace(report, inflation=factor))
+            written = [text.get_text() for text in ax.texts if "λ" in text.get_text()]
+            assert written == ([] if shown is None else [shown])
+            assert ("Inflation factor 1.23." in ax.get_label()) == (shown is not None)
+
     def test_noise_stays_in_its_band(self):
         inside = []
         for seed in range(20):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from streamsel.cli.log import Log
+    from streamsel.cli.source import Source
 
 KINDS = (
     "manhattan",
@@ -39,7 +40,7 @@ KINDS = (
 FORMATS = (".svg", ".png", ".pdf")
 # Options that apply to some kinds only.
 _KINDS_OF_OPTION = {
-    "--data": ("heatmap", "scatter"),
+    "--data": ("heatmap", "scatter", "manhattan"),
     "--by": ("scatter",),
     "--component": ("loadings",),
 }
@@ -65,9 +66,10 @@ def _one_kind(_: click.Context, __: click.Parameter, kinds: Sequence[str]) -> st
     callback=_one_kind,
     section=OUTPUT,
     common="What to plot.",
-    help="What to plot. All models: relevance by arrival of the columns (manhattan) and compared "
-    "with noise (qq). Selectors: order of selection (selection_path), correlations (heatmap, with "
-    "--data). Extractors: scree plot (scree), loadings (loadings), positions of rows "
+    help="What to plot. All models: relevance by arrival of the columns (manhattan; with --data "
+    "p-values along the genome) and compared with noise (qq). Selectors: order of selection "
+    "(selection_path), correlations (heatmap, with --data). Extractors: scree plot (scree), "
+    "loadings (loadings), positions of rows "
     "(scatter). For stability MODEL is the output of streamsel stability --json.",
 )
 @option(
@@ -75,9 +77,10 @@ def _one_kind(_: click.Context, __: click.Parameter, kinds: Sequence[str]) -> st
     metavar="FILE",
     type=click.Path(),
     section=INPUT,
-    common="Rows to plot, for heatmap and scatter.",
+    common="Rows to plot, for heatmap and scatter; genotypes, for manhattan.",
     help="Rows to plot: required by heatmap, and by scatter unless MODEL keeps the rows that it "
-    "has learnt. Only the columns that are needed are read.",
+    "has learnt. Only the columns that are needed are read. With manhattan, .bed or VCF files that "
+    "MODEL has learnt: p-values are plotted by their chromosomes and positions.",
 )
 @option(
     "--by",
@@ -156,12 +159,15 @@ def _plot_model(log: Log, path: str, kind: str, options: dict[str, Any]) -> Axes
     if kind == "stability":
         return plot.stability(read_stability(path))
     model = load(path)
-    if kind in _KINDS_OF_OPTION["--data"]:
+    if kind in ("heatmap", "scatter"):
         return _plot_rows(log, model, kind, options, read_run_metadata(path))
     complete = read_run_metadata(path).get("complete", True)
     source = model if complete else model.report().without_certification()
     if kind == "loadings":
         return plot.loadings(source, component=options["component"] or 0)
+    if options["data"] is not None:
+        metadata = _open_data(log, [], options, read_run_metadata(path)).stream
+        return plot.manhattan(model, metadata=metadata)
     axes: Axes = getattr(plot, kind)(source)
     return axes
 
@@ -172,8 +178,6 @@ def _plot_rows(
     """Plot rows of a file, or those that the model keeps."""
     from streamsel import plot
     from streamsel.cli.commands.transform import input_and_output_names, report_missing_columns
-    from streamsel.cli.inputs import expand_files, open_source
-    from streamsel.cli.request import read_options_of
     from streamsel.plot.inputs import check_has_results_of_kind
 
     check_has_results_of_kind(model.report(), "selected" if kind == "heatmap" else "components")
@@ -181,21 +185,31 @@ def _plot_rows(
         return plot.scatter(model)
     by = [] if options["by"] is None else [options["by"]]
     wanted = [str(name) for name in input_and_output_names(model)[0]]
-    source = open_source(
-        expand_files([options["data"]]),
-        log,
-        options["orientation"],
-        [*wanted, *by],
-        None,
-        read_options_of(options, metadata),
-        display_name=options["data"],
-    )
+    source = _open_data(log, [*wanted, *by], options, metadata)
     with report_missing_columns(source):
         if kind == "heatmap":
             return plot.heatmap(model, source.stream)
         names = [source.name(name) for name in by]
         y = source.take(names)[names[0]] if names else None
         return plot.scatter(model, source.stream, y)
+
+
+def _open_data(
+    log: Log, names: list[str], options: dict[str, Any], metadata: dict[str, Any]
+) -> Source:
+    """Open the files of --data, with the columns that are needed."""
+    from streamsel.cli.inputs import expand_files, open_source
+    from streamsel.cli.request import read_options_of
+
+    return open_source(
+        expand_files([options["data"]]),
+        log,
+        options["orientation"],
+        names,
+        None,
+        read_options_of(options, metadata),
+        display_name=options["data"],
+    )
 
 
 def read_stability(path: str) -> Any:

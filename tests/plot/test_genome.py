@@ -1,0 +1,196 @@
+"""p-values along a genome: every column is where its chromosome and position place it."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streamsel
+from streamsel import ProjSe, SelectKBest, plot
+from streamsel.plot._genome import lay_out
+from streamsel.plot._manhattan import _dots
+from streamsel.plot.style import to_svg
+from streamsel.stream import iter_array
+from tests.page.reading import read
+from tests.plot.test_relevance import by_gid
+
+P = 300
+
+
+@pytest.fixture(scope="module")
+def model(columns):
+    X, y = columns
+    model = SelectKBest(k=4)
+    model.learn_target(y)
+    model.learn_columns(X)
+    return model
+
+
+@pytest.fixture(scope="module")
+def positions():
+    rng = np.random.default_rng(1)
+    names = np.array([*map(str, range(1, 20)), "X"])
+    return {
+        "name": np.arange(P),
+        "chromosome": names[np.arange(P) // 15],
+        "position": rng.integers(1, 10**8, P),
+    }
+
+
+class TestLayout:
+    """`lay_out`: from metadata to places."""
+
+    def test_chromosomes_are_in_natural_order(self):
+        given = ["chrX", "10", "2", "chr1", "MT", "Y", "scaffold_7", "22", "0", 3.0, None, "chr02"]
+        found = lay_out({"chromosome": given}, range(len(given)))
+        assert found.labels == ["1", "2", "3", "10", "22", "X", "Y", "MT", "scaffold_7", "?"]
+        assert (np.diff(found.ends) > 0).all()
+
+    def test_without_positions_columns_are_evenly_spaced(self):
+        found = lay_out({"chromosome": ["2", "1", "2", "1", "2"]}, range(5))
+        assert found.x.tolist() == [3.0, 1.0, 4.0, 2.0, 5.0]
+        assert found.ends.tolist() == [2.0, 5.0]
+        assert found.centres.tolist() == [1.0, 3.5]
+
+    @given(data=st.data(), p=st.integers(1, 30))
+    def test_order_along_the_genome(self, data, p):
+        chromosome = data.draw(st.lists(st.integers(1, 25), min_size=p, max_size=p))
+        position = data.draw(st.lists(st.integers(0, 10**9), min_size=p, max_size=p))
+        table = {"chromosome": chromosome, "position": position}
+        found = lay_out(table, range(p))
+        order = sorted(range(p), key=lambda j: (chromosome[j], position[j]))
+        assert (np.diff(found.x[order]) >= 0).all()
+        assert (found.x <= found.ends[found.chromosomes]).all()
+        assert [found.labels[i] for i in found.chromosomes] == [*map(str, chromosome)]
+        # The layout of some columns depends on their names, not on their order in the metadata.
+        back = {key: values[::-1] for key, values in table.items()}
+        again = lay_out(back | {"name": range(p)[::-1]}, range(p))
+        assert again.x.tolist() == found.x.tolist()
+
+    def test_unknown_columns_and_positions(self):
+        table = {"name": ["a", "b"], "chromosome": ["1", "2"], "position": [np.nan, 7.0]}
+        found = lay_out(table, ["a", "b", "probe"])
+        assert found.labels == ["1", "2", "?"]
+        assert found.x.tolist() == [0.0, 8.0, 8.0]
+
+    @pytest.mark.parametrize(
+        ("metadata", "error", "said"),
+        [
+            (3, TypeError, "Expected metadata to be a ColumnStream, a mapping or a data frame"),
+            (["1"], TypeError, "Got: list"),
+            ({}, ValueError, "Got: no metadata.\nHint: iter_bed"),
+            ({"position": [1]}, ValueError, "chromosome of each column. Got: 'position'"),
+            ({"chromosome": ["1"], "position": [1, 2]}, ValueError, "equal lengths. Got: 1, 1, 2"),
+            ({"chromosome": ["1"], "name": ["b"]}, ValueError, "such as 'a'. Got: none of them"),
+        ],
+    )
+    def test_refused(self, metadata, error, said):
+        with pytest.raises(error) as refused:
+            lay_out(metadata, ["a"])
+        assert said in str(refused.value)
+
+
+class TestManhattan:
+    """`plot.manhattan` with metadata."""
+
+    def test_every_column_has_its_p_value(self, model, positions):
+        ax = plot.manhattan(model, metadata=positions)
+        gids = ("columns", "columns of every other chromosome")
+        x, y = np.hstack([by_gid(ax, gid).get_data() for gid in gids])
+        names, _, p_values = model._all_scores()
+        assert sorted(y) == pytest.approx(sorted(-np.log10(p_values)))
+        expected = lay_out(positions, names).x
+        order = np.argsort(x)
+        assert x[order] == pytest.approx(np.sort(expected))
+        assert y[order] == pytest.approx(-np.log10(p_values[np.argsort(expected)]))
+        chosen = dict(zip(*by_gid(ax, "chosen").get_data(), strict=True))
+        for name, p in model.p_values.items():
+            assert chosen[expected[name]] == pytest.approx(-np.log10(p))
+        assert {str(name) for name in model.selected} <= {text.get_text() for text in ax.texts}
+
+    def test_the_line_separates_what_is_above_the_noise_floor(self, columns, positions):
+        X, y = columns
+        for permutations in (0, 200):
+            model = SelectKBest(k="all", permutations=permutations)
+            model.learn_target(y)
+            model.learn_columns(X)
+            (line, _) = by_gid(plot.manhattan(model, metadata=positions), "floor").get_ydata()
+            above = [p <= 10.0**-line * (1 + 1e-9) for p in model.p_values.values()]
+            floor = model.noise_floor()
+            assert above == [r > floor for r in model.relevance.values()]
+            assert any(above)
+
+    def test_sources_frames_and_mappings_give_one_plot(self, model, positions):
+        drawn = to_svg(plot.manhattan(model, metadata=positions).figure)
+        source = SimpleNamespace(column_metadata=positions)
+        for metadata in (source, pd.DataFrame(positions)):
+            assert to_svg(plot.manhattan(model, metadata=metadata).figure) == drawn
+
+    def test_many_columns_are_an_image(self, rng):
+        X = rng.normal(size=(50, 2_001))
+        model = SelectKBest(k=1)
+        model.learn_target(X[:, 0])
+        model.learn_columns(X)
+        metadata = {"chromosome": ["1"] * 1_001 + ["2"] * 1_000}
+        ax = plot.manhattan(model, metadata=metadata)
+        alpha = by_gid(ax, "shade").get_array()[..., 3]
+        half = alpha.shape[1] // 2
+        assert alpha[:, : half - 10].max() > alpha[:, half + 10 :].max() > 0
+        assert not np.isinf(ax.get_ylim()[1])
+        assert to_svg(ax.figure, page=True) == to_svg(ax.figure, page=True)
+
+    def test_text_alternative(self, model, positions):
+        best = min(model.p_values.values())
+        assert plot.manhattan(model, metadata=positions).get_label() == (
+            "p-values of 300 columns by chromosome and position, with 4 selected; noise 1.7e-04. "
+            f"The smallest p-value is {best:.1e}, on chromosome 2."
+        )
+
+    @pytest.mark.parametrize(
+        ("make", "said"),
+        [
+            (lambda: SelectKBest(2, max_candidates=5), "SelectKBest, which discarded columns"),
+            (lambda: SelectKBest(2, score="margin"), "Got: score='margin', which has none"),
+            (lambda: ProjSe(2), "Got: ProjSe."),
+        ],
+    )
+    def test_models_without_all_p_values(self, make, said, columns, positions):
+        model = make()
+        model.learn_target(columns[1] > 0)
+        model.learn_columns(columns[0])
+        with pytest.raises(ValueError, match="Hint: ") as refused:
+            plot.manhattan(model, metadata=positions)
+        assert said in str(refused.value)
+
+    def test_a_report_is_not_enough(self, model, positions):
+        with pytest.raises(ValueError, match="Got: a report"):
+            plot.manhattan(model.report(), metadata=positions)
+        with pytest.raises(ValueError, match="SelectKBest without columns"):
+            plot.manhattan(SelectKBest(), metadata=positions)
+
+
+@given(points=st.lists(st.tuples(st.floats(0, 0.999), st.floats(0, 0.999)), min_size=1, max_size=5))
+def test_there_is_a_dot_at_every_point(points):
+    x, y = np.array(points).T
+    image = _dots(x, y, np.full(x.size, 0.5))[..., 3]
+    height, width = image.shape
+    assert (image[(y * height).astype(int), (x * width).astype(int)] == 128).all()
+    assert np.count_nonzero(image) <= 45 * x.size
+
+
+def test_the_page_has_it_where_the_source_has_chromosomes(model, columns, positions):
+    source = iter_array(columns[0])
+    source.column_metadata = positions
+    assert "Manhattan plot" in read(streamsel.report(model, source)).text
+    assert "Relevance by arrival" not in read(streamsel.report(model, source)).text
+    for other in (None, columns[0], iter_array(columns[0])):
+        seen = read(streamsel.report(model, other)).text
+        assert "Manhattan plot" not in seen
+        assert "Relevance by arrival" in seen
+    other = ProjSe(2)
+    other.learn_target(columns[1])
+    other.learn_columns(columns[0])
+    assert "Relevance by arrival" in read(streamsel.report(other, source)).text
