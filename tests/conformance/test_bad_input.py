@@ -479,7 +479,8 @@ def test_lists_and_arrays_are_stored_as_tuples(learner):
                 assert getattr(model, parameter) == (1.0, 0.1)
                 assert model.clone()._get_params() == model._get_params()
         if isinstance(rule, FlagRule) and parameter != "exact":
-            assert getattr(cls(**{parameter: np.True_}), parameter) is True
+            required = {"score": "rank"} if parameter == "per_class" else {}
+            assert getattr(cls(**required, **{parameter: np.True_}), parameter) is True
 
 
 @pytest.mark.parametrize("learner", CLASSES)
