@@ -267,7 +267,7 @@ class SelectKBest(Selector[VariableState], Supervised):
                 f"Expected max_candidates=None with k={EVERY_COLUMN!r}, which keeps the score of "
                 f"every variable. Got: max_candidates={self.max_candidates!r}."
             )
-        if self.fdr is not None and not self._univariate.has_p_values:
+        if self.fdr is not None and not SCORES[self.score].has_p_values:
             raise ValueError(f"Expected a score with p-values, as fdr requires. {got}")
         if self.per_class and self.score != "rank":
             raise ValueError(

@@ -54,12 +54,18 @@ def test_learners_are_themselves_on_whitened_columns_or_refuse(mode):
         np.testing.assert_allclose(model.embedding, back, atol=1e-6)
 
 
-@sampled(IN_PIECES)
+def related(mode):
+    return fresh(mode, data(mode)[1])._takes_weights
+
+
+RELATED = {label: mode for label, mode in IN_PIECES.items() if related(mode)}
+COMPLETE = {label: mode for label, mode in RELATED.items() if not mode.cls._takes_missing}
+
+
+@sampled(RELATED)
 def test_files_and_cuts_keep_the_bits(mode, tmp_path):
     X, y = data(mode, n=N, p=P)
     whole = fresh(mode, y)
-    if not whole._takes_weights:
-        pytest.skip("refuses relatedness")
     relatedness = Relatedness(np.cov(X), ratio=RATIO)
     whole.learn_target(y, relatedness=relatedness)
     whole.learn_columns(X)
@@ -73,12 +79,10 @@ def test_files_and_cuts_keep_the_bits(mode, tmp_path):
     assert model.variance_components == whole.variance_components
 
 
-@sampled(IN_PIECES)
+@sampled(COMPLETE)
 def test_a_bad_block_leaves_the_model_as_it_was(mode):
     X, y = data(mode, n=N, p=P)
     model = fresh(mode, y)
-    if not model._takes_weights or model._takes_missing:
-        pytest.skip("refuses relatedness")
     model.learn_target(y, relatedness=Relatedness(np.cov(X), ratio=RATIO))
     model.learn_columns(X[:, :40])
     before = shown(model)
