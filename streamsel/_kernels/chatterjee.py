@@ -28,9 +28,17 @@ def _mean_distance(a: np.ndarray, b: np.ndarray) -> float:
 
 @kernel()
 def chatterjee(
-    values: np.ndarray, order: np.ndarray, ranks: np.ndarray, scale: float, out: np.ndarray
+    values: np.ndarray,
+    order: np.ndarray,
+    ranks: np.ndarray,
+    scale: float,
+    out: np.ndarray,
+    weights: np.ndarray,
 ) -> None:
     """Fill Chatterjee's correlations, averaged over all orders of equal values.
+
+    The average is 1 - scale Σ a_ij |r_i - r_j|, summed over pairs of samples: in a block of t equal
+    values a_ij = 2 / t, between neighbouring blocks 1 / (t t'), for others 0.
 
     Parameters
     ----------
@@ -41,10 +49,12 @@ def chatterjee(
         (n,) number of target values not above that of each sample, ascending: samples are in the
         order of the target.
     scale
-        The correlation is 1 minus `scale` times the sum of absolute differences of consecutive
-        ranks.
+        Factor of the sum.
     out
         (b,) filled.
+    weights
+        (3, b) filled: the trace of A², the trace of A³, and the sum of 1 / t of the first and the
+        last block. A is the symmetric matrix of a_ij.
     """
     b, n = values.shape
     sorted_ranks = np.empty(n)
@@ -52,13 +62,19 @@ def chatterjee(
         x, sample = values[j], order[j]
         for i in range(n):
             sorted_ranks[i] = ranks[sample[i]]
-        total = 0.0
+        total = squares = cubes = 0.0
+        first = last = 0.0
         start = previous = 0
         while start < n:
             stop = start + 1
             while stop < n and x[stop] == x[start]:
                 stop += 1
             size = stop - start
+            # Eigenvalues of a block are its diagonal, and -2 / t for the differences in it.
+            reciprocal = 1.0 / size
+            diagonal = 2.0 - 2.0 * reciprocal
+            squares += 2.0 * diagonal
+            cubes += diagonal**3 - 8.0 * (size - 1) * reciprocal**3
             if size > 1:
                 # Twice the mean difference of two of them, times half the number of neighbours.
                 within = 0.0
@@ -66,12 +82,18 @@ def chatterjee(
                     within += (2 * i - size + 1) * sorted_ranks[start + i]
                 total += 2.0 * within / size
             if start:
+                squares += 2.0 * reciprocal * last
+                cubes += 3.0 * (diagonal + (2.0 - 2.0 * last)) * reciprocal * last
                 if size == 1 and start - previous == 1:
                     total += abs(sorted_ranks[start] - sorted_ranks[previous])
                 else:
                     total += _mean_distance(sorted_ranks[previous:start], sorted_ranks[start:stop])
+            else:
+                first = reciprocal
+            last = reciprocal
             previous, start = start, stop
         out[j] = 1.0 - scale * total
+        weights[0, j], weights[1, j], weights[2, j] = squares, cubes, first + last
 
 
 @kernel()

@@ -25,6 +25,9 @@ from streamsel.targets.target import Target
 
 Codes = NDArray[np.int64]
 
+# Below this skewness a distribution counts as normal.
+_MIN_SKEWNESS = 0.01
+
 
 class RankedTarget(NamedTuple):
     """Target of rank scores.
@@ -112,7 +115,10 @@ class OrderedTarget(NamedTuple):
     scale
         n / (2 Σ l (n - l)), l the number of observations not below each one.
     deviation
-        Standard deviation of the correlation with an independent column.
+        Standard deviation of the correlation with an independent column of distinct values.
+    spread, tilt
+        Parts of the variance of Σ a_ij |r_i - r_j|, i and j in the order of a random permutation,
+        for weights with equal sums of rows, and for other ones.
     """
 
     order: NDArray[np.intp]
@@ -120,6 +126,8 @@ class OrderedTarget(NamedTuple):
     ranks: Floats
     scale: float
     deviation: float
+    spread: float
+    tilt: float
 
     @classmethod
     def of(cls, target: Target, options: object) -> Self:  # noqa: ARG003
@@ -132,7 +140,8 @@ class OrderedTarget(NamedTuple):
         ranks = np.searchsorted(ascending, ascending, side="right").astype(np.float64)
         above = y.size - np.searchsorted(ascending, ascending, side="left").astype(np.float64)
         scale = y.size / (2.0 * float(above @ (y.size - above)))
-        return cls(order, position, ranks, scale, _deviation_of_xi(ranks, above))
+        deviation, parts = _deviation_of_xi(ranks, above), _permutation_variance(ranks)
+        return cls(order, position, ranks, scale, deviation, *parts)
 
 
 def _deviation_of_xi(ranks: Floats, above: Floats) -> float:
@@ -150,13 +159,63 @@ def _deviation_of_xi(ranks: Floats, above: Floats) -> float:
     return math.sqrt(max(a - 2.0 * b + c**2, 0.0) / n) / d
 
 
-def score_xi(chunk: Chunk, part: slice, target: OrderedTarget) -> list[Floats]:
-    """Return Chatterjee's correlations, and their p-values against positive dependence."""
-    from scipy.special import ndtr
+def _permutation_variance(ranks: Floats) -> tuple[float, float]:
+    """Return the factors of the exact permutation variance of Σ a_ij |r_i - r_j|; 0 for n < 4.
 
-    found = np.empty(part.stop - part.start)
-    chatterjee(*_sorted_in_order(chunk, part, target), target.ranks, target.scale, found)
-    return [found, ndtr(-found / target.deviation)]
+    A symmetric matrix with a diagonal of 0 is the sum of a constant, a part u_i + u_j, and a part
+    whose rows sum to 0. Permutations map these parts to themselves and mix all directions in each,
+    of n (n - 3) / 2 and n - 1 dimensions. The variance is therefore that of a random direction.
+    """
+    n = ranks.size
+    if n < 4:
+        return 0.0, 0.0
+    i = np.arange(n)
+    below = np.cumsum(ranks) - ranks
+    rows = (2 * i - n) * ranks + ranks.sum() - 2.0 * below
+    squares = 2.0 * n * float(np.square(ranks - ranks.mean()).sum())
+    centred = squares - 2.0 * float(rows @ rows) / (n - 2) + rows.sum() ** 2 / ((n - 1) * (n - 2))
+    deviations = float(np.square(rows - rows.mean()).sum())
+    return 2.0 * centred / (n * (n - 3.0)), 4.0 * deviations / ((n - 2.0) ** 2 * (n - 1.0))
+
+
+def score_xi(chunk: Chunk, part: slice, target: OrderedTarget) -> list[Floats]:
+    """Return Chatterjee's correlations, and their one-sided p-values."""
+    b = part.stop - part.start
+    found, weights = np.empty(b), np.empty((3, b))
+    columns = _sorted_in_order(chunk, part, target)
+    chatterjee(*columns, target.ranks, target.scale, found, weights)
+    return [found, _p_values_of_xi(found, weights, target)]
+
+
+def _p_values_of_xi(xi: Floats, weights: Floats, target: OrderedTarget) -> Floats:
+    """Return one-sided p-values: normal, or with many equal values of a column Pearson III.
+
+    The asymptotic variance for distinct values is multiplied by the ratio of the permutation
+    variances with equal values and without. Averages over few blocks are skew: their leading term
+    is a weighted sum of χ² variables, whose skewness follows from the traces of A² and A³.
+    """
+    from scipy.special import gammaincc, ndtr
+
+    n = target.ranks.size
+    normal: Floats = ndtr(-xi / target.deviation)
+    if not target.spread:
+        return normal
+    squares, cubes, ends = weights
+    # Squares of the part of A whose rows sum to 0, and of the deviations of its sums of rows.
+    centred = squares - 2.0 * (4.0 * n - 8.0 + ends) / (n - 2.0) + 4.0 * (n - 1.0) / (n - 2.0)
+    centred = np.maximum(centred, 0.0)
+    spread = target.spread * centred
+    variance = spread + target.tilt * np.maximum(ends - 4.0 / n, 0.0)
+    distinct = 2.0 * (n - 1.0) - 2.0 * (4.0 * n - 6.0) / (n - 2.0) + 4.0 * (n - 1.0) / (n - 2.0)
+    distinct = target.spread * distinct + target.tilt * (2.0 - 4.0 / n)
+    z = xi / target.deviation * np.sqrt(distinct / np.where(variance > 0.0, variance, np.inf))
+    size = np.sqrt(2.0 * variance / target.spread)
+    skewness = 8.0 * np.maximum(cubes - 8.0, 0.0) / np.where(size > 0.0, size, np.inf) ** 3
+    is_skew = skewness > _MIN_SKEWNESS
+    shape = np.where(is_skew, 4.0 / np.where(is_skew, skewness, 1.0) ** 2, 1.0)
+    skew: Floats = gammaincc(shape, np.maximum(shape + z * np.sqrt(shape), 0.0))
+    has_ties = squares != 2.0 * (n - 1.0)
+    return np.where(has_ties, np.where(is_skew, skew, ndtr(-z)), normal)
 
 
 def _sorted_in_order(chunk: Chunk, part: slice, target: OrderedTarget) -> SortedColumns:

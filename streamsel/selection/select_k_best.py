@@ -108,8 +108,11 @@ class SelectKBest(Selector[VariableState], Supervised):
     $\xi = 1 - n \sum |r_{i+1} - r_i| / (2 \sum l_i (n - l_i))$, with the observations in the order
     of the variable, $r_i$ the number of targets not above the i-th and $l_i$ not below it. The sum
     is averaged over all orders of equal values, so that the order of rows has no influence. The
-    p-value is one-sided, with the asymptotic variance for distinct values, 2/5 for distinct
-    targets: for a variable with many equal values, such as counts, it is conservative.
+    p-value is one-sided. For distinct values it is normal with the asymptotic variance, $2/(5n)$
+    for distinct targets. With equal values the variance is multiplied by the ratio of the exact
+    permutation variances, and the distribution is Pearson's type III. In simulations with 400 rows
+    0.8 to 1.2 % of noise columns had p-values below 0.01, whether numbers or counts, for a numeric
+    target or equal classes; with one in ten rows in a class it was up to 3 %, and more with fewer.
 
     **Score tests.** With `target_type="binary"` or `"count"` the score `"f"` is the $\chi^2$
     statistic of the score test given the covariates, and `"t"` its root. Where it exceeds 4, the
