@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 # Columns that share a dtype, which depends on whether any of them has missing values: a dtype per
 # column would make blocks of single columns.
 _GROUP_SIZE = 64
+# Positions are integers of 64 bits.
+_MAX_POSITION = 2**63
 
 
 class GenotypeFile(ABC):
@@ -81,21 +83,26 @@ class GenotypeFile(ABC):
             If a position is not a whole number, or the file has another number of variants than
             before.
         """
-        # Few distinct texts: each is kept once.
-        found = [tuple(map(sys.intern, locus)) for locus in self.loci()]
-        if len(found) != len(self.names):
+        p, n_read = len(self.names), 0
+        texts = np.empty((3, p), dtype=object)
+        positions = np.empty(p, dtype=np.int64)
+        for i, (chromosome, position, counted, other) in enumerate(self.loci()):
+            n_read = i + 1
+            if i < p:
+                positions[i] = _as_position(position, self.names[i])
+                # Few distinct texts: each is kept once.
+                texts[:, i] = [sys.intern(text) for text in (chromosome, counted, other)]
+        if n_read != p:
             raise ValueError(
-                f"Expected {len(self.names):,} variants, as when the file was opened. Got: "
-                f"{len(found):,}.\nHint: open the file again."
+                f"Expected {p:,} variants, as when the file was opened. Got: {n_read:,}.\n"
+                "Hint: open the file again."
             )
-        fields = [np.array(cells, dtype=object) for cells in zip(*found, strict=True)]
-        chromosomes, positions, counted, other = fields or [np.empty(0, object)] * 4
         return {
             "name": np.array(self.names, dtype=object),
-            "chromosome": chromosomes,
-            "position": _as_positions(positions, self.names),
-            "effect_allele": counted,
-            "other_allele": other,
+            "chromosome": texts[0],
+            "position": positions,
+            "effect_allele": texts[1],
+            "other_allele": texts[2],
         }
 
     @abstractmethod
@@ -211,18 +218,17 @@ def _part(
     return _stream(cached_reader(kind, path, missing), first, end)
 
 
-def _as_positions(cells: npt.NDArray[Any], names: Sequence[Hashable]) -> npt.NDArray[np.int64]:
-    """Convert positions to integers."""
-    positions = np.empty(len(cells), np.int64)
-    for i, cell in enumerate(cells):
-        try:
-            positions[i] = int(cell)
-        except (ValueError, OverflowError):
-            raise ValueError(
-                f"Expected the position of variant {names[i]!r} to be a whole number. Got: "
-                f"{cell[:40]!r}."
-            ) from None
-    return positions
+def _as_position(cell: str, name: Hashable) -> int:
+    """Convert the position of a variant to an integer."""
+    try:
+        position = int(cell)
+    except ValueError:
+        position = _MAX_POSITION
+    if not abs(position) < _MAX_POSITION:
+        raise ValueError(
+            f"Expected the position of variant {name!r} to be a whole number. Got: {cell[:40]!r}."
+        )
+    return position
 
 
 def _stream(

@@ -8,6 +8,7 @@ from bed_reader import to_bed
 
 from streamsel import SelectKBest, load
 from streamsel.stream import iter_bed
+from tests.reference import glm
 from tests.reference import statistics as reference
 
 N, P = 80, 30
@@ -222,3 +223,37 @@ def test_a_source_that_has_changed(run, cohort, call, tmp_path, monkeypatch):
     assert len(result.rows()) == 2
     assert "not written" in result.stderr
     assert "whole number" in result.stderr
+
+
+def test_score_tests_of_cases(run, cohort, tmp_path):
+    """The effect is a log odds ratio, of the second class in sorted order."""
+    folder, y, age = cohort
+    result, rows = run("--target-type", "binary", "--covariate", "age", target="case")
+    assert "binary" in result.target
+    is_control = (y <= 1).astype(float)
+    X = np.column_stack([values for _, values in iter_bed(folder / "x.bed")])
+    mean = glm.null_means("binary", is_control, age[:, None])
+    effect, error = _columns(rows, "effect", "standard_error")
+    for j in range(P):
+        x = X[:, j].astype(float)
+        g = glm.adjusted("binary", x, mean, age[:, None])
+        variance = g @ (mean * (1.0 - mean) * g)
+        assert effect[j] == pytest.approx(x @ (is_control - mean) / variance, rel=1e-5)
+        assert error[j] == pytest.approx(variance**-0.5, rel=1e-5)
+
+
+def test_missing_genotypes_are_left_out(run, cohort):
+    """With pairwise=yes a variant is tested in the samples that have a genotype."""
+    folder, y, _ = cohort
+    _, rows = run("--set", "pairwise=yes")
+    kept = np.arange(N) != 7
+    stream = dict(iter_bed(folder / "x.bed", missing="keep"))
+    counts = [int(np.isfinite(stream[f"rs{j}"][kept]).sum()) for j in range(P)]
+    assert [int(row["n"]) for row in rows] == counts
+    assert sorted(set(counts)) == [78, 79]
+    effect, error, p_value = _columns(rows, "effect", "standard_error", "p_value")
+    for j in (4, 9, 10):
+        x = stream[f"rs{j}"].astype(float)
+        both = kept & np.isfinite(x)
+        expected = np.ravel(reference.least_squares(x[both, None], y[both]))
+        np.testing.assert_allclose([effect[j], error[j], p_value[j]], expected, rtol=1e-5)
