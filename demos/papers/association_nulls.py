@@ -19,7 +19,7 @@ from streamsel import Relatedness, SelectKBest
 
 METHODS = ("none", "10 components", "relatedness, all markers", "relatedness, others")
 LEVELS = (0.05, 0.01, 0.001)
-SHARE, EFFECT = 0.6, 0.25
+SHARE, EFFECT = 0.6, 0.15
 
 
 def genotypes(experiment: Experiment) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
