@@ -14,14 +14,9 @@ from streamsel._kernels.scan import ROUNDING_RTOL, UNDERFLOW
 from streamsel.base.null import Freedom, f_statistic
 from streamsel.base.significance import Significance
 from streamsel.data.columns import Chunk, Stats
+from streamsel.selection._binned_scores import ScoreOptions
 from streamsel.selection._effects import Effects
-from streamsel.selection._scores import (
-    SCORES,
-    MomentScore,
-    ScoreOptions,
-    correlation,
-    t_statistic,
-)
+from streamsel.selection._scores import SCORES, MomentScore, correlation, t_statistic
 from streamsel.state.base import Floats, Indices, VariableState
 from streamsel.targets.kernels import VariableKernel
 from streamsel.targets.space import TargetSpace

@@ -12,13 +12,8 @@ from streamsel._utils.system import effective_jobs, run_in_threads
 from streamsel.base.null import f_statistic, marginal_p_values
 from streamsel.base.significance import Significance
 from streamsel.data.columns import Chunk, Stats
-from streamsel.selection._scores import (
-    MomentScore,
-    ScoreOptions,
-    TargetKind,
-    correlation,
-    t_statistic,
-)
+from streamsel.selection._binned_scores import ScoreOptions
+from streamsel.selection._scores import MomentScore, TargetKind, correlation, t_statistic
 from streamsel.state.base import Floats, Indices, VariableState
 from streamsel.targets.glm import NullModel
 from streamsel.targets.kernels import VariableKernel

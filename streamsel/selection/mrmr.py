@@ -11,6 +11,7 @@ from streamsel.base.certified_selector import CertifiedSelector
 from streamsel.base.joint_rows import max_joint_features
 from streamsel.base.river import Supervised
 from streamsel.params import param
+from streamsel.selection._binned_scores import target_codes
 from streamsel.selection._mrmr import (
     MRMRCriterion,
     MRMRMeasures,
@@ -19,7 +20,6 @@ from streamsel.selection._mrmr import (
     greedy_mrmr,
     small_codes,
 )
-from streamsel.selection._scores import target_codes
 from streamsel.state.base import VariableState
 from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.pool.pool import ZERO_TOL, Picks

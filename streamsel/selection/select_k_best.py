@@ -17,10 +17,11 @@ from streamsel.base.river import Supervised
 from streamsel.base.selector import EVERY_COLUMN, Selector
 from streamsel.data.columns import Chunk, Stats
 from streamsel.params import param
+from streamsel.selection._binned_scores import ScoreOptions
 from streamsel.selection._markers import ClassComparisons, class_sizes
 from streamsel.selection._pairwise import PAIRWISE_SCORES
 from streamsel.selection._score_tests import SCORE_TESTS
-from streamsel.selection._scores import RANKS_PER_CLASS, SCORES, ScoreOptions, UnivariateScore
+from streamsel.selection._scores import RANKS_PER_CLASS, SCORES, UnivariateScore
 from streamsel.selection._statistics import COLUMNS, Statistics
 from streamsel.state.base import ColumnState, Floats, Indices, VariableState
 from streamsel.state.pool.pool import Picks, Pool, Ranking
