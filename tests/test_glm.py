@@ -255,6 +255,27 @@ def test_other_learners_take_it_as_a_weighted_number(study):
             assert other.selected[0] == best
 
 
+def test_counts_with_more_variance_than_a_poisson_distribution_are_warned_of():
+    rng = np.random.default_rng(4)
+    X, mean = rng.normal(size=(200, 20)), rng.gamma(0.5, 4.0, size=200)
+    for y, expected in ((rng.poisson(mean), True), (rng.poisson(2.0, size=200), False)):
+        codes = [warning.code for warning in learnt("count", X, y).report().warnings]
+        assert ("overdispersion" in codes) is expected
+
+
+def test_on_expression_of_leukaemia(dataset):
+    """Without covariates the statistic is n r²; p-values are those of the reference."""
+    X, y, *_ = dataset("all_bcrabl")
+    model, plain = learnt("binary", X, y), learnt("class", X, y)
+    n = len(y)
+    assert model.selected[:50] == plain.selected[:50]
+    for j in model.selected[::500]:
+        assert model.scores[j] == pytest.approx(n * plain.relevance[j] ** 2, rel=1e-9)
+    for j in model.selected[:3]:
+        p = reference.saddlepoint_p_value("binary", X[:, j].astype(float), y.astype(float))
+        assert model.p_values[j] == pytest.approx(p, rel=1e-6)
+
+
 @given(st.integers(0, 10_000), st.sampled_from(["binary", "count"]))
 @settings(max_examples=25, deadline=None)
 def test_p_values_are_probabilities_that_ignore_shift_and_scale(seed, kind):
