@@ -1,5 +1,8 @@
 """target_type="binary" and "count": score tests of logistic and Poisson null models."""
 
+import copy
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -219,6 +222,21 @@ def test_files_merges_and_dropped_rows(study, tmp_path):
     dropped.learn_target(values, covariates=Z, missing="drop")
     dropped.learn_columns(X)
     assert dropped.p_values == learnt("binary", X[rest], y[rest].astype(object), Z[rest]).p_values
+
+
+def test_copies_and_undo(study):
+    X, Z, y = study[0], study[1], study[2]["count"]
+    model = learnt("count", X, y, Z)
+    expected = model.scores, model.p_values
+    bad = np.column_stack([X[:, 0], np.full(N, np.nan)])
+    pickled = pickle.loads(pickle.dumps(model))  # noqa: S301
+    for twin in (pickled, copy.deepcopy(model), model):
+        with pytest.raises(ValueError, match="Expected finite numbers"):
+            twin.learn_columns(bad, names=["a", "b"])
+        assert (twin.scores, twin.p_values) == expected
+        assert twin.n_columns == P
+    with pytest.raises(ValueError, match="Corrupt model file: the null model"):
+        SelectKBest(target_type="binary")._set_state(model._get_state())
 
 
 def test_a_bounded_pool_and_a_false_discovery_rate(study):
