@@ -40,51 +40,52 @@ def observed_products(
         (b, c, c) filled with the centred products of the targets, or (b, 0, 0) to leave these out.
     """
     n, c = X.shape[1], Y.shape[0]
+    values, rows = np.empty(n + 1), np.empty(n + 1, np.int64)
     y_mean = np.empty(c)
     for j in range(X.shape[0]):
-        x = X[j]
+        # Without branches, which would mostly be predicted wrongly.
         size = 0
-        shift = 0.0
-        total = 0.0
-        finite = True
+        for i in range(n):
+            values[size] = X[j, i]
+            rows[size] = i
+            size += not math.isnan(X[j, i])
+        x = values[:size]
         lowest = math.inf
         highest = -math.inf
-        y_sum[j] = 0.0
-        for i in range(n):
-            if not math.isnan(x[i]):
-                if size == 0:
-                    shift = x[i]
-                    finite = math.isfinite(shift)
-                size += 1
-                total += x[i] - shift
-                finite = finite and math.isfinite(x[i])
-                lowest = min(lowest, x[i])
-                highest = max(highest, x[i])
-                for k in range(c):
-                    y_sum[j, k] += Y[k, i]
+        total = 0.0
+        for i in range(size):
+            total += x[i] - x[0]
+            lowest = min(lowest, x[i])
+            highest = max(highest, x[i])
         count[j] = size
+        y_sum[j] = 0.0
         cxy[j] = 0.0
         cyy[j] = 0.0
-        if size == 0 or not finite:
+        for k in range(c):
+            for i in range(size):
+                y_sum[j, k] += Y[k, rows[i]]
+        if not (math.isfinite(lowest) and math.isfinite(highest)):
             mean[j], low[j], m2[j] = math.nan, math.nan, math.nan
             continue
+        shift = x[0]
         offset = total / size
         mean[j] = shift + offset
         low[j] = offset - (mean[j] - shift)
+        squares = 0.0
+        for i in range(size):
+            x[i] = (x[i] - shift) - offset
+            squares += x[i] * x[i]
+        m2[j] = squares if lowest < highest else 0.0
         for k in range(c):
             y_mean[k] = y_sum[j, k] / size
-        squares = 0.0
-        for i in range(n):
-            if math.isnan(x[i]):
-                continue
-            d = (x[i] - shift) - offset
-            squares += d * d
-            for k in range(c):
-                cxy[j, k] += d * (Y[k, i] - y_mean[k])
-            for k in range(cyy.shape[1]):
-                for h in range(k + 1):
-                    cyy[j, k, h] += (Y[k, i] - y_mean[k]) * (Y[h, i] - y_mean[h])
-        m2[j] = squares if lowest < highest else 0.0
+            product = 0.0
+            for i in range(size):
+                product += x[i] * (Y[k, rows[i]] - y_mean[k])
+            cxy[j, k] = product
         for k in range(cyy.shape[1]):
-            for h in range(k):
-                cyy[j, h, k] = cyy[j, k, h]
+            for h in range(k + 1):
+                product = 0.0
+                for i in range(size):
+                    product += (Y[k, rows[i]] - y_mean[k]) * (Y[h, rows[i]] - y_mean[h])
+                cyy[j, k, h] = product
+                cyy[j, h, k] = product

@@ -75,15 +75,17 @@ def _data() -> NDArray[np.float64]:
 
 def _columns_then_rows(clone: Callable[[], Any]) -> None:
     model, X = clone(), _data()
+    if model._allows_missing:
+        X[0, 0] = np.nan
     y = _target(model, _N)
     learn_rehearsal_columns(model, X[:, :-2], y)
     with suppress(*_REJECTIONS):  # multi-pass models reject single columns
         for j in (_P - 2, _P - 1):
             model.learn_column(j, X[:, j].copy())
     _use(model, X)
-    _learn_rows(model, X, y)
     # A few columns are scanned by a different loop.
     _use(learn_rehearsal_columns(clone(), X[:, :_FEW], y), X[:, :_FEW])
+    _learn_rows(model, X, y)
 
 
 def _rows(clone: Callable[[], Any]) -> None:

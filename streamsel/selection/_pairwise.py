@@ -11,12 +11,19 @@ from numpy.typing import NDArray
 
 from streamsel._kernels.pairwise import observed_products
 from streamsel._kernels.scan import ROUNDING_RTOL, UNDERFLOW
-from streamsel.base.null import Freedom
+from streamsel.base.null import Freedom, f_statistic
 from streamsel.base.significance import Significance
 from streamsel.data.columns import Chunk, Stats
 from streamsel.selection._effects import Effects
-from streamsel.selection._scores import SCORES, MomentScore, ScoreOptions, correlation
+from streamsel.selection._scores import (
+    SCORES,
+    MomentScore,
+    ScoreOptions,
+    correlation,
+    t_statistic,
+)
 from streamsel.state.base import Floats, Indices, VariableState
+from streamsel.state.pool.pool import Pool
 from streamsel.targets.kernels import VariableKernel
 from streamsel.targets.space import TargetSpace
 from streamsel.targets.target import Target
@@ -159,7 +166,7 @@ class PairwiseTarget:
         if n - 1 > rank:
             wanted = Freedom(n, rank).relevance_of(np.maximum(p_values, _MIN_P_VALUE))
             dof = (fields.observed - 1.0 - fields.target_rank) / (n - 1.0 - rank)
-            with np.errstate(divide="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore"):
                 equivalent = -np.expm1(dof * np.log1p(-np.square(fields.correlation)))
             wanted = np.where(p_values < _MIN_P_VALUE, np.sqrt(equivalent), wanted)
         relevance = np.zeros(m2.size)
@@ -184,7 +191,7 @@ def _correlation(fields: PairwiseFields) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class PairwiseScore(MomentScore):
-    """Score of columns on their observed rows.
+    """Score of columns on their observed rows; of variables of rows, where NaN counts as the mean.
 
     Parameters
     ----------
@@ -205,20 +212,22 @@ class PairwiseScore(MomentScore):
 
     def relevance(self, view: VariableState, indices: Indices) -> Floats:
         """Return the relevances of variables on their observed rows."""
+        if not isinstance(view, Pool):
+            return view.relevance(indices)
         return view.extra_field("correlation")[indices]
 
-    def observed(self, view: VariableState, indices: Indices, n_rows: int) -> NDArray[np.int64]:  # noqa: ARG002
+    def observed(self, view: VariableState, indices: Indices, n_rows: int) -> NDArray[np.int64]:
         """Return the number of observed rows of variables."""
+        if not isinstance(view, Pool):
+            return super().observed(view, indices, n_rows)
         return view.extra_field("observed")[indices].astype(np.int64)
 
     def effects(
-        self,
-        view: VariableState,
-        indices: Indices,
-        column: int,
-        significance: Significance,  # noqa: ARG002
+        self, view: VariableState, indices: Indices, column: int, significance: Significance
     ) -> Effects | None:
         """Return the effects of variables on a target column, on the observed rows."""
+        if not isinstance(view, Pool):
+            return super().effects(view, indices, column, significance)
         stats, fields = view.stats(indices), _fields_of(view, indices)
         # The products with the target have been scaled, but keep their signs.
         slopes = np.sign(stats.cxy[:, column]) * fields.correlation
@@ -228,12 +237,16 @@ class PairwiseScore(MomentScore):
         ratio = np.sqrt(fields.target_square / stats.m2)
         return Effects(slopes * ratio, np.sqrt(variance) * ratio)
 
-    def scores(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:  # noqa: ARG002
+    def scores(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:
         """Return the scores of variables."""
+        if not isinstance(view, Pool):
+            return super().scores(view, indices, significance)
         return self.of_fields(_fields_of(view, indices))
 
-    def p_values(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:  # noqa: ARG002
+    def p_values(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:
         """Return the p-values of variables."""
+        if not isinstance(view, Pool):
+            return super().p_values(view, indices, significance)
         return _fields_of(view, indices).p_values()
 
 
@@ -241,18 +254,22 @@ def _fields_of(view: VariableState, indices: Indices) -> PairwiseFields:
     return PairwiseFields(*(view.extra_field(name)[indices] for name in PairwiseFields._fields))
 
 
-def _pairwise(name: str, of_fields: Callable[[PairwiseFields], Floats]) -> PairwiseScore:
+def _pairwise(
+    name: str,
+    of_relevance: Callable[[Floats, float, int, float | None], Floats],
+    of_fields: Callable[[PairwiseFields], Floats],
+) -> PairwiseScore:
     score = SCORES[name]
     return PairwiseScore(
         meaning=f"{score.meaning} on the observed rows",
         targets=score.targets,
-        of_relevance=correlation,
+        of_relevance=of_relevance,
         of_fields=of_fields,
     )
 
 
 PAIRWISE_SCORES = {
-    "correlation": _pairwise("correlation", _correlation),
-    "f": _pairwise("f", _f),
-    "t": _pairwise("t", _t),
+    "correlation": _pairwise("correlation", correlation, _correlation),
+    "f": _pairwise("f", f_statistic, _f),
+    "t": _pairwise("t", t_statistic, _t),
 }

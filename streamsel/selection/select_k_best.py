@@ -371,7 +371,7 @@ class SelectKBest(Selector[VariableState], Supervised):
     def _univariate(self) -> UnivariateScore:
         if self.target_type in FAMILIES:
             return SCORE_TESTS.get(self.score, SCORES[self.score])
-        if self.pairwise and not self._phase.on_rows:
+        if self.pairwise:
             return PAIRWISE_SCORES.get(self.score, SCORES[self.score])
         return RANKS_PER_CLASS if self.per_class else SCORES[self.score]
 
