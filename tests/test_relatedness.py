@@ -362,6 +362,16 @@ def test_auto_reads_the_source_twice(families):
     assert model.n_passes == expected.n_passes + 1 == 2
 
 
+def test_an_exact_answer_takes_further_passes(families):
+    X, y, Z = families
+    model = ForwardSelection(3, exact=True, max_candidates=10)
+    learnt(model, X, y, "auto", covariates=Z)
+    expected = learnt(ForwardSelection(3), X, y, Relatedness.from_columns(X), covariates=Z)
+    assert model.selected == expected.selected
+    assert model.n_certified == 3
+    assert model.n_passes > 2
+
+
 def test_an_error_after_the_first_pass_restores_the_target(families):
     X, y, _ = families
     model = SelectKBest(5)
@@ -507,6 +517,19 @@ def test_bits_with_groups_do_not_depend_on_cuts(families, left_out):
     model.learn_target(y, Z, relatedness=relatedness)
     for start in range(0, P, 11):
         model.learn_columns(X[:, start : start + 11], range(P)[start : start + 11])
+    assert model.p_values == left_out.p_values
+
+
+def test_names_and_groups_of_numpy_are_stored(families, left_out, tmp_path):
+    X, y, Z = families
+    names, groups = np.arange(P), np.arange(P) % 3
+    relatedness = Relatedness.from_columns(X, dict(zip(names, groups, strict=True)))
+    model = SelectKBest(P)
+    model.learn_target(y, Z, relatedness=relatedness)
+    streamsel.save(model, tmp_path / "model")
+    model = streamsel.load(tmp_path / "model")
+    model.learn_columns(X, names)
+    assert list(model.variance_components) == [None, 0, 1, 2]
     assert model.p_values == left_out.p_values
 
 

@@ -225,7 +225,7 @@ class Whitening:
         """
         X = np.ascontiguousarray(X).view()
         X.flags.writeable = False
-        if not self.by_column or not names:
+        if not self.by_column or not len(names):
             out = np.empty(X.shape)
             mean, low = self._reference.transform(X, n_jobs, out)
             return out, mean, low

@@ -18,13 +18,14 @@ OTHER_ORACLES = {"calm", "evaluate", "frames", "noise", "target", "text", "rows"
 OTHER_ORACLES |= {"ridge_components_rows", "gram"}
 # And of a source, and of what methods share.
 OTHER_ORACLES |= {"prune", "independence", "linear", "subspace", "factorisation", "survival"}
-OTHER_ORACLES |= {"density", "permutations", "vcf"}
+OTHER_ORACLES |= {"density", "permutations", "relatedness", "vcf"}
 OTHER_PAGES = {
     "distributed",
     "evaluate",
     "history",
     "persist",
     "plot",
+    "relatedness",
     "report",
     "sklearn",
     "stream",

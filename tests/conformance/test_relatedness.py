@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from streamsel import Relatedness
-from tests.conformance.modes import COLUMN_MODES, close, data, fresh, over, shown
+from tests.conformance.modes import (
+    COLUMN_MODES,
+    IN_PIECES,
+    close,
+    data,
+    fresh,
+    over,
+    sampled,
+    shown,
+)
+from tests.copies import saved
 from tests.reference.relatedness import whitened
 
 N, P, RATIO = 40, 60, 0.8
@@ -42,3 +52,38 @@ def test_learners_are_themselves_on_whitened_columns_or_refuse(mode):
     if hasattr(model, "embedding"):
         back = model._target.row_transform.inverse_transform(expected.embedding)
         np.testing.assert_allclose(model.embedding, back, atol=1e-6)
+
+
+@sampled(IN_PIECES)
+def test_files_and_cuts_keep_the_bits(mode, tmp_path):
+    X, y = data(mode, n=N, p=P)
+    whole = fresh(mode, y)
+    if not whole._takes_weights:
+        pytest.skip("refuses relatedness")
+    relatedness = Relatedness(np.cov(X), ratio=RATIO)
+    whole.learn_target(y, relatedness=relatedness)
+    whole.learn_columns(X)
+    model = fresh(mode, y)
+    model.learn_target(y, relatedness=relatedness)
+    for start in range(0, P, 7):
+        model.learn_columns(X[:, start : start + 7], range(P)[start : start + 7])
+        if start == 21:
+            model = saved(model, tmp_path)
+    assert shown(model) == shown(whole)
+    assert model.variance_components == whole.variance_components
+
+
+@sampled(IN_PIECES)
+def test_a_bad_block_leaves_the_model_as_it_was(mode):
+    X, y = data(mode, n=N, p=P)
+    model = fresh(mode, y)
+    if not model._takes_weights or model._takes_missing:
+        pytest.skip("refuses relatedness")
+    model.learn_target(y, relatedness=Relatedness(np.cov(X), ratio=RATIO))
+    model.learn_columns(X[:, :40])
+    before = shown(model)
+    bad = X[:, 40:].copy()
+    bad[3, 11] = np.nan
+    with pytest.raises(ValueError, match="column 51"):
+        model.learn_columns(bad, range(40, P))
+    assert shown(model) == before
