@@ -2,8 +2,9 @@
 
 python demos/gallery.py [--data FOLDER] [--out docs/pages/images/plots]
 
-The data are leukemia_golub3571.npz, 3,571 genes of 72 patients with two kinds of leukemia, and
-isolet.npz, 617 measures of spoken letters; what stood when is of rows made here.
+The data are leukemia_golub3571.npz, 3,571 genes of 72 patients with two kinds of leukemia,
+isolet.npz, 617 measures of spoken letters, and mouse_hs1940.npz, 12,226 markers of 1,410 related
+mice; what stood when is of rows made here.
 """
 
 import argparse
@@ -19,11 +20,21 @@ import pandas as pd
 from matplotlib.axes import Axes
 from river import linear_model
 
-from streamsel import PCA, SOSPCA, ForwardSelection, History, Lasso, ProjSe, SelectKBest, plot
+from streamsel import (
+    PCA,
+    SOSPCA,
+    ForwardSelection,
+    History,
+    Lasso,
+    ProjSe,
+    Relatedness,
+    SelectKBest,
+    plot,
+)
 from streamsel.evaluate import subsample_stability
 
 ROOT = Path(__file__).parents[1]
-FILES = "leukemia_golub3571.npz", "isolet.npz"
+FILES = "leukemia_golub3571.npz", "isolet.npz", "mouse_hs1940.npz"
 LETTERS = "AEOSXZ"
 
 
@@ -95,6 +106,19 @@ def loadings(X: np.ndarray, said: np.ndarray) -> Axes:
     return plot.loadings(model, n=10)
 
 
+def genome(folder: Path) -> Axes:
+    """Every marker is tested given the relatedness by the other chromosomes."""
+    with np.load(folder / FILES[2], allow_pickle=False) as file:
+        X, y, chromosome = file["X"], file["y"], file["chromosome"]
+    names = [f"marker {j}" for j in range(X.shape[1])]
+    groups = dict(zip(names, chromosome.tolist(), strict=True))
+    related = Relatedness.from_columns(pd.DataFrame(X, columns=names), groups)
+    model = SelectKBest(fdr=0.001)
+    model.learn_target(y, relatedness=related)
+    model.learn_columns(X, names)
+    return plot.manhattan(model, metadata={"name": names, "chromosome": chromosome})
+
+
 def history() -> Axes:
     """Twelve variables; three make the target, and after every 700 rows three others."""
     pipeline = History(ProjSe(k=3, fading_factor=0.01, refresh_factor=1.5, hysteresis=1.0))
@@ -118,7 +142,7 @@ def pictures(folder: Path) -> dict[str, Callable[[], Axes]]:
     X, said = letters(folder)
     of_genes = {f.__name__: f for f in (relevance, null, path, lasso, heatmap, stability)}
     found |= {name: partial(draw, golub) for name, draw in of_genes.items()}
-    found |= {"scree": partial(scree, X)}
+    found |= {"scree": partial(scree, X), "genome": partial(genome, folder)}
     return found | {f.__name__: partial(f, X, said) for f in (scatter, loadings)}
 
 

@@ -109,7 +109,7 @@ def qq(model: Any, ax: Axes | None = None) -> Axes:
         if factor is not None:
             inflation = f" Inflation factor {factor:.2f}."
             panel.annotate(
-                *(f"λ = {factor:.2f}", (1.0, 0.0), (-3, 4)),
+                *(f"λ = {factor:.2f}", (1.0, 1.0), (0, 2)),
                 xycoords="axes fraction",
                 textcoords="offset points",
                 ha="right",

@@ -11,6 +11,7 @@ import streamsel
 from streamsel import plot
 from streamsel.evaluate import subsample_stability
 from streamsel.plot.style import to_svg
+from streamsel.stream import iter_bed
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +60,43 @@ def test_rows_are_those_of_the_file(call, models, files, data, tmp_path, file):
     X = {name: data.X[:, data.names.index(name)] for name in model.selected}
     pd = pytest.importorskip("pandas")
     assert out.read_text() == to_svg(plot.heatmap(model, pd.DataFrame(X)).figure)
+
+
+@pytest.fixture(scope="module")
+def genotypes(tmp_path_factory):
+    """A .bed file, and a model of it."""
+    folder = tmp_path_factory.mktemp("genotypes")
+    rng = np.random.default_rng(0)
+    packed = rng.choice([0b00, 0b10, 0b11], size=(40, 5, 4)) << np.array([0, 2, 4, 6])
+    codes = packed.sum(axis=2).astype(np.uint8)
+    (folder / "x.bed").write_bytes(b"\x6c\x1b\x01" + codes.tobytes())
+    lines = [f"{'X' if j > 30 else 1 + j // 16}\trs{j}\t0\t{9 * j}\tA\tG\n" for j in range(40)]
+    (folder / "x.bim").write_text("".join(lines))
+    (folder / "x.fam").write_text("".join(f"F i{i} 0 0 1 {i % 7}.5\n" for i in range(20)))
+    source = iter_bed(folder / "x.bed")
+    model = streamsel.SelectKBest(k=2)
+    model.learn_target(source.row_metadata["phenotype"])
+    model.learn_columns(source)
+    streamsel.save(model, folder / "model")
+    return folder
+
+
+def test_p_values_along_the_genome_of_the_file(call, genotypes, tmp_path):
+    out = tmp_path / "a.svg"
+    bed = genotypes / "x.bed"
+    call("plot", genotypes / "model", "--kind", "manhattan", "--data", bed, "-o", out)
+    model = streamsel.load(genotypes / "model")
+    ax = plot.manhattan(model, metadata=iter_bed(bed))
+    assert out.read_text() == to_svg(ax.figure)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["1", "2", "X"]
+    call("report", genotypes / "model", "--data", bed, "-o", tmp_path / "a.html")
+    assert "Manhattan plot" in (tmp_path / "a.html").read_text()
+
+
+def test_a_file_without_chromosomes(call, models, files, tmp_path):
+    given = ["--kind", "manhattan", "--data", files / "data.parquet", "-o", tmp_path / "a.svg"]
+    assert "Expected a SelectKBest" in call("plot", models / "selector", *given, code=1).stderr
+    assert not (tmp_path / "a.svg").exists()
 
 
 def test_rows_have_the_colour_of_a_column(call, models, files, data, tmp_path):
