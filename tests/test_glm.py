@@ -1,5 +1,8 @@
 """target_type="binary" and "count": score tests of logistic and Poisson null models."""
 
+import copy
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -221,6 +224,21 @@ def test_files_merges_and_dropped_rows(study, tmp_path):
     assert dropped.p_values == learnt("binary", X[rest], y[rest].astype(object), Z[rest]).p_values
 
 
+def test_copies_and_undo(study):
+    X, Z, y = study[0], study[1], study[2]["count"]
+    model = learnt("count", X, y, Z)
+    expected = model.scores, model.p_values
+    bad = np.column_stack([X[:, 0], np.full(N, np.nan)])
+    pickled = pickle.loads(pickle.dumps(model))  # noqa: S301
+    for twin in (pickled, copy.deepcopy(model), model):
+        with pytest.raises(ValueError, match="Expected finite numbers"):
+            twin.learn_columns(bad, names=["a", "b"])
+        assert (twin.scores, twin.p_values) == expected
+        assert twin.n_columns == P
+    with pytest.raises(ValueError, match="Corrupt model file: the null model"):
+        SelectKBest(target_type="binary")._set_state(model._get_state())
+
+
 def test_a_bounded_pool_and_a_false_discovery_rate(study):
     X, Z, y = study[0], study[1], study[2]["binary"]
     whole = learnt("binary", X, y, Z, k=5)
@@ -253,6 +271,27 @@ def test_other_learners_take_it_as_a_weighted_number(study):
         assert other.relevance
         if isinstance(model, ProjSe | ForwardSelection):
             assert other.selected[0] == best
+
+
+def test_counts_with_more_variance_than_a_poisson_distribution_are_warned_of():
+    rng = np.random.default_rng(4)
+    X, mean = rng.normal(size=(200, 20)), rng.gamma(0.5, 4.0, size=200)
+    for y, expected in ((rng.poisson(mean), True), (rng.poisson(2.0, size=200), False)):
+        codes = [warning.code for warning in learnt("count", X, y).report().warnings]
+        assert ("overdispersion" in codes) is expected
+
+
+def test_on_expression_of_leukaemia(dataset):
+    """Without covariates the statistic is n r²; p-values are those of the reference."""
+    X, y, *_ = dataset("all_bcrabl")
+    model, plain = learnt("binary", X, y), learnt("class", X, y)
+    n = len(y)
+    assert model.selected[:50] == plain.selected[:50]
+    for j in model.selected[::500]:
+        assert model.scores[j] == pytest.approx(n * plain.relevance[j] ** 2, rel=1e-9)
+    for j in model.selected[:3]:
+        p = reference.saddlepoint_p_value("binary", X[:, j].astype(float), y.astype(float))
+        assert model.p_values[j] == pytest.approx(p, rel=1e-6)
 
 
 @given(st.integers(0, 10_000), st.sampled_from(["binary", "count"]))

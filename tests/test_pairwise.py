@@ -210,3 +210,15 @@ def test_the_estimator_takes_missing_values(study):
     assert found.transform(X).shape == (N, 3)
     with pytest.raises(ValueError, match="NaN"):
         Estimator(k=3).fit(X, y)
+
+
+def test_on_expression_of_leukaemia(dataset):
+    X, y, *_ = dataset("all_bcrabl")
+    X = X[:, :2000].astype(np.float64)
+    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    model = learnt(X, y, target_type="class")
+    for j in range(0, 2000, 100):
+        seen = ~np.isnan(X[:, j])
+        found = stats.ttest_ind(X[seen & (y == 0), j], X[seen & (y == 1), j])
+        assert model.scores[j] == pytest.approx(found.statistic**2, rel=1e-6)
+        assert model.p_values[j] == pytest.approx(found.pvalue, rel=1e-6)

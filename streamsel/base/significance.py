@@ -29,6 +29,8 @@ from streamsel.targets.target import Target
 # Maximum inflation factor without a warning, and the probability with which correlated columns may
 # exceed it.
 _MAX_INFLATION, _INFLATION_LEVEL = 1.1, 0.01
+# Maximum dispersion of counts, 1 for a Poisson distribution, without a warning.
+_MAX_DISPERSION = 1.5
 # Maximum probability that noise exceeds the noise floor without a warning.
 _MAX_EXCEEDANCE = 0.1
 
@@ -115,6 +117,21 @@ def _tail_cause(target: Target, scores: NormalScores | None) -> str:
     return "has heavy tails, too"
 
 
+def overdispersion_warning(target: Target, space: TargetSpace) -> ResultWarning | None:
+    """Warn if counts vary more than the Poisson distribution of their null model."""
+    model = target.null_model
+    if model is None or model.family != "count":
+        return None
+    found = model.pearson / max(1.0, target.n - 1.0 - len(space.covariate_map))
+    if found <= _MAX_DISPERSION:
+        return None
+    return ResultWarning(
+        "overdispersion",
+        f"Counts vary {found:.1f} times as much as a Poisson distribution allows: p-values are too "
+        "small. Hint: target_type='numeric' (--target-type numeric) estimates the variance",
+    )
+
+
 METHODS = ("auto", "gaussian", "permutation")
 
 
@@ -193,6 +210,7 @@ class Significance(NamedTuple):
             fields["normal_scores"] = scores is not None
             cautions.append(inflation_warning(fields["inflation"], summary.sample))
             if self.null is None:
+                cautions.append(overdispersion_warning(target, self.known_space))
                 p = phase.n_varying
                 cautions.append(
                     heavy_tail_warning(summary.sample, target, self.known_space, p, scores)

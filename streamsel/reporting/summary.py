@@ -125,6 +125,8 @@ def _doubts(report: Report) -> str:
         return ", which is too low for this target and these columns (see the warning)"
     if "inflation" in codes:
         return ", but statistics are inflated (see the warning)"
+    if "overdispersion" in codes:
+        return ", but the counts vary more than the test assumes (see the warning)"
     return ""
 
 

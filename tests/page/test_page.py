@@ -293,6 +293,13 @@ HEADLINES = {
         {"warnings": (ResultWarning("inflation", "…"),)},
         "All exceed the noise floor (0.13), but statistics are inflated (see the warning).",
     ),
+    "overdispersion": (
+        {"warnings": (ResultWarning("overdispersion", "…"),)},
+        (
+            "All exceed the noise floor (0.13), but the counts vary more than the test assumes "
+            "(see the warning)."
+        ),
+    ),
     "few rows": (
         {"noise_floor": 1.0},
         "There are too few rows to distinguish a variable from noise.",
