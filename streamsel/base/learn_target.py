@@ -14,6 +14,7 @@ from streamsel.base.relatedness import AUTO, Relatedness, as_relatedness
 from streamsel.base.undo import learn_atomically
 from streamsel.params import parameter_repr
 from streamsel.state.stream_summary import StreamSummary
+from streamsel.targets.glm import FAMILIES
 from streamsel.targets.kept_rows import MISSING_POLICIES, KeptRows, kept_rows
 from streamsel.targets.permutations import PermutedTarget
 from streamsel.targets.space import TargetSpace
@@ -147,6 +148,12 @@ def _checked_relatedness(
         raise ValueError(
             "Expected weights or relatedness. Got: both.\n"
             "Hint: omit weights; relatedness requires residuals of equal variance."
+        )
+    if method.target_type in FAMILIES:
+        raise ValueError(
+            "Expected a target whose residuals have one variance, as relatedness requires. Got: "
+            f"target_type={method.target_type!r}.\n"
+            "Hint: target_type='numeric', or principal components as covariates."
         )
     if not method._takes_weights:
         raise _relatedness_error(name, "relatedness")
