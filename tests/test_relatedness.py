@@ -703,3 +703,12 @@ def test_p_values_of_related_mice_are_no_longer_inflated(dataset):
     K, ratio = Relatedness.from_columns(X).matrix, ratio_of(model)
     for j, p in model.p_values.items():
         assert p == pytest.approx(reference.p_value(X[:, j], y, None, K, ratio), rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["binary", "count"])
+@pytest.mark.parametrize("relatedness", ["auto", np.eye(20)])
+def test_targets_with_variances_of_their_own(kind, relatedness):
+    model = SelectKBest(2, target_type=kind)
+    with pytest.raises(ValueError, match="whose residuals have one variance"):
+        model.learn_target(np.arange(20) % 2, relatedness=relatedness)
+    assert model.n_rows == 0

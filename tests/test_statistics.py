@@ -327,3 +327,11 @@ def test_columns_with_missing_values(kind):
         np.testing.assert_allclose(found, np.ravel(expected), rtol=1e-8)
         assert table["n"][j] == kept.sum()
         assert table["mean"][j] == pytest.approx(X[kept, j].mean())
+
+
+def test_rows_of_a_model_for_missing_values():
+    X, y, _ = _data()
+    model = SelectKBest(3, pairwise=True)
+    for row, value in zip(X, y, strict=True):
+        model.learn_one(dict(enumerate(row.tolist())), float(value))
+    _compare(model.statistics(), reference.least_squares(X, y))

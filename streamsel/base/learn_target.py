@@ -149,6 +149,12 @@ def _checked_relatedness(
             "Expected weights or relatedness. Got: both.\n"
             "Hint: omit weights; relatedness requires residuals of equal variance."
         )
+    if method.target_type in FAMILIES:
+        raise ValueError(
+            "Expected a target whose residuals have one variance, as relatedness requires. Got: "
+            f"target_type={method.target_type!r}.\n"
+            "Hint: target_type='numeric', or principal components as covariates."
+        )
     if not method._takes_weights:
         raise _relatedness_error(name, "relatedness")
     if method.target_type in FAMILIES:

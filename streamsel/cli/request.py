@@ -23,6 +23,7 @@ from streamsel.cli.settings import (
 )
 from streamsel.params import rules_of
 from streamsel.stream.files import ReadOptions
+from streamsel.targets.glm import FAMILIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from streamsel.cli.resume import SavedRun
     from streamsel.params import Rule
 
-# Target types whose residuals have one variance, as relatedness assumes.
-_WHITENED = ("auto", "class", "numeric")
 # A parameter in an error message of a learner; replaced by its option.
 PARAMETER_OF = re.compile(r"Expected (\w+) of \w+ to be ")
 
@@ -188,7 +187,7 @@ def _check_relatedness(ctx: click.Context, learner: Any) -> None:
         raise click.UsageError("--relatedness requires a target", ctx)
     if ctx.params["weights"] is not None:
         raise click.UsageError("--relatedness and --weights are mutually exclusive", ctx)
-    if learner.target_type not in _WHITENED:
+    if learner.target_type in FAMILIES:
         raise click.UsageError(
             f"--relatedness cannot be combined with --target-type {learner.target_type}", ctx
         )

@@ -271,7 +271,7 @@ def test_merge(run, call, cohort, tmp_path):
         (["--relatedness", "clinic.csv"], "--relatedness clinic.csv", 1),
         (["--relatedness", "small.npy"], "of 60 rows", 1),
         (["--relatedness", "uneven.npy"], "square matrix", 1),
-        (["--relatedness", "auto", "--target-type", "survival"], "--target-type survival", 2),
+        (["--relatedness", "auto", "--target-type", "count"], "--target-type count", 2),
         (["--relatedness", "auto", "--target-type", "binary"], "--target-type binary", 2),
         (["--relatedness", "auto", "--set", "pairwise=yes"], "single observations", 2),
         (["--relatedness", "auto", "--set", "score=mutual_info"], "single observations", 2),
