@@ -155,9 +155,10 @@ def streamsel_rank(folder: Path) -> Any:
     data = arrays(folder)
     X = sparse(data) if "data" in data else data["X"]
     model = selected(data["labels"], X, score="rank", per_class=True)
-    found = np.full((len(model.markers), X.shape[1]), np.nan)
-    for i, label in enumerate(sorted(model.markers)):
-        markers = model.markers[label]
+    tables = model.markers
+    found = np.full((len(tables), X.shape[1]), np.nan)
+    for i, label in enumerate(sorted(tables)):
+        markers = tables[label]
         found[i, np.asarray(markers["name"], dtype=int)] = np.asarray(markers["p_value"])
     return log10_p(found)
 
