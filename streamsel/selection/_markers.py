@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,6 @@ from streamsel.base.null import fdr_discoveries
 from streamsel.state.base import Floats, Indices, VariableState
 from streamsel.state.pool.pool import Picks
 from streamsel.targets.target import Target
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class ClassComparisons(NamedTuple):
@@ -89,8 +86,8 @@ class ClassComparisons(NamedTuple):
 
     def table(
         self, c: int, best: Indices, names: list[object], sizes: NDArray[np.int64], method: str
-    ) -> pd.DataFrame:
-        """Return the table of the markers of a class, one per row.
+    ) -> dict[str, NDArray[Any]]:
+        """Return the table of the markers of a class, one array per title.
 
         Parameters
         ----------
@@ -105,7 +102,6 @@ class ClassComparisons(NamedTuple):
         method
             How p-values are adjusted.
         """
-        import pandas as pd
         from scipy.stats import false_discovery_control
 
         n, size = int(sizes.sum()), int(sizes[c])
@@ -113,16 +109,14 @@ class ClassComparisons(NamedTuple):
         # The standard deviation of the AUC is the difference from 1/2 at z = 1.
         scale = np.sqrt((n + 1) * self.ties / (12.0 * max(1, size * (n - size))))
         adjusted = false_discovery_control(p, method=method) if p.size else p
-        return pd.DataFrame(
-            {
-                "name": pd.Series([names[j] for j in self.indices[best].tolist()], dtype=object),
-                "z": z[best],
-                "auc": 0.5 + (z * scale)[best],
-                "direction": np.where(z[best] >= 0.0, "higher", "lower"),
-                "p_value": p[best],
-                "p_adjusted": adjusted[best],
-            }
-        )
+        return {
+            "name": np.fromiter((names[j] for j in self.indices[best].tolist()), object, best.size),
+            "z": z[best],
+            "auc": 0.5 + (z * scale)[best],
+            "direction": np.where(z[best] >= 0.0, "higher", "lower"),
+            "p_value": p[best],
+            "p_adjusted": adjusted[best],
+        }
 
 
 def class_sizes(target: Target) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,6 @@ from streamsel.state.pool.pool import Picks, Pool, Ranking
 from streamsel.targets.glm import FAMILIES
 from streamsel.targets.normal_scores import NormalScores
 from streamsel.targets.target import Target
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Default of k when fdr is None.
 _K = 10
@@ -200,10 +197,9 @@ class SelectKBest(Selector[VariableState], Supervised):
     >>> model = SelectKBest(k=2, score="rank", per_class=True)
     >>> model.learn_target(labels)
     >>> model.learn_columns(X)
-    >>> model.markers["sick"][["name", "auc", "direction"]].round(2)
-       name   auc direction
-    0    20  0.93    higher
-    1    10  0.93    higher
+    >>> markers = model.markers["sick"]
+    >>> markers["name"].tolist(), markers["auc"].round(2).tolist(), markers["direction"].tolist()
+    ([20, 10], [0.93, 0.93], ['higher', 'higher'])
     """
 
     _is_univariate = True
@@ -575,13 +571,14 @@ class SelectKBest(Selector[VariableState], Supervised):
         return dict(zip(self._selected(), values.tolist(), strict=True))
 
     @property
-    def markers(self) -> dict[Hashable, pd.DataFrame]:
+    def markers(self) -> dict[Hashable, dict[str, NDArray[Any]]]:
         """Markers of each class, with `per_class=True`: class -> table, best first.
 
-        A row has the `name` of a variable, `z` of the Mann-Whitney test of the class against all
-        other observations, `auc`, the probability that a value of the class is larger than one of
-        the others (ties count half), its `direction` (`"higher"` or `"lower"` in the class), the
-        `p_value`, and `p_adjusted` for all variables, by `fdr_method`. Empty before any data.
+        A table has one array per title, as that of `statistics`: the `name` of a variable, `z` of
+        the Mann-Whitney test of the class against all other observations, `auc`, the probability
+        that a value of the class is larger than one of the others (ties count half), its
+        `direction` (`"higher"` or `"lower"` in the class), the `p_value`, and `p_adjusted` for all
+        variables, by `fdr_method`. Empty before any data.
         """
         target, state = self._target, self._state
         if not self.per_class or state is None or not isinstance(target, Target):
@@ -601,6 +598,12 @@ class SelectKBest(Selector[VariableState], Supervised):
         rows = [
             {"class": name} | row
             for name, table in self.markers.items()
-            for row in table[:_MAX_REPORTED_MARKERS].to_dict("records")
+            for row in _first_rows(table, _MAX_REPORTED_MARKERS)
         ]
         return replace(report, details=report.details | {"markers": rows})
+
+
+def _first_rows(table: Mapping[str, NDArray[Any]], n: int) -> list[dict[str, Any]]:
+    """Return the first n rows of a table as dicts."""
+    columns = (values[:n].tolist() for values in table.values())
+    return [dict(zip(table, row, strict=True)) for row in zip(*columns, strict=True)]

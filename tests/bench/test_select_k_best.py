@@ -101,7 +101,7 @@ def test_markers_of_sparse_counts(against, size, is_count):
     model.learn_target(labels)
     model.learn_columns(X)
     for label, markers in model.markers.items():
-        expected = theirs.loc[label]["p_value"].to_numpy()[markers["name"].to_numpy(int)]
+        expected = theirs.loc[label]["p_value"].to_numpy()[markers["name"].astype(int)]
         np.testing.assert_allclose(markers["p_value"], expected, rtol=1e-8)
 
 
