@@ -36,7 +36,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA
 
 
 class Measured(NamedTuple):
-    """What a process took: seconds of its work, and its peak of memory in MiB."""
+    """Cost of a process: seconds of its work, and its peak of memory in MiB."""
 
     seconds: float
     memory: float

@@ -65,8 +65,8 @@ def write_plink(folder: Path, X: np.ndarray, y: np.ndarray, *, is_case: bool) ->
     (folder / "x.bed").write_bytes(b"\x6c\x1b\x01" + packed.T.tobytes())
     lines = (f"{1 + 19 * j // p}\tv{j}\t0\t{j + 1}\tA\tG\n" for j in range(p))
     (folder / "x.bim").write_text("".join(lines))
-    told = [str(int(value) + 1) if is_case else repr(float(value)) for value in y]
-    people = (f"F{i}\ti{i}\t0\t0\t1\t{value}\n" for i, value in enumerate(told))
+    phenotypes = [str(int(value) + 1) if is_case else repr(float(value)) for value in y]
+    people = (f"F{i}\ti{i}\t0\t0\t1\t{value}\n" for i, value in enumerate(phenotypes))
     (folder / "x.fam").write_text("".join(people))
     np.save(folder / "y.npy", y)
 
