@@ -77,7 +77,7 @@ def _one_kind(_: click.Context, __: click.Parameter, kinds: Sequence[str]) -> st
     metavar="FILE",
     type=click.Path(),
     section=INPUT,
-    common="Rows to plot, for heatmap and scatter; genotypes, for manhattan.",
+    common="Rows, or genotypes for manhattan.",
     help="Rows to plot: required by heatmap, and by scatter unless MODEL keeps the rows that it "
     "has learnt. Only the columns that are needed are read. With manhattan, .bed or VCF files that "
     "MODEL has learnt: p-values are plotted by their chromosomes and positions.",
