@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -531,6 +532,40 @@ def test_names_and_groups_of_numpy_are_stored(families, left_out, tmp_path):
     model.learn_columns(X, names)
     assert list(model.variance_components) == [None, 0, 1, 2]
     assert model.p_values == left_out.p_values
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, float("nan"), np.float32("nan"), pd.NA, pd.NaT])
+@pytest.mark.parametrize("by_function", [False, True])
+def test_a_missing_group_is_unknown(families, tmp_path, missing, by_function):
+    X, y, _ = families
+    expected = {j: None if j % 3 == 2 else j % 3 for j in range(P)}
+    groups = {j: missing if group is None else group for j, group in expected.items()}
+    given = groups.__getitem__ if by_function else groups
+    relatedness = Relatedness.from_columns(X, given)
+    np.testing.assert_allclose(relatedness.matrix, kinship(X), rtol=1e-9)
+    model = learnt(SelectKBest(P), X, y, relatedness)
+    plain = learnt(SelectKBest(P), X, y, Relatedness.from_columns(X, expected))
+    assert list(model.variance_components) == [None, 0, 1]
+    assert model.p_values == plain.p_values
+    streamsel.save(model, tmp_path / "model")
+    assert streamsel.load(tmp_path / "model").p_values == plain.p_values
+    matrices = {missing: kinship(X), 0: kinship(X[:, 1:]), 1: kinship(X[:, 2:])}
+    assert list(Relatedness(matrices, given)._matrices) == [None, 0, 1]
+
+
+def test_groups_of_a_series_of_floats_are_stored(families, tmp_path):
+    X, y, _ = families
+    series = pd.Series([1.0, 2.0, np.nan] * (P // 3), index=[*map(float, range(P - 1)), np.nan])
+    model = learnt(SelectKBest(P), X, y, Relatedness.from_columns(X, dict(series)))
+    streamsel.save(model, tmp_path / "model")
+    assert list(streamsel.load(tmp_path / "model").variance_components) == [None, 1.0, 2.0]
+
+
+def test_groups_that_cannot_be_hashed_are_refused(families):
+    X, _, _ = families
+    for groups in ({0: ["a"]}, lambda _: ["a"]):
+        with pytest.raises(TypeError, match=r"Expected groups that can be hashed.*Got: \['a'\]"):
+            Relatedness.from_columns(X, groups)
 
 
 def test_what_needs_a_common_frame_refuses_groups(families, left_out):

@@ -14,10 +14,11 @@ from streamsel.data.columns import bad_column_error, iter_chunks
 from streamsel.state.gram.gram import Gram
 from streamsel.state.gram.pooled import SharedGram
 from streamsel.stream import as_stream
+from streamsel.targets.encoding import is_missing
 from streamsel.targets.kept_rows import KeptRows
 from streamsel.targets.reml import Spectrum
 from streamsel.targets.target import NoTarget
-from streamsel.targets.whitening import Groups, Whitening
+from streamsel.targets.whitening import Groups, Whitening, as_group, group_of
 
 if TYPE_CHECKING:
     from streamsel.stream import ColumnStream
@@ -50,7 +51,8 @@ class Relatedness:
         if there is one, is for the columns of all other groups.
     groups
         The group of every column, such as its chromosome: a dict: name -> group, or a function of
-        the name. Required with a dict of matrices; use `from_columns` to compute them.
+        the name. A missing group (None, NaN, NA) is unknown, as that of a name the dict does not
+        have. Required with a dict of matrices; use `from_columns` to compute them.
     ratio
         The variance ratio $\lambda$, at least 0; None estimates it.
 
@@ -130,8 +132,8 @@ class Relatedness:
                     "Hint: groups={column: group}, or a function of the column's name."
                 )
             # The matrix of all other groups comes first: it transforms the target.
-            order = sorted(K, key=lambda group: group is not None)
-            self._matrices = {_plain(group): _checked(K[group]) for group in order}
+            order = sorted(K, key=lambda group: as_group(group) is not None)
+            self._matrices = {as_group(group): _checked(K[group]) for group in order}
             sizes = {len(matrix) for matrix in self._matrices.values()}
             if len(sizes) > 1:
                 raise ValueError(
@@ -285,9 +287,13 @@ class _GramsByGroup:
         if groups is None:
             yield None, np.ones(len(names), dtype=np.bool_)
             return
-        found = [groups(name) if callable(groups) else groups.get(name) for name in names]
-        for group in dict.fromkeys(found):
-            yield group, np.array([each == group for each in found])
+        members: dict[Hashable, NDArray[np.bool_]] = {}
+        for j, name in enumerate(names):
+            group = group_of(groups, name)
+            if group not in members:
+                members[group] = np.zeros(len(names), dtype=np.bool_)
+            members[group][j] = True
+        yield from members.items()
 
     def total(self) -> tuple[Floats, int]:
         """Return the sum of all groups, and the number of columns; ValueError if none varies."""
@@ -335,7 +341,12 @@ def _checked_groups(groups: Any) -> Groups | None:
         found: Groups | None = groups
         return found
     if isinstance(groups, Mapping):
-        return {_plain(name): _plain(group) for name, group in groups.items()}
+        # A missing name, of a table for instance, is the name of no column.
+        return {
+            _plain(name): as_group(group)
+            for name, group in groups.items()
+            if name is None or not is_missing(_plain(name))
+        }
     raise TypeError(
         "Expected groups of columns as a dict: name -> group, or a function of the name. Got: "
         f"{type(groups).__name__}.\nHint: groups=dict(zip(names, chromosomes))."

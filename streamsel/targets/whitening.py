@@ -32,6 +32,7 @@ from streamsel.serialization.schema import (
     expect_shapes,
     length_in,
 )
+from streamsel.targets.encoding import is_missing
 from streamsel.targets.reml import Reml, Spectrum, VarianceComponents
 
 Floats = NDArray[np.float64]
@@ -43,6 +44,30 @@ _TILE, _MULTIPLE = 192, 24
 # A column that adds less than this share of its variance to those before it adds none, as for the
 # space of the target.
 _RANK_TOLERANCE = 1e-10
+
+
+def as_group(value: Any) -> Hashable:
+    """Return a group as files store it: None if it is missing, a NumPy number as one of Python.
+
+    TypeError if it cannot be hashed.
+    """
+    found = value.item() if isinstance(value, np.generic) else value
+    if is_missing(found):
+        return None
+    try:
+        hash(found)
+    except TypeError:
+        raise TypeError(
+            "Expected groups that can be hashed, such as text or numbers. Got: "
+            f"{parameter_repr(found)}."
+        ) from None
+    group: Hashable = found
+    return group
+
+
+def group_of(groups: Groups, name: Hashable) -> Hashable:
+    """Return the group of a column; None if it has none."""
+    return as_group(groups(name) if callable(groups) else groups.get(name))
 
 
 class Frame(NamedTuple):
@@ -292,7 +317,7 @@ class Whitening:
                 "model whose groups were a function, which copies and files do not store.\n"
                 "Hint: groups={column: group} is stored."
             )
-        group = self.groups(name) if callable(self.groups) else self.groups.get(name)
+        group = group_of(self.groups, name)
         if group in self._frames:
             return group
         if None in self._frames:
