@@ -561,6 +561,34 @@ def test_groups_of_a_series_of_floats_are_stored(families, tmp_path):
     assert list(streamsel.load(tmp_path / "model").variance_components) == [None, 1.0, 2.0]
 
 
+@pytest.mark.parametrize("groups", [{"x0": 1, "x1": 2}, {0: None, 1: np.nan}, lambda _: None, {}])
+def test_groups_of_no_column_are_refused(families, groups):
+    X, _, _ = families
+    with pytest.raises(
+        ValueError, match=r"Expected a group of one of the columns.*\nHint: groups="
+    ):
+        Relatedness.from_columns(X, groups)
+
+
+def test_groups_of_columns_learnt_under_other_names_are_reported(families, tmp_path):
+    X, y, _ = families
+    model, whole = SelectKBest(P), learnt(SelectKBest(P), X, y, Relatedness.from_columns(X))
+    relatedness = Relatedness.from_columns(X, {j: j % 2 for j in range(P)})
+    model.learn_target(y, relatedness=relatedness)
+    names = [f"x{j}" for j in range(P)]
+    with pytest.warns(UserWarning, match=r"None of the columns has a group.*\[0, 1, 2"):
+        model.learn_columns(X[:, :40], names[:40])
+    for j in range(40):
+        assert model.p_values[f"x{j}"] == pytest.approx(whole.p_values[j], rel=1e-9)
+    # One block of columns without groups is no reason for a warning.
+    model = SelectKBest(P)
+    model.learn_target(y, relatedness=relatedness)
+    model.learn_columns([(0, X[:, 0]), *zip(names, X.T, strict=True)])
+    model.learn_columns(X[:, :3], ["a", "b", "c"])
+    streamsel.save(model, tmp_path / "model")
+    streamsel.load(tmp_path / "model").learn_columns(X[:, :3], ["d", "e", "f"])
+
+
 def test_groups_that_cannot_be_hashed_are_refused(families):
     X, _, _ = families
     for groups in ({0: ["a"]}, lambda _: ["a"]):

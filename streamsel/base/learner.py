@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import functools
+import warnings
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
@@ -613,6 +614,9 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         self._refuse_after_rows()
         self._check_source(stream)
         block_callback(self._learn_or_undo, stream, self, on_block)
+        transform = None if self._target is None else self._target.row_transform
+        if isinstance(transform, Whitening) and not transform.has_found_groups and self.n_columns:
+            warnings.warn(transform.no_group_text(), UserWarning, stacklevel=2)
 
     def _learn_or_undo(self, stream: ColumnStream) -> None:
         """Learn a stream; roll back on an error if the stream is reiterable."""

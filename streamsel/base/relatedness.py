@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -169,8 +170,8 @@ class Relatedness:
         Raises
         ------
         ValueError, TypeError
-            As `learn_columns`, for a missing value for instance; if no column varies; if a group
-            has all columns; and for more than 15,000 rows.
+            As `learn_columns`, for a missing value for instance; if no column varies; if no column
+            has a group, or one group has all; and for more than 15,000 rows.
 
         Notes
         -----
@@ -196,6 +197,15 @@ class Relatedness:
         total, p = sums.total()
         if groups is None:
             return cls(total / p)
+        if sums.grams.keys() <= {None}:
+            got = "a function that returns none"
+            if isinstance(groups, Mapping):
+                known = (name for name, group in groups.items() if group is not None)
+                got = f"groups of {[*islice(known, 5)]!r:.60}, and columns such as {sums.example!r:.60}"
+            raise ValueError(
+                f"Expected a group of one of the columns, to leave it out. Got: {got}.\n"
+                "Hint: groups={column: group}; its keys are the names of the columns."
+            )
         matrices: dict[Hashable, Floats] = {None: total / p}
         for group, gram in sums.grams.items():
             if group is None:
@@ -260,6 +270,7 @@ class _GramsByGroup:
         self._groups, self._n_jobs = groups, n_jobs
         self.grams: dict[Hashable, Gram] = {}
         self.sizes: dict[Hashable, int] = {}
+        self.example: Hashable = None
 
     def add(self, block: Any, kept: KeptRows | None) -> None:
         """Add the columns of a block."""
@@ -268,6 +279,7 @@ class _GramsByGroup:
             raise too_many_rows_error(n)
         target = NoTarget(n)
         for chunk in iter_chunks(block, n, None, kept):
+            self.example = chunk.names[0]
             stats = chunk.scan(target, 1)
             bad = np.flatnonzero(~np.isfinite(stats.m2))
             if bad.size:

@@ -13,6 +13,7 @@ the reference: one target then serves all groups, with exactly the relevances of
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -176,6 +177,8 @@ class Whitening:
         (n,) ones.
     by_column
         Whether the transformation of a column depends on its name.
+    has_found_groups
+        Whether a column of a group was transformed, or may have been before a copy or file.
     """
 
     def __init__(
@@ -192,6 +195,7 @@ class Whitening:
         self.effective_rows = float(self.n)
         self.row_weights: Floats = np.ones(self.n)
         self.by_column = by_column
+        self.has_found_groups = not by_column
 
     @classmethod
     def of(
@@ -305,7 +309,9 @@ class Whitening:
             return
         members: dict[Hashable, list[int]] = {}
         for index, name in enumerate(names):
-            members.setdefault(self._group_of(name), []).append(index)
+            group = self._group_of(name)
+            members.setdefault(group, []).append(index)
+            self.has_found_groups |= group is not None
         for group, indices in members.items():
             yield self._frames[group], np.array(indices)
 
@@ -326,6 +332,15 @@ class Whitening:
             f"Expected a column of one of the groups of relatedness, {list(self._frames)!r:.80}. "
             f"Got: column {parameter_repr(name)} of group {parameter_repr(group)}.\n"
             "Hint: give the matrix for columns of other groups under None."
+        )
+
+    def no_group_text(self) -> str:
+        """Return a warning about columns of which none has a group."""
+        some = f", {[*islice(self.groups, 5)]!r:.60}" if isinstance(self.groups, Mapping) else ""
+        return (
+            "None of the columns has a group that is left out of the relatedness: all were tested "
+            "with the matrix for other columns. Hint: names of columns must be those of groups"
+            f"{some}."
         )
 
     # Files
@@ -358,12 +373,14 @@ class Whitening:
             names, members = _list(state, "groups", 2)
             expect({"names": names}, names=NamesKind())
             groups = dict(zip(names, _list({"groups": members}, "groups", len(names)), strict=True))
-        return cls(
+        found = cls(
             dict(zip(left_out, frames, strict=True)),
             dict(zip(left_out, components, strict=True)),
             groups,
             by_column=state["by_column"],
         )
+        found.has_found_groups = True
+        return found
 
     def same_as(self, other: object) -> bool:
         """Whether another transformation is the same."""
