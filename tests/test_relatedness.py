@@ -105,6 +105,19 @@ def test_without_relatedness_of_the_target_the_ratio_is_0(families):
     assert model.p_values == pytest.approx(plain.p_values)
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 3.7, 1e6])
+@pytest.mark.parametrize("offset", [0.0, 0.3])
+def test_a_ratio_that_the_target_does_not_determine_is_0(families, scale, offset):
+    X, y, Z = families
+    K = scale * (np.eye(N) + offset)
+    components = learnt(SelectKBest(5), X, y, K, covariates=Z).variance_components[None]
+    assert (components.ratio, components.heritability, components.sigma2_u) == (0.0, 0.0, [0.0])
+    plain = SelectKBest(5)
+    plain.learn_target(y, Z)
+    plain.learn_columns(X)
+    assert learnt(SelectKBest(5), X, y, K, covariates=Z).p_values == pytest.approx(plain.p_values)
+
+
 def test_a_target_without_residual_variance_has_a_large_ratio(families):
     X, _, _ = families
     family = np.repeat(np.arange(12), 5)
@@ -426,7 +439,7 @@ def test_matrices_that_are_no_relatedness_are_refused(families, change, message)
 
 def test_other_values_are_refused(families, monkeypatch):
     X, y, _ = families
-    for value in ("automatic", SelectKBest(3), [["a", "b"], ["c", "d"]]):
+    for value in ("automatic", SelectKBest(3), [["a", "b"], ["c", "d"]], kinship(X) + 0j):
         with pytest.raises(TypeError, match="Expected"):
             SelectKBest(5).learn_target(y, relatedness=value)
     with pytest.raises(TypeError, match="Expected groups of columns as a dict"):
@@ -648,6 +661,27 @@ def test_models_with_another_relatedness_do_not_merge(families):
     other.learn_columns(X[:, 40:], range(40, P))
     with pytest.raises(ValueError, match="Expected two models of the same target"):
         one.merge(other)
+
+
+@pytest.mark.parametrize("by_function", [False, True])
+def test_models_with_other_groups_do_not_merge(families, by_function):
+    X, y, _ = families
+    matrices = {None: kinship(X), 0: kinship(X[:, 1:]), 1: kinship(X[:, 2:])}
+    first, second = {j: j % 2 for j in range(P)}, {j: 1 - j % 2 for j in range(P)}
+    if by_function:
+        first, second = first.get, second.get
+
+    def of(groups, part):
+        model = SelectKBest(P)
+        model.learn_target(y, relatedness=Relatedness(matrices, groups))
+        model.learn_columns(X[:, part], range(P)[part])
+        return model
+
+    model = of(first, slice(40))
+    with pytest.raises(ValueError, match="Expected two models of the same target"):
+        model.merge(of(second, slice(40, P)))
+    model.merge(of(first, slice(40, P)))
+    assert model.p_values == of(first, slice(P)).p_values
 
 
 def test_a_copy_does_not_store_a_function_of_groups(families):

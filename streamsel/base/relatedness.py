@@ -55,7 +55,8 @@ class Relatedness:
         the name. A missing group (None, NaN, NA) is unknown, as that of a name the dict does not
         have. Required with a dict of matrices; use `from_columns` to compute them.
     ratio
-        The variance ratio $\lambda$, at least 0; None estimates it.
+        The variance ratio $\lambda$, at least 0; None estimates it, as 0 if the likelihood does not
+        depend on it: if $K$ is a multiple of the identity.
 
     Raises
     ------
@@ -201,7 +202,8 @@ class Relatedness:
             got = "a function that returns none"
             if isinstance(groups, Mapping):
                 known = (name for name, group in groups.items() if group is not None)
-                got = f"groups of {[*islice(known, 5)]!r:.60}, and columns such as {sums.example!r:.60}"
+                some = [*islice(known, 5)]
+                got = f"groups of {some!r:.60}, and columns such as {sums.example!r:.60}"
             raise ValueError(
                 f"Expected a group of one of the columns, to leave it out. Got: {got}.\n"
                 "Hint: groups={column: group}; its keys are the names of the columns."
@@ -376,10 +378,12 @@ def _checked(K: Any) -> Floats:
     if hasattr(K, "toarray"):
         K = K.toarray()
     try:
+        if np.iscomplexobj(K):
+            raise TypeError
         found = np.array(K, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(
-            f"Expected an (n, n) matrix of numbers as relatedness. Got: {K!r:.60}."
+            f"Expected an (n, n) matrix of real numbers as relatedness. Got: {K!r:.60}."
         ) from None
     if found.ndim != 2 or found.shape[0] != found.shape[1] or found.shape[0] < 2:
         raise ValueError(

@@ -18,6 +18,8 @@ _SEARCHED = (1e-5, 1e5)
 _STEPS = 101
 # A residual on the fixed effects below this part of the sum of squares is rounding.
 _DETERMINED = 1e-12
+# A smaller gain in log-likelihood is rounding, as if K is a multiple of I.
+_GAIN = 1e-6
 
 
 class VarianceComponents(NamedTuple):
@@ -137,7 +139,7 @@ class Reml:
         return float(likelihood), float(derivative), squares
 
     def best_ratio(self) -> float:
-        """Return λ of the largest likelihood; 0 if no relatedness is more likely than any.
+        """Return λ of the largest likelihood; 0 if none is more likely than no relatedness.
 
         The search covers λk from 1e-5 to 1e5, k the mean diagonal of K, on a grid, then between the
         neighbours of its best point.
@@ -158,7 +160,7 @@ class Reml:
             found = float(np.exp(brentq(slope, low, high, xtol=1e-12, rtol=1e-14)))
         else:
             found = float(grid[best])
-        return found if self.at(found)[0] > self.at(0.0)[0] else 0.0
+        return found if self.at(found)[0] > self.at(0.0)[0] + _GAIN else 0.0
 
     def components(self, ratio: float) -> VarianceComponents:
         """Return the variance components at a ratio."""

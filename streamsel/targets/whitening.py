@@ -387,6 +387,8 @@ class Whitening:
         return (
             isinstance(other, Whitening)
             and self.by_column == other.by_column
+            # Functions are equal only if they are one object; copies and files store none.
+            and self.groups == other.groups
             and self._frames.keys() == other._frames.keys()
             and all(
                 np.array_equal(frame.transposed, other._frames[group].transposed)
