@@ -692,6 +692,8 @@ def test_a_copy_does_not_store_a_function_of_groups(families):
     with pytest.raises(ValueError, match="whose groups were a function"):
         copied.learn_columns(X)
     model.learn_columns(X)
+    assert "effect" in model.statistics()
+    assert "effect" not in copy.deepcopy(model).statistics()
 
 
 @pytest.mark.parametrize(

@@ -509,8 +509,9 @@ class Learner(river.MiniBatchTransformer, params.Declared):
             Relatedness of the observations, such as people of a few families, whose covariance is
             then accounted for: a `Relatedness`; an (n, n) matrix; a model such as PCA that has
             learnt the columns of the same rows, whose Gram matrix is used; or `"auto"`, with which
-            `learn_columns` first makes a pass over its source to compute it. Target and columns are
-            whitened: `model.variance_components` shows the estimates. Not with weights.
+            `learn_columns` first makes a pass over its source to compute it: the first source must
+            have all columns, since later ones do not change it. Target and columns are whitened:
+            `model.variance_components` shows the estimates. Not with weights.
 
         Raises
         ------

@@ -53,7 +53,9 @@ class Relatedness:
     groups
         The group of every column, such as its chromosome: a dict: name -> group, or a function of
         the name. A missing group (None, NaN, NA) is unknown, as that of a name the dict does not
-        have. Required with a dict of matrices; use `from_columns` to compute them.
+        have. Required with a dict of matrices; use `from_columns` to compute them. Copies and files
+        store a dict, not a function: a model with a function cannot learn further columns after
+        them, and its statistics then lack effects and standard errors.
     ratio
         The variance ratio $\lambda$, at least 0; None estimates it, as 0 if the likelihood does not
         depend on it: if $K$ is a multiple of the identity.
@@ -378,13 +380,14 @@ def _checked(K: Any) -> Floats:
     if hasattr(K, "toarray"):
         K = K.toarray()
     try:
-        if np.iscomplexobj(K):
-            raise TypeError
-        found = np.array(K, dtype=np.float64)
+        given = np.asarray(K)
+        found = None if np.iscomplexobj(given) else np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
+        found = None
+    if found is None:
         raise TypeError(
             f"Expected an (n, n) matrix of real numbers as relatedness. Got: {K!r:.60}."
-        ) from None
+        )
     if found.ndim != 2 or found.shape[0] != found.shape[1] or found.shape[0] < 2:
         raise ValueError(
             f"Expected relatedness as a square matrix, (n, n), n >= 2. Got: shape {found.shape}."

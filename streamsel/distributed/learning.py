@@ -27,6 +27,7 @@ from streamsel.distributed._tasks import (
 from streamsel.distributed._tree import Tree, TreeLeaf, results
 from streamsel.distributed.cluster import connect, import_distributed
 from streamsel.distributed.collections import frame_leaves, is_dask_frame, split_source
+from streamsel.targets.whitening import Whitening
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -262,6 +263,9 @@ def check_columns(model: Any) -> None:
             f"{type(model).__name__}; {reason}.\n"
             "Hint: learn_columns learns columns in one process, in order."
         )
+    transform = None if model._target is None else model._target.row_transform
+    if isinstance(transform, Whitening) and not transform.stores_groups:
+        raise transform.unknown_groups_error()
     if model._needs_single_source and model.n_columns:
         raise ValueError(
             "Expected one source, which exact=True requires. Got: another, after "

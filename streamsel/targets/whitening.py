@@ -318,11 +318,7 @@ class Whitening:
     def _group_of(self, name: Hashable) -> Hashable:
         """Return the group of a column that has a V; ValueError if there is none."""
         if self.groups is None:
-            raise ValueError(
-                "Expected the groups of the columns, to leave them out of the relatedness. Got: a "
-                "model whose groups were a function, which copies and files do not store.\n"
-                "Hint: groups={column: group} is stored."
-            )
+            raise self.unknown_groups_error()
         group = group_of(self.groups, name)
         if group in self._frames:
             return group
@@ -334,8 +330,21 @@ class Whitening:
             "Hint: give the matrix for columns of other groups under None."
         )
 
+    @property
+    def stores_groups(self) -> bool:
+        """Whether a copy can transform further columns: it does not store a function of names."""
+        return not self.by_column or isinstance(self.groups, Mapping)
+
+    def unknown_groups_error(self) -> ValueError:
+        """Return the error for further columns of a copy that has not stored their groups."""
+        return ValueError(
+            "Expected the groups of the columns, to leave them out of the relatedness. Got: a "
+            "model whose groups were a function, which copies and files do not store.\n"
+            "Hint: groups={column: group} is stored."
+        )
+
     def no_group_text(self) -> str:
-        """Return a warning about columns of which none has a group."""
+        """Return a warning that no column has a group."""
         some = f", {[*islice(self.groups, 5)]!r:.60}" if isinstance(self.groups, Mapping) else ""
         return (
             "None of the columns has a group that is left out of the relatedness: all were tested "

@@ -17,6 +17,7 @@ from streamsel import (
     ForwardSelection,
     ProjSe,
     RandomProjection,
+    Relatedness,
     RidgeComponents,
     SelectKBest,
     load,
@@ -32,7 +33,7 @@ from streamsel.stream import (
     iter_parquet,
 )
 from tests.conformance.modes import COLUMN_MODES, bits, close, data, fresh, learnt, same, sample
-from tests.distributed.parts import Made, made
+from tests.distributed.parts import Made, N, made
 
 pytest.importorskip("distributed")
 
@@ -53,6 +54,22 @@ def tasks_left(client):
             return 0
         time.sleep(0.05)
     return left
+
+
+def test_a_function_of_groups_is_refused_before_anything_is_read(client, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(N, 60)), rng.normal(size=N)
+    np.save(tmp_path / "X.npy", X)
+    models = {}
+    for groups in ({j: j % 2 for j in range(60)}, lambda j: j % 2):
+        models[callable(groups)] = SelectKBest(60)
+        relatedness = Relatedness.from_columns(X, groups)
+        models[callable(groups)].learn_target(y, relatedness=relatedness)
+    with pytest.raises(ValueError, match="whose groups were a function"):
+        learn(models[True], iter_npy(tmp_path / "X.npy"), parts=3, client="no scheduler")
+    learn(models[False], iter_npy(tmp_path / "X.npy"), parts=3, client=client)
+    models[True].learn_columns(X)
+    assert models[False].p_values == models[True].p_values
 
 
 @pytest.mark.parametrize("cls", [ProjSe, PCA])
