@@ -593,6 +593,9 @@ def test_groups_of_columns_learnt_under_other_names_are_reported(families, tmp_p
         model.learn_columns(X[:, :40], names[:40])
     for j in range(40):
         assert model.p_values[f"x{j}"] == pytest.approx(whole.p_values[j], rel=1e-9)
+    # Columns that are known to have no group are named rightly.
+    unknown = {j: None if j < 40 else j % 2 for j in range(P)}
+    learnt(SelectKBest(P), X[:, :40], y, Relatedness.from_columns(X, unknown))
     # One block of columns without groups is no reason for a warning.
     model = SelectKBest(P)
     model.learn_target(y, relatedness=relatedness)

@@ -178,7 +178,8 @@ class Whitening:
     by_column
         Whether the transformation of a column depends on its name.
     has_found_groups
-        Whether a column of a group was transformed, or may have been before a copy or file.
+        Whether a column that `groups` has, known or not, was transformed, or may have been before
+        a copy or file.
     """
 
     def __init__(
@@ -311,7 +312,9 @@ class Whitening:
         for index, name in enumerate(names):
             group = self._group_of(name)
             members.setdefault(group, []).append(index)
-            self.has_found_groups |= group is not None
+            if not self.has_found_groups:
+                is_key = isinstance(self.groups, Mapping) and name in self.groups
+                self.has_found_groups = is_key or group is not None
         for group, indices in members.items():
             yield self._frames[group], np.array(indices)
 
