@@ -152,6 +152,13 @@ def test_xi_calls_no_noise_significant_with_unequal_classes():
     assert np.mean(np.array(p_values) < 0.001) < 0.0025
 
 
+@pytest.mark.parametrize(("sick", "codes"), [(20, ["unequal_classes"]), (200, [])])
+def test_reports_warn_of_unequal_classes(sick, codes):
+    X = np.random.default_rng(1).poisson(3.0, (400, 5))
+    model = learnt(X, np.arange(400) < sick, score="xi")
+    assert [w.code for w in model.report().warnings if w.code == "unequal_classes"] == codes
+
+
 def test_a_rounding_error_is_no_variance():
     X = np.array([[0.0], [1.0], [0.0], [1.0], [0.0]])
     with warnings.catch_warnings():
