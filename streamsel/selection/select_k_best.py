@@ -113,7 +113,7 @@ class SelectKBest(Selector[VariableState], Supervised):
     targets, and exact for two classes, by the number of runs. Otherwise the variance is that of
     permutations (for distinct targets the asymptotic one times the ratio of permutation variances
     with equal values and without), and the distribution is Pearson's type III. In simulations with
-    400 rows 0.8 to 1.3 % of noise columns had p-values below 0.01, whether numbers or counts, for a
+    400 rows 0.8 to 1.2 % of noise columns had p-values below 0.01, whether numbers or counts, for a
     numeric target or equal classes. Columns with equal values have too small p-values if classes
     are unequal: with one in ten rows in a class 1 to 5 times as many as expected are below 0.001.
     Reports then contain a warning. Integers beyond $2^{53}$ are ranked as the nearest floats.
