@@ -1,5 +1,7 @@
 """SelectKBest(pairwise=True): columns with missing values, each on its observed rows."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -153,11 +155,42 @@ def test_pools_files_merges_and_undo(study, tmp_path):
     bad = X[:, :3].copy()
     bad[0, 2] = np.inf
     before = again.scores
-    for column in (bad, np.full((N, 3), np.nan)):
-        with pytest.raises(ValueError, match="Expected finite numbers in column"):
-            again.learn_columns(column, names=["a", "b", "c"])
+    with pytest.raises(ValueError, match="Expected finite numbers in column"):
+        again.learn_columns(bad, names=["a", "b", "c"])
     assert again.scores == before
     assert again.n_columns == P
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csc_array])
+def test_a_column_without_values_counts_as_constant(study, n_classes, form):
+    X, y = study[0].copy(), study[2] % n_classes if n_classes else study[1]
+    kind = "class" if n_classes else "numeric"
+    expected = learnt(np.delete(X, [0, 5], axis=1), y, target_type=kind)
+    X[:, [0, 5]] = np.nan
+    model = learnt(form(X), y, target_type=kind)
+    assert not {0, 5} & {*model.selected}
+    assert model.n_columns == P
+    assert model.n_constant == 2
+    assert [*model.p_values.values()] == pytest.approx([*expected.p_values.values()], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        ([1.0, 2.0, np.nan, np.nan, np.nan, np.nan], [*"aabbab"]),
+        ([1.0, 2.0, np.nan, np.nan, np.nan, np.nan], [0.1, 0.7, 1.0, 2.0, 3.0, 5.0]),
+        ([1.0, 2.0, 4.0, np.nan, np.nan, np.nan], [*"aaabbb"]),
+        ([1.0, 2.0, 4.0, np.nan, np.nan, np.nan], [1.5, 1.5, 1.5, 2.0, 3.0, 5.0]),
+    ],
+)
+def test_without_a_test_there_is_no_effect(x, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = learnt(np.array(x)[:, None], y).statistics()
+    assert np.isnan(table["effect"]).all()
+    assert np.isnan(table["standard_error"]).all()
+    assert table["p_value"].tolist() == [1.0]
 
 
 def test_a_tiny_p_value_ranks_by_the_likelihood_ratio():

@@ -3,6 +3,8 @@
 import copy
 import itertools
 import json
+import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -116,10 +118,77 @@ def test_xi_is_chatterjees(kind, form, n, seed):
         assert score == pytest.approx(found, abs=1e-12)
         assert model.p_values[j] == pytest.approx(p_value, rel=1e-9)
         if np.unique(x).size == n:
-            numbers = np.unique(y, return_inverse=True)[1]
-            peer = stats.chatterjeexi(x, numbers, y_continuous=np.unique(y).size == n)
+            numbers, is_distinct = np.unique(y, return_inverse=True)[1], np.unique(y).size == n
+            peer = stats.chatterjeexi(x, numbers, y_continuous=is_distinct)
             assert score == pytest.approx(peer.statistic, abs=1e-12)
-            assert p_value == pytest.approx(peer.pvalue, rel=1e-9)
+            assert p_value == pytest.approx(peer.pvalue if is_distinct else p_value, rel=1e-9)
+
+
+@pytest.mark.parametrize("sick", [1, 2, 4])
+def test_the_p_value_of_xi_is_that_of_all_orders_of_two_classes(sick):
+    X = np.zeros((9, math.comb(9, sick)))
+    for j, places in enumerate(itertools.combinations(range(9), sick)):
+        X[:sick, j] = places
+        X[sick:, j] = sorted({*range(9)} - {*places})
+    model = learnt(X, np.arange(9) < sick, score="xi")
+    scores = np.array([model.scores[j] for j in range(X.shape[1])])
+    expected = [(scores >= score - 1e-9).mean() for score in scores]
+    np.testing.assert_allclose([model.p_values[j] for j in range(X.shape[1])], expected)
+
+
+def test_xi_calls_no_noise_significant_with_unequal_classes():
+    rng = np.random.default_rng(3)
+    y = np.arange(400) < 20
+    # With equal values the distribution is approximate.
+    for X, share in (
+        (rng.random((400, 20000)), 0.001),
+        (rng.poisson(3.0, (400, 20000)), 0.004),
+    ):
+        p_values = [*learnt(X, y, score="xi").p_values.values()]
+        assert np.mean(np.array(p_values) < 0.001) < share
+    counts = rng.poisson(0.1, 400).astype(float)
+    model = learnt(rng.random((400, 20000)), counts, score="xi", target_type="numeric")
+    p_values = [*model.p_values.values()]
+    assert np.mean(np.array(p_values) < 0.001) < 0.0025
+
+
+@pytest.mark.parametrize(("sick", "codes"), [(20, ["unequal_classes"]), (200, [])])
+def test_reports_warn_of_unequal_classes(sick, codes):
+    X = np.random.default_rng(1).poisson(3.0, (400, 5))
+    model = learnt(X, np.arange(400) < sick, score="xi")
+    assert [w.code for w in model.report().warnings if w.code == "unequal_classes"] == codes
+
+
+def test_a_rounding_error_is_no_variance():
+    X = np.array([[0.0], [1.0], [0.0], [1.0], [0.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = learnt(X, list("abbbb"), score="xi")
+    assert 0.0 < model.p_values[0] <= 1.0
+
+
+@pytest.mark.parametrize("score", ["rank", "xi", "mutual_info"])
+@pytest.mark.parametrize("after_columns", [False, True])
+def test_the_table_counts_the_rows_that_scores_are_from(score, after_columns):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(50, 3))
+    y = X[:, 1] + rng.normal(size=50)
+    model = SelectKBest(2, score=score, window_size=20)
+    if after_columns:
+        model.learn_target(y)
+        model.learn_columns(X)
+        model.learn_one({0: 1.0, 1: 2.0, 2: 0.5}, 1.0)
+        assert model.statistics()["n"].tolist() == [50] * 3
+    model.learn_many(pd.DataFrame(X), pd.Series(y))
+    assert model.statistics()["n"].tolist() == [20] * 3
+
+
+def test_windows_say_what_they_got():
+    with pytest.raises(ValueError, match=r"Got: fading_factor=0\.1\."):
+        SelectKBest(score="rank", fading_factor=0.1)
+    model = SelectKBest(score="xi")
+    with pytest.raises(ValueError, match=r"Got: covariates\."):
+        model.learn_target(np.arange(9.0), covariates=np.arange(9.0)[:, None] ** 2)
 
 
 SCORED = [

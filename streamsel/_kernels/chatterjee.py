@@ -53,8 +53,8 @@ def chatterjee(
     out
         (b,) filled.
     weights
-        (3, b) filled: the trace of A², the trace of A³, and the sum of 1 / t of the first and the
-        last block. A is the symmetric matrix of a_ij.
+        (4, b) filled: the trace of A², the trace of A³, the sum of 1 / t of the first and the
+        last block, and the sum of a_ij³ over pairs. A is the symmetric matrix of a_ij.
     """
     b, n = values.shape
     sorted_ranks = np.empty(n)
@@ -62,7 +62,7 @@ def chatterjee(
         x, sample = values[j], order[j]
         for i in range(n):
             sorted_ranks[i] = ranks[sample[i]]
-        total = squares = cubes = 0.0
+        total = squares = cubes = thirds = 0.0
         first = last = 0.0
         start = previous = 0
         while start < n:
@@ -75,6 +75,7 @@ def chatterjee(
             diagonal = 2.0 - 2.0 * reciprocal
             squares += 2.0 * diagonal
             cubes += diagonal**3 - 8.0 * (size - 1) * reciprocal**3
+            thirds += 4.0 * (size - 1) * reciprocal**2
             if size > 1:
                 # Twice the mean difference of two of them, times half the number of neighbours.
                 within = 0.0
@@ -83,6 +84,7 @@ def chatterjee(
                 total += 2.0 * within / size
             if start:
                 squares += 2.0 * reciprocal * last
+                thirds += (reciprocal * last) ** 2
                 cubes += 3.0 * (diagonal + (2.0 - 2.0 * last)) * reciprocal * last
                 if size == 1 and start - previous == 1:
                     total += abs(sorted_ranks[start] - sorted_ranks[previous])
@@ -93,7 +95,8 @@ def chatterjee(
             last = reciprocal
             previous, start = start, stop
         out[j] = 1.0 - scale * total
-        weights[0, j], weights[1, j], weights[2, j] = squares, cubes, first + last
+        weights[0, j], weights[1, j] = squares, cubes
+        weights[2, j], weights[3, j] = first + last, thirds
 
 
 @kernel()

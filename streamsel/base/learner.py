@@ -188,8 +188,10 @@ class Learner(river.MiniBatchTransformer, params.Declared):
                 "Hint: window_size: int = param(params.IntRule(2), default=200)."
             )
         if self._by_window:
-            self._refuse_with_windows(self.fading_factor != 0.0, "fading_factor=0.0")
-            self._refuse_with_windows(self.covariates is not None, "covariates=None")
+            got = f"fading_factor={self.fading_factor!r}"
+            self._refuse_with_windows(self.fading_factor != 0.0, "fading_factor=0.0", got)
+            got = f"covariates={self.covariates!r}"
+            self._refuse_with_windows(self.covariates is not None, "covariates=None", got)
         self._check_parameters()
         # Guards against concurrent use: a state changes in several steps.
         self._guard = SingleThreadGuard()
@@ -207,11 +209,11 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     def _check_parameters(self) -> None:
         """Raise ValueError for parameters that contradict each other."""
 
-    def _refuse_with_windows(self, is_refused: bool, expected: str) -> None:
+    def _refuse_with_windows(self, is_refused: bool, expected: str, got: str) -> None:
         if is_refused:
             raise ValueError(
                 f"Expected {expected}: {type(self).__name__} with these parameters needs samples, "
-                "not only moments, and learns rows by windows.\n"
+                f"not only moments, and learns rows by windows. Got: {got}.\n"
                 "Hint: a window drops all rows before it; only moments support covariates."
             )
 
@@ -538,7 +540,8 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     def _take_target(self, target: Target) -> None:
         """Adopt the target, or raise ValueError if the method does not support it."""
         given = bool(target.covariate_kinds)
-        self._refuse_with_windows(given and not self._takes_covariates, "no covariates")
+        is_refused = given and not self._takes_covariates
+        self._refuse_with_windows(is_refused, "no covariates", "covariates")
         self._column_phase.take_target(self, target)
 
     def _take_no_target(self, target: NoTarget | None) -> None:

@@ -81,7 +81,7 @@ class PairwiseTarget:
         self._last: tuple[Chunk, PairwiseFields] | None = None
 
     def moments(self, chunk: Chunk, stats: Stats) -> Stats:
-        """Return the moments of the columns of a chunk; NaN for one without observed values."""
+        """Return the moments of the columns of a chunk; 0 for one without observed values."""
         gaps = np.flatnonzero(~np.isfinite(stats.m2))
         size, space = stats.m2.size, self._space
         n, rank = np.full(size, float(self._target.n)), np.full(size, float(space.rank))
@@ -113,6 +113,8 @@ class PairwiseTarget:
         X = chunk.columns(batch)
         observed_products(X, target.Y[:c], n, mean, low, m2, y_sum, cxy, cyy)
         complete = np.isfinite(X).all(axis=1)
+        is_empty = n == 0.0
+        mean[is_empty] = low[is_empty] = m2[is_empty] = 0.0
         m2[m2 <= n * np.square(ROUNDING_RTOL * mean)] = 0.0
         m2[complete | (m2 > 1e300) | ((m2 > 0.0) & (m2 < UNDERFLOW))] = np.nan
         if target.is_class:
@@ -224,10 +226,11 @@ class PairwiseScore(MomentScore):
         # The products with the target have been scaled, but keep their signs.
         slopes = np.sign(stats.cxy[:, column]) * fields.correlation
         variance = 1.0 - np.square(np.minimum(fields.correlation, 1.0))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            variance /= np.maximum(fields.observed - 2.0, 0.0)
-        ratio = np.sqrt(fields.target_square / stats.m2)
-        return Effects(slopes * ratio, np.sqrt(variance) * ratio)
+        dof = fields.observed - 2.0
+        # On fewer rows, and for a constant target, there are no standard errors, and no test.
+        exists = (dof > 0.0) & (fields.target_rank > 0.0)
+        ratio = np.sqrt(np.where(exists, fields.target_square, np.nan) / stats.m2)
+        return Effects(slopes * ratio, np.sqrt(variance / np.where(exists, dof, 1.0)) * ratio)
 
     def scores(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:  # noqa: ARG002
         """Return the scores of variables."""

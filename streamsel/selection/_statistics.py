@@ -82,8 +82,12 @@ class Statistics(NamedTuple):
         """Return the statistics of all variables that vary."""
         view, significance = self.view, self.significance
         stats = view.stats(indices)
+        target, n_rows = self.phase.target, self.phase.n_rows
+        if self.score.needs_samples and isinstance(target, Target):
+            # Rows are scored by windows.
+            n_rows = target.n
         found: dict[str, NDArray[Any]] = {
-            "n": self.score.observed(view, indices, self.phase.n_rows),
+            "n": self.score.observed(view, indices, n_rows),
             "mean": stats.mean + stats.mean_error,
             **self.effects(indices),
             "score": self.score.scores(view, indices, significance),

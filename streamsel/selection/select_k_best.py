@@ -20,6 +20,7 @@ from streamsel.params import param
 from streamsel.selection._binned_scores import ScoreOptions
 from streamsel.selection._markers import ClassComparisons, class_sizes
 from streamsel.selection._pairwise import PAIRWISE_SCORES
+from streamsel.selection._rank_scores import warning_of_xi
 from streamsel.selection._score_tests import SCORE_TESTS
 from streamsel.selection._scores import RANKS_PER_CLASS, SCORES, UnivariateScore
 from streamsel.selection._statistics import COLUMNS, Statistics
@@ -108,11 +109,14 @@ class SelectKBest(Selector[VariableState], Supervised):
     $\xi = 1 - n \sum |r_{i+1} - r_i| / (2 \sum l_i (n - l_i))$, with the observations in the order
     of the variable, $r_i$ the number of targets not above the i-th and $l_i$ not below it. The sum
     is averaged over all orders of equal values, so that the order of rows has no influence. The
-    p-value is one-sided. For distinct values it is normal with the asymptotic variance, $2/(5n)$
-    for distinct targets. With equal values the variance is multiplied by the ratio of the exact
-    permutation variances, and the distribution is Pearson's type III. In simulations with 400 rows
-    0.8 to 1.2 % of noise columns had p-values below 0.01, whether numbers or counts, for a numeric
-    target or equal classes; with one in ten rows in a class it was up to 3 %, and more with fewer.
+    p-value is one-sided. For distinct values it is normal with variance $2/(5n)$ for distinct
+    targets, and exact for two classes, by the number of runs. Otherwise the variance is that of
+    permutations (for distinct targets the asymptotic one times the ratio of permutation variances
+    with equal values and without), and the distribution is Pearson's type III. In simulations with
+    400 rows 0.8 to 1.2 % of noise columns had p-values below 0.01, whether numbers or counts, for a
+    numeric target or equal classes. Columns with equal values have too small p-values if classes
+    are unequal: with one in ten rows in a class 1 to 5 times as many as expected are below 0.001.
+    Reports then contain a warning. Integers beyond $2^{53}$ are ranked as the nearest floats.
 
     **Score tests.** With `target_type="binary"` or `"count"` the score `"f"` is the $\chi^2$
     statistic of the score test given the covariates, and `"t"` its root. Where it exceeds 4, the
@@ -139,10 +143,10 @@ class SelectKBest(Selector[VariableState], Supervised):
     **Missing and new features.** A column with a missing value is refused, unless `pairwise` is
     True: each column is then scored on its observed rows, like `pandas.DataFrame.corrwith`, with
     $r$, $F$ and $t$ of these rows and a p-value that depends on their number. Variables are ranked
-    by this p-value. Covariates, weights, permutations and rows after columns are refused. In a row
-    an absent variable is 0, and NaN or None counts as the variable's mean, with `pairwise` too; a
-    new variable, class or target counts as 0 in earlier rows. Ties, within 1e-12, go to the column
-    that arrived first.
+    by this p-value; a column without values counts as constant. Covariates, weights, permutations
+    and rows after columns are refused. In a row an absent variable is 0, and NaN or None counts as
+    the variable's mean, with `pairwise` too; a new variable, class or target counts as 0 in earlier
+    rows. Ties, within 1e-12, go to the column that arrived first.
 
     References
     ----------
@@ -593,6 +597,10 @@ class SelectKBest(Selector[VariableState], Supervised):
     def report(self) -> Report:
         """Return the results as a `Report`; `details["markers"]` has the best 25 of each class."""
         report = super().report()
+        if self.score == "xi" and isinstance(self._target, Target):
+            warning = warning_of_xi(self._target)
+            if warning is not None:
+                report = replace(report, warnings=(*report.warnings, warning))
         if not self.per_class:
             return report
         rows = [

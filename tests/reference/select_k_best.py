@@ -150,18 +150,38 @@ def xi_test(x, y):
     weights, distances = tie_weights(x), np.abs(np.subtract.outer(r, r)).astype(float)
     total = (weights * distances).sum() / 2
     found = 1 - n * total / (2 * sum(v * (n - v) for v in above))
-    z = found * math.sqrt(n) / deviation_of_xi(r, above)
-    if len(set(x)) == n or n < 4:
-        return found, stats.norm.sf(z)
+    asymptotic = deviation_of_xi(r, above) / math.sqrt(n)
+    sizes = np.bincount(y)
+    if len(sizes) == 2 and (len(set(x)) == n or min(sizes) == 1):
+        return found, probability_of_runs(math.ceil(total / sizes[1] - 1e-6), *sizes.tolist())
+    if n < 4 or (len(set(x)) == n and len(sizes) == n):
+        return found, stats.norm.sf(found / asymptotic)
     variance = permutation_variance(weights, distances)
     distinct = permutation_variance(tie_weights(np.arange(n)), distances)
     of_squares = 2 * (parts(distances)[1] ** 2).sum() / (n * (n - 3))
     cubes = max(np.trace(weights @ weights @ weights) - 8, 0)
+    deviation = 2 * sum(v * (n - v) for v in above) / n
+    if len(sizes) == n:
+        deviation = math.sqrt(distinct) / asymptotic
+    else:
+        left = distances.mean(axis=1)[:, None] + distances.mean(axis=0) - distances
+        left -= distances.mean()
+        cubes += (left**3).mean() / (left**2).mean() ** 1.5 * (weights**3).sum() / 2
     skewness = 8 * cubes / (8 * variance / of_squares) ** 1.5 if variance > 0 else 0.0
-    z *= math.sqrt(distinct / variance) if variance > 0 else 0.0
+    z = found * deviation / math.sqrt(variance) if variance > 0 else 0.0
     if skewness <= 0.01:
         return found, stats.norm.sf(z)
     return found, stats.pearson3.sf(z, skewness)
+
+
+def probability_of_runs(changes, a, b):
+    """Return the probability of at most this many changes between classes of a and b."""
+    ways = 0
+    for runs in range(2, changes + 2):
+        less, more = runs // 2, runs - runs // 2
+        for one, other in ((less, more), (more, less)):
+            ways += math.comb(a - 1, one - 1) * math.comb(b - 1, other - 1)
+    return ways / math.comb(a + b, a)
 
 
 def tie_weights(x):
