@@ -55,6 +55,15 @@ def report_density(report: Report) -> Density:
     )
 
 
+def own_p_values(model: Any) -> Floats | None:
+    """Return the p-values of all columns of a learner if they do not follow from the relevance.
+
+    None if they do, or are not known.
+    """
+    own = None if isinstance(model, Report) else model._own_tests()
+    return None if own is None else own.p_values
+
+
 def tests_of(model: Any, report: Report) -> Tests:
     """Return the tests of all columns of a `SelectKBest`.
 

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
+from streamsel.base.caching import cached_until_update
 from streamsel.base.null import FDR_METHODS, fdr_discoveries
 from streamsel.base.report import Report
 from streamsel.base.river import Supervised
 from streamsel.base.selector import EVERY_COLUMN, Selector
+from streamsel.base.significance import OwnTests
 from streamsel.data.columns import Chunk, Stats
 from streamsel.params import param
 from streamsel.selection._binned_scores import ScoreOptions
@@ -113,6 +115,8 @@ class SelectKBest(Selector[VariableState], Supervised):
     permutation variances, and the distribution is Pearson's type III. In simulations with 400 rows
     0.8 to 1.2 % of noise columns had p-values below 0.01, whether numbers or counts, for a numeric
     target or equal classes; with one in ten rows in a class it was up to 3 %, and more with fewer.
+    `above_noise` compares p-values with 5 % divided by the number of columns; the noise floor is
+    that of the relevance.
 
     **Score tests.** With `target_type="binary"` or `"count"` the score `"f"` is the $\chi^2$
     statistic of the score test given the covariates, and `"t"` its root. Where it exceeds 4, the
@@ -420,7 +424,7 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     def _noise_relevance(self) -> list[float]:
         state, indices = self._state, np.asarray(self._picks().indices, dtype=np.intp)
-        if state is None or not (self.pairwise or self.target_type in FAMILIES):
+        if state is None or not (self.pairwise or self._univariate.tests_noise):
             return super()._noise_relevance()
         values = self._univariate.noise_relevance(state, indices, self._significance)
         return [*values.tolist()]
@@ -458,6 +462,16 @@ class SelectKBest(Selector[VariableState], Supervised):
         names = view.names
         p_values = self._p_values_of(view, indices) if self._univariate.has_p_values else None
         return [names[j] for j in indices.tolist()], self._scores_of(view, indices), p_values
+
+    @cached_until_update
+    def _own_tests(self) -> OwnTests | None:
+        score = self._univariate
+        if score.p_values_of_relevance or self._significance.null is not None:
+            return None
+        state, p_values = self._state, None
+        if state is not None and state.complete and state.names:
+            p_values = self._all_scores()[2]
+        return OwnTests(p_values, score.tests_noise)
 
     def _extra_report_columns(self) -> Mapping[str, Mapping[Hashable, float]]:
         found: dict[str, Mapping[Hashable, float]] = {}
