@@ -494,8 +494,9 @@ class SelectKBest(Selector[VariableState], Supervised):
         Parameters
         ----------
         metadata
-            Metadata of columns to include: a mapping of arrays of equal length, or a frame, whose
-            first entry has the names of columns, such as `ColumnStream.column_metadata`.
+            Metadata of columns to include, such as `ColumnStream.column_metadata`: a mapping of
+            arrays of equal length, or a frame of any library supported by narwhals. `"name"`, or
+            else the first entry, has the names of columns.
         columns
             `"all"`: all tracked variables that vary, in order of arrival. `"selected"`: the
             selected ones, in order.
@@ -508,7 +509,7 @@ class SelectKBest(Selector[VariableState], Supervised):
         |---|---|
         | `name` | name of the variable |
         | as in `metadata` | its metadata, None if none; without titles that this table has |
-        | `effect_allele_frequency` | half the mean; only if `metadata` has `effect_allele` |
+        | `effect_allele_frequency` | half the mean, if `metadata` has `effect_allele` |
         | `n` | number of observations: rows, with `pairwise` the observed ones |
         | `mean` | mean of the variable |
         | `effect` | slope $b$ of the target on the variable, given the covariates |
@@ -520,14 +521,16 @@ class SelectKBest(Selector[VariableState], Supervised):
 
         Statistics that do not exist have no entry: effects if the target is several numbers or more
         than two classes, or the score is not a function of moments; p-values if the score has none;
-        `p_adjusted` without permutations.
+        `p_adjusted` without permutations; the frequency where `mean` is not the plain mean of the
+        rows: with weights, relatedness, or covariates and the target type `"binary"` or `"count"`.
 
         Raises
         ------
         ValueError
-            For another value of `columns`; for arrays of different lengths in `metadata`.
+            For another value of `columns`; for `metadata` with arrays that are not one-dimensional
+            or not of equal length, and for one without any column of the model.
         TypeError
-            If `metadata` is neither a mapping nor a frame.
+            If `metadata` is neither a mapping nor a frame; for names that are not hashable.
 
         Notes
         -----
