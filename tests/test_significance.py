@@ -302,3 +302,17 @@ def test_related_animals_are_warned_of(dataset):
     assert len(model.selected) > 5000
     assert report.inflation > 5.0
     assert [caution.code for caution in report.warnings] == ["inflation"]
+
+
+@pytest.mark.parametrize("score", ["rank", "xi"])
+def test_scores_with_p_values_of_their_own_are_above_noise_by_these(score):
+    """Outliers hide the association from the relevance only."""
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(100, 40))
+    y = np.exp(9.0 * X[:, 3])
+    model = fitted(X, y, k=40, score=score)
+    found = model.report().results
+    assert found[0]["name"] == 3
+    assert found[0]["relevance"] < model.noise_floor()
+    assert [row["above_noise"] for row in found] == [row["p_value"] < 0.05 / 40 for row in found]
+    assert found[0]["above_noise"]

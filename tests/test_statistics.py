@@ -4,6 +4,8 @@ import copy
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -255,13 +257,14 @@ def test_metadata():
     X[:, 2] = 1.0
     model = _learnt(iter_array(X, ["d", "a", "b", "x"]), y)
     metadata = {
-        "id": ["a", "b", "c", "d"],
-        "name": ["A", "B", "C", "D"],
         "position": np.array([1, 2, 3, 4]),
+        "name": ["a", "b", "c", "d"],
         "effect_allele": np.array(["A", "C", "G", "T"], dtype=object),
         "mean": np.zeros(4),
     }
-    for given_ in (metadata, pd.DataFrame(metadata)):
+    first = {"id": metadata["name"]} | {key: metadata[key] for key in metadata if key != "name"}
+    frames = (make(metadata) for make in (pd.DataFrame, pl.DataFrame, pa.table))
+    for given_ in (metadata, first, *frames):
         table = model.statistics(given_)
         assert list(table)[:6] == [
             "name", "position", "effect_allele", "effect_allele_frequency", "n", "mean"
@@ -277,6 +280,37 @@ def test_metadata():
     assert pd.DataFrame(model.statistics()).shape == (3, 9)
 
 
+def test_names_that_are_tuples():
+    X, y, _ = _data(p=3)
+    names = [("chr1", 5), ("chr1", 9), "probe"]
+    model = _learnt(iter_array(X, names), y)
+    metadata = {"name": names[::-1], "position": [0, 9, 5]}
+    assert model.statistics(metadata)["position"].tolist() == [5, 9, 0]
+
+
+@pytest.mark.parametrize("kind", ["plain", "weights", "relatedness", "binary", "count"])
+def test_allele_frequencies_are_those_of_the_rows(kind):
+    """They are left out where the mean is another."""
+    rng = np.random.default_rng(4)
+    X = rng.integers(0, 3, size=(60, 5)).astype(np.int8)
+    y = rng.normal(size=60)
+    more, model = {}, SelectKBest(2)
+    if kind == "weights":
+        more["weights"] = rng.uniform(0.5, 2.0, 60)
+    elif kind == "relatedness":
+        more["relatedness"] = Relatedness.from_columns(rng.normal(size=(60, 80)))
+    elif kind != "plain":
+        more["covariates"] = rng.normal(size=60)
+        y, model = rng.integers(0, 2, 60), SelectKBest(2, target_type=kind)
+    model.learn_target(y, **more)
+    model.learn_columns(X)
+    table = model.statistics({"name": range(5), "effect_allele": ["A"] * 5})
+    title = "effect_allele_frequency"
+    assert (title in table) is (kind == "plain")
+    if kind == "plain":
+        np.testing.assert_allclose(table[title], X.mean(axis=0) / 2.0)
+
+
 def test_before_anything_is_learnt():
     model = SelectKBest(3)
     assert {title: len(values) for title, values in model.statistics().items()} == {"name": 0}
@@ -287,7 +321,11 @@ def test_before_anything_is_learnt():
     [
         ({"columns": "best"}, ValueError, "'all', 'selected'"),
         ({"columns": None}, ValueError, "'all', 'selected'"),
-        ({"metadata": [1, 2]}, TypeError, "mapping of arrays, or a frame"),
+        ({"metadata": [1, 2]}, TypeError, "mapping of arrays, or a frame. Got: list"),
+        ({"metadata": pl.LazyFrame({"name": [1]})}, TypeError, "Got: a lazy frame"),
+        ({"metadata": {"name": ["x"]}}, ValueError, "such as 0. Got: none of them"),
+        ({"metadata": {"name": np.array([[], {}, 1, 2, 3], object)}}, TypeError, "hashable"),
+        ({"metadata": {"name": 3}}, ValueError, "one-dimensional arrays. Got: 'name' of int"),
         ({"metadata": {"name": [1, 2], "x": [1]}}, ValueError, "equal length"),
         ({"metadata": {"name": [[1, 2]]}}, ValueError, "one-dimensional"),
     ],

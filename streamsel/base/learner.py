@@ -6,6 +6,7 @@ import abc
 import functools
 import warnings
 from collections.abc import Collection, Hashable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -31,7 +32,7 @@ from streamsel.base.refresh import RefreshSchedule
 from streamsel.base.relatedness import Relatedness
 from streamsel.base.report import NOISE_LEVEL, Density, Report, number
 from streamsel.base.restore import expect_possible, expect_reachable, restore_phase
-from streamsel.base.significance import Significance, check_noise_floor
+from streamsel.base.significance import OwnTests, Significance, check_noise_floor
 from streamsel.base.undo import learn_atomically, learn_in_session
 from streamsel.base.windows import Window, WindowPhase
 from streamsel.data.columns import Block, Chunk, Stats, observed_moments
@@ -906,7 +907,14 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     @cached_until_update
     def _density(self) -> Density | None:
         """Return the histogram of columns, or of the variables of rows if none was evicted."""
-        return self._significance.density(self._phase)
+        density = self._significance.density(self._phase)
+        if density is None or self._own_tests() is None:
+            return density
+        return replace(density, null=None)
+
+    def _own_tests(self) -> OwnTests | None:
+        """Return the tests of a score whose p-values do not follow from the relevance."""
+        return None
 
     # Results
 
@@ -940,7 +948,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         name, params = type(self).__name__, dict(self._get_params())
         counted = {"target": self._target_description(), "rows_excluded": self._rows_excluded()}
         fields = counted | self._significance.report_fields(
-            self._phase, self._density(), self._normal_scores()
+            self._phase, self._density(), self._normal_scores(), self._own_tests()
         )
         components = [
             {"left_out": group, **found._asdict()}

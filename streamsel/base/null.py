@@ -162,6 +162,16 @@ def genomic_inflation(
     return float(chdtri(1, p_value) / chdtri(1, 0.5)) if p_value else None
 
 
+def median_inflation(p_values: Floats | None) -> float | None:
+    """Return the inflation factor of p-values, as `genomic_inflation`; None if not known."""
+    if p_values is None or p_values.size <= _MIN_COLUMNS:
+        return None
+    from scipy.special import chdtri
+
+    p_value = float(np.median(p_values))
+    return float(chdtri(1, p_value) / chdtri(1, 0.5)) if p_value else None
+
+
 def exceedance_probability(
     threshold: float, n: float, r: int, target: float, columns: Floats
 ) -> Floats:

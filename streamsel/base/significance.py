@@ -15,6 +15,7 @@ from streamsel.base.null import (
     count_row_variables,
     exceedance_probability,
     genomic_inflation,
+    median_inflation,
     noise_floor,
 )
 from streamsel.base.phase import Phase
@@ -135,6 +136,21 @@ def overdispersion_warning(target: Target, space: TargetSpace) -> ResultWarning 
 METHODS = ("auto", "gaussian", "permutation")
 
 
+class OwnTests(NamedTuple):
+    """Tests of a score whose p-values do not follow from the relevance.
+
+    Parameters
+    ----------
+    p_values
+        p-values of all columns that vary; None if the score has none, or columns were discarded.
+    tests_noise
+        Whether they, not the relevance, are compared with noise.
+    """
+
+    p_values: Floats | None
+    tests_noise: bool
+
+
 class Significance(NamedTuple):
     """Comparison of learnt relevances with those of pure noise.
 
@@ -195,7 +211,11 @@ class Significance(NamedTuple):
         return build_density(histogram, self.space, self.n, points, self.null)
 
     def report_fields(
-        self, phase: Phase, density: Density | None, scores: NormalScores | None
+        self,
+        phase: Phase,
+        density: Density | None,
+        scores: NormalScores | None,
+        own: OwnTests | None,
     ) -> dict[str, Any]:
         """Return the fields of a report about noise and the validity of its statistics."""
         fields: dict[str, Any] = {"density": density}
@@ -203,7 +223,10 @@ class Significance(NamedTuple):
             fields["n_permutations"] = self.null.n_permutations
         if density is None:
             return fields
-        fields["inflation"] = genomic_inflation(density, *self.freedom)
+        if own is None:
+            fields["inflation"] = genomic_inflation(density, *self.freedom)
+        else:
+            fields["inflation"] = median_inflation(own.p_values)
         cautions: list[ResultWarning | None] = []
         target, summary = phase.target, phase.summary
         if summary is not None and isinstance(target, Target):
@@ -212,9 +235,10 @@ class Significance(NamedTuple):
             if self.null is None:
                 cautions.append(overdispersion_warning(target, self.known_space))
                 p = phase.n_varying
-                cautions.append(
-                    heavy_tail_warning(summary.sample, target, self.known_space, p, scores)
-                )
+                if own is None or not own.tests_noise:
+                    cautions.append(
+                        heavy_tail_warning(summary.sample, target, self.known_space, p, scores)
+                    )
         fields["warnings"] = tuple(caution for caution in cautions if caution is not None)
         return fields
 

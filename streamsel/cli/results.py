@@ -142,7 +142,11 @@ def _write(job: Run, out: str, report: Report) -> None:
 
 def _write_statistics(job: Run, path: str) -> None:
     """Write the statistics of all columns, with what the source shows about these."""
-    table = job.model.statistics(job.source.stream.column_metadata)
+    metadata, state = job.source.stream.column_metadata, job.model._state
+    # A model that continues may have kept columns of earlier sources only.
+    if state is None or {*metadata.get("name", ())}.isdisjoint(state.names):
+        metadata = {}
+    table = job.model.statistics(metadata)
     write_table(path, [*table], [_with_empty_cells(values) for values in table.values()])
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel.params import type_name
+from streamsel.base.column_metadata import locate_names, metadata_arrays
 from streamsel.state.base import Floats
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Chromosomes after the numbered ones; all others follow these.
 _NAMED = ("X", "Y", "XY", "M", "MT")
 # Unknown chromosomes in PLINK's files and in tables, and their key, with the label "?".
-_UNKNOWN, _UNKNOWN_KEY = frozenset({"", ".", "0", "nan", "none", "na"}), (3, 0, "?")
+_UNKNOWN, _UNKNOWN_KEY = frozenset({"", ".", "0", "nan", "nat", "none", "na", "<na>"}), (3, 0, "?")
 _PREFIX = re.compile("^chr(?:omosome)?[ _]?", re.IGNORECASE)
 
 
@@ -61,19 +61,13 @@ def lay_out(metadata: Any, names: Sequence[Hashable]) -> Genome:
     Raises
     ------
     TypeError
-        For metadata of another type.
+        For metadata of another type, and for names that are not hashable.
     ValueError
-        For metadata without chromosomes, of unequal lengths, or with none of the names.
+        For metadata without chromosomes, with entries that are not one-dimensional or of unequal
+        lengths, with positions that are not numbers, or with none of the names.
     """
     known, chromosome, position = _columns_of(getattr(metadata, "column_metadata", metadata))
-    index_of = {name: i for i, name in enumerate(known)}
-    rows = np.array([index_of.get(name, -1) for name in names], dtype=np.intp)
-    if rows.size and rows.max() < 0:
-        raise ValueError(
-            f"Expected metadata of the columns of the model, such as {names[0]!r}. Got: none of "
-            f"them in {len(known):,} names.\nHint: pass the source that was learnt, or the names "
-            "of its columns as 'name'."
-        )
+    rows = locate_names(known, names)
     keys = [_UNKNOWN_KEY if row < 0 else _sort_key(chromosome[row]) for row in rows.tolist()]
     order = sorted(set(keys))
     index = {key: i for i, key in enumerate(order)}
@@ -92,40 +86,45 @@ def lay_out(metadata: Any, names: Sequence[Hashable]) -> Genome:
     return Genome(x, which, [key[-1] for key in order], ends)
 
 
-def _columns_of(table: Any) -> tuple[list[Hashable], list[Any], Floats | None]:
+def _columns_of(metadata: Any) -> tuple[NDArray[Any] | range, list[Any], Floats | None]:
     """Return names, chromosomes and positions."""
-    if not (hasattr(table, "keys") and hasattr(table, "__getitem__")):
-        raise TypeError(
-            "Expected metadata to be a ColumnStream, a mapping or a data frame. Got: "
-            f"{type_name(table)}."
-        )
-    found = list(table.keys())
-    if "chromosome" not in found:
+    table = metadata_arrays(metadata, "a ColumnStream, a mapping or a data frame")
+    if "chromosome" not in table:
         raise ValueError(
             "Expected metadata with the chromosome of each column. Got: "
-            f"{', '.join(map(repr, found)) or 'no metadata'}.\n"
+            f"{', '.join(map(repr, table)) or 'no metadata'}.\n"
             "Hint: iter_bed and iter_vcf have it; for other sources pass arrays, "
             "{'name': ..., 'chromosome': ..., 'position': ...}, or plot without metadata."
         )
-    chromosome = np.asarray(table["chromosome"], dtype=object).tolist()
-    names = list(table["name"]) if "name" in found else list(range(len(chromosome)))
+    chromosome = table["chromosome"].tolist()
     position = None
-    if "position" in found:
-        position = np.nan_to_num(np.asarray(table["position"], dtype=np.float64), posinf=0.0)
+    if "position" in table:
+        position = np.nan_to_num(_numbers(table["position"]), posinf=0.0)
         position = np.maximum(position, 0.0)
-    lengths = [len(names), len(chromosome), *(() if position is None else (position.size,))]
-    if len(set(lengths)) > 1:
-        raise ValueError(
-            "Expected names, chromosomes and positions of equal lengths. Got: "
-            f"{', '.join(f'{length:,}' for length in lengths)}."
-        )
-    return names, chromosome, position
+    return table.get("name", range(len(chromosome))), chromosome, position
+
+
+def _numbers(positions: NDArray[Any]) -> Floats:
+    """Return positions as numbers, NaN for missing ones."""
+    if positions.dtype.kind in "iuf":
+        return positions.astype(np.float64)
+    found = np.empty(positions.size)
+    for i, value in enumerate(positions.tolist()):
+        try:
+            found[i] = np.nan if str(value).lower() in _UNKNOWN else float(value)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"Expected the position of each column to be a number. Got: {value!r}."
+            ) from None
+    return found
 
 
 def _sort_key(chromosome: Any) -> tuple[int, int, str]:
     """Return a key that sorts chromosomes as 1, 2, ..., 10, X, Y, MT, others; last is the label."""
-    if isinstance(chromosome, float) and chromosome.is_integer():
+    if isinstance(chromosome, float | np.floating) and chromosome.is_integer():
         chromosome = int(chromosome)
+    if isinstance(chromosome, bytes):
+        chromosome = chromosome.decode(errors="replace")
     label = _PREFIX.sub("", str(chromosome).strip())
     if label.lower() in _UNKNOWN:
         return _UNKNOWN_KEY

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from streamsel._utils import optional
 from streamsel.plot._axes import annotate_noise, draw_noise_level
 from streamsel.plot._genome import Genome, lay_out
-from streamsel.plot._labels import count_label, fitting_labels, integer_label, label_points
+from streamsel.plot._labels import (
+    count_label,
+    fitting_labels,
+    integer_label,
+    label_points,
+    variable_label,
+)
 from streamsel.plot.inputs import Tests, report_density, report_from, tests_of
 from streamsel.plot.style import ACCENT, SELECTED, axes_in_style, set_description
 from streamsel.state.base import Floats
@@ -63,7 +69,8 @@ def manhattan(model: Any, ax: Axes | None = None, *, metadata: Any = None) -> Ax
         without the p-values of all columns, and for metadata without chromosomes or without any
         column of the model.
     TypeError
-        For objects that are not models, and for metadata of another type.
+        For objects that are not models, for metadata of another type, and for names that are not
+        hashable.
     ImportError
         Without matplotlib.
 
@@ -241,7 +248,8 @@ def _draw_genome(ax: Axes, found: Tests, genome: Genome, report: Report) -> None
         draw_noise_level(ax, noise, gid="floor")
         at_edge = {"xycoords": ("axes fraction", "data"), "va": "center"}
         annotate_noise(ax, f"noise\n{found.threshold:.0e}", (1.0, noise), (3, 0), **at_edge)
-    ax.set_xticks(genome.centres, fitting_labels(ax, genome.labels, genome.centres))
+    labels = [variable_label(label) for label in genome.labels]
+    ax.set_xticks(genome.centres, fitting_labels(ax, labels, genome.centres))
     ax.tick_params(axis="x", length=0)
     _mark_selected(ax, found, genome, y)
     set_description(ax, _genome_description(found, genome, y, report))

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamsel.plot._axes import annotate_noise
 from streamsel.plot._labels import count_label
-from streamsel.plot.inputs import report_density, report_from
+from streamsel.plot.inputs import own_p_values, report_density, report_from
 from streamsel.plot.style import ACCENT, FAINT, NOISE, axes_in_style, set_description
 from streamsel.state.base import Floats
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Pointwise coverage of the band under the null.
 _COVERAGE = 0.95
+# Maximum number of p-values that are all drawn, and the p-value below which none is.
+_N_POINTS, _MIN_P_VALUE = 1_000, 1e-300
 
 
 class Quantiles(NamedTuple):
@@ -42,7 +44,9 @@ def qq(model: Any, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     model
-        A learner with a target, or its report.
+        A learner with a target, or its report. For scores whose p-values do not follow from the
+        relevance (`"mutual_info"`, `"rank"`, `"xi"`, and those of the target types `"binary"` and
+        `"count"`) a learner that tracks every column.
     ax
         Axes to draw on; None makes a figure, 85 mm wide.
 
@@ -53,8 +57,8 @@ def qq(model: Any, ax: Axes | None = None) -> Axes:
     Raises
     ------
     ValueError
-        For a model without a target, one that has seen no column, and one without a known null
-        distribution of relevance.
+        For a model without a target, one that has seen no column, and one that has neither a known
+        null distribution of relevance nor the p-values of all columns.
     TypeError
         For objects that are not models.
     ImportError
@@ -66,8 +70,9 @@ def qq(model: Any, ax: Axes | None = None) -> Axes:
     % band under the null (the k-th of p p-values is Beta(k, p - k + 1)). A curve that rises above
     it throughout shows weak association of nearly all columns: shared structure, such as batches or
     ancestry. The inflation factor λ summarizes it: the median statistic divided by its median under
-    the null, for more than 1,000 columns. Relevances are binned, 4 % apart; columns whose p-value
-    is below 1e-300 are left out.
+    the null, for more than 1,000 columns. Relevances are binned, 4 % apart; of more than 1,000
+    p-values that do not follow from the relevance, about 500 are drawn, evenly spaced on the x
+    axis. Columns whose p-value is below 1e-300 are left out.
 
     Examples
     --------
@@ -84,13 +89,18 @@ def qq(model: Any, ax: Axes | None = None) -> Axes:
     """
     report = report_from(model)
     density = report_density(report)
-    if density.null is None:
+    own = own_p_values(model)
+    if own is not None:
+        found, p = quantiles_of(own), own.size
+    elif density.null is not None:
+        found, p = quantiles(density.counts.sum(axis=0), density.null), int(density.counts.sum())
+    else:
         raise ValueError(
-            "Expected a model with a known null distribution of relevance. Got: "
-            f"{report.learner}, which has none.\nHint: use plot.manhattan for the relevance of the "
-            "columns."
+            "Expected a model with a known null distribution of relevance, or with the p-values of "
+            f"all columns. Got: {report.learner}, which has neither.\nHint: for a score with "
+            "p-values of its own pass the learner rather than its report, with "
+            "max_candidates=None; plot.manhattan shows the relevance of the columns."
         )
-    found = quantiles(density.counts.sum(axis=0), density.null)
     with axes_in_style(ax, height=80.0) as panel:
         end = 1.04 * max(found.expected.max(initial=0.0), 0.5)
         line = [0.0, end]
@@ -104,8 +114,7 @@ def qq(model: Any, ax: Axes | None = None) -> Axes:
             ylabel="observed, −log₁₀ p",
         )
         annotate_noise(panel, "noise", (end, end), (-2, -9), ha="right", va="top")
-        p, factor = int(density.counts.sum()), report.inflation
-        inflation = ""
+        factor, inflation = report.inflation, ""
         if factor is not None:
             inflation = f" Inflation factor {factor:.2f}."
             panel.annotate(
@@ -132,13 +141,29 @@ def quantiles(counts: Any, probabilities: Floats) -> Quantiles:
     probabilities
         (b + 1,) probability that a column of noise is above each edge.
     """
-    from scipy.special import betaincinv
-
     p = int(np.sum(counts))
     above = np.cumsum(np.asarray(counts)[::-1])[::-1]
     # An edge of an empty bin is left out: the next edge has the same count and a sharper p-value.
     is_used = (np.asarray(counts) > 0) & (above > 0) & (probabilities[:-1] > 0.0)
-    k, p_value = above[is_used].astype(np.float64), probabilities[:-1][is_used]
+    return _with_band(above[is_used].astype(np.float64), probabilities[:-1][is_used], p)
+
+
+def quantiles_of(p_values: Floats) -> Quantiles:
+    """Return the p-values of p columns as -log10; of many columns a part."""
+    p = p_values.size
+    found, last = np.unique(p_values, return_counts=True)
+    k = np.cumsum(last)
+    if found.size > _N_POINTS:
+        spaced = np.searchsorted(k, np.geomspace(1.0, k[-1], _N_POINTS // 2))
+        found, k = found[np.unique(spaced)], k[np.unique(spaced)]
+    is_used = found > _MIN_P_VALUE
+    return _with_band(k[is_used].astype(np.float64), found[is_used], p)
+
+
+def _with_band(k: Floats, p_value: Floats, p: int) -> Quantiles:
+    """Return the k-th smallest of p p-values, with the band under the null."""
+    from scipy.special import betaincinv
+
     tail = (1.0 - _COVERAGE) / 2.0
     low, high = (betaincinv(k, p - k + 1.0, level) for level in (1.0 - tail, tail))
     return Quantiles(*(-np.log10(part) for part in (k / (p + 1.0), p_value, low, high)))

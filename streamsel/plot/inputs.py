@@ -48,11 +48,32 @@ def report_density(report: Report) -> Density:
             f"Expected a model that has seen columns. Got: {report.learner}, which has seen none.\n"
             "Hint: call learn_target(y) and learn_columns(X) first, or learn rows."
         )
+    check_has_varying_columns(report)
+    why = "without a target" if report.target is None else "which discarded variables"
     raise ValueError(
         f"Expected a model with the relevance of its columns. Got: {report.learner}, "
-        "without a target.\nHint: use selection_path for a selector, scree or loadings for an "
+        f"{why}.\nHint: use selection_path for a selector, scree or loadings for an "
         "extractor."
     )
+
+
+def check_has_varying_columns(report: Report) -> None:
+    """Raise if all columns that the model has seen are constant."""
+    if report.columns_seen and report.columns_constant >= report.columns_seen:
+        raise ValueError(
+            f"Expected a model that has seen columns that vary. Got: {report.learner}, which has "
+            f"seen {report.columns_seen:,} constant columns.\n"
+            "Hint: check the source: each column has one value in all rows."
+        )
+
+
+def own_p_values(model: Any) -> Floats | None:
+    """Return the p-values of all columns of a learner if they do not follow from the relevance.
+
+    None if they do, or are not known.
+    """
+    own = None if isinstance(model, Report) else model._own_tests()
+    return None if own is None else own.p_values
 
 
 def tests_of(model: Any, report: Report) -> Tests:
@@ -77,6 +98,7 @@ def tests_of(model: Any, report: Report) -> Tests:
             "Hint: use SelectKBest with max_candidates=None and max_features=None, or plot the "
             "relevance by arrival, without metadata."
         )
+    check_has_varying_columns(report)
     names, _, p_values = model._all_scores()
     if p_values is None:
         raise ValueError(

@@ -91,7 +91,7 @@ def _of_model(model: Any, first: Report) -> Iterator[tuple[str, Callable[[], Any
     """Yield the titles of plots that may apply to a model, and functions that draw them."""
     if first.density is not None:
         yield ARRIVAL, lambda: plot.manhattan(first)
-        yield NULL, lambda: plot.qq(first)
+        yield NULL, lambda: plot.qq(model)
     # A model may store more than its report, such as the path of Lasso.
     whole = first if len(first.results) == _MAX_PLOTTED else model
     if first.kind == "selected":

@@ -88,8 +88,15 @@ class FittedNull(NamedTuple):
 class ScoreTest(MomentScore):
     """Score of a GLM's score test: a function of the relevance, with a p-value of its own."""
 
+    p_values_of_relevance = False
+
     fields: tuple[str, ...] = ("p_value",)
     targets: TargetKind = _ONE
+
+    @property
+    def tests_noise(self) -> bool:
+        """Whether its own p-values, not those of the relevance, are compared with noise."""
+        return True
 
     def prepare(self, target: Target, options: ScoreOptions) -> Any:  # noqa: ARG002
         """Return what `of_chunk` needs of a target."""

@@ -100,13 +100,21 @@ class UnivariateScore(abc.ABC):
     ----------
     needs_samples
         Whether values of columns are required, not only moments: rows are learnt by windows.
+    p_values_of_relevance
+        Whether p-values are a function of the relevance.
     """
 
     needs_samples: ClassVar[bool]
+    p_values_of_relevance: ClassVar[bool]
 
     meaning: str
     targets: TargetKind
     fields: tuple[str, ...] = ()
+
+    @property
+    def tests_noise(self) -> bool:
+        """Whether its own p-values, not those of the relevance, are compared with noise."""
+        return False
 
     @property
     def has_p_values(self) -> bool:
@@ -186,6 +194,7 @@ class MomentScore(UnivariateScore):
     """
 
     needs_samples = False
+    p_values_of_relevance = True
 
     of_relevance: Callable[[Floats, float, int, float | None], Floats]
 
@@ -225,12 +234,26 @@ class SampleScore(UnivariateScore):
     """
 
     needs_samples = True
+    p_values_of_relevance = False
 
     fields: tuple[str, ...] = ("score",)
     of_target: Callable[[Target, ScoreOptions], Any]
     of_columns: Callable[[Chunk, slice, Any], Sequence[Floats]]
     strength: Callable[[Floats], Floats]
     p_value: Callable[..., Floats] | None = None
+
+    @property
+    def tests_noise(self) -> bool:
+        """Whether its own p-values, not those of the relevance, are compared with noise."""
+        return "p_value" in self.fields
+
+    def noise_relevance(
+        self, view: VariableState, indices: Indices, significance: Significance
+    ) -> Floats:
+        """Return the relevances that have these p-values, or the relevances themselves."""
+        if not self.tests_noise:
+            return view.noise_relevance(indices)
+        return significance.freedom.relevance_of(self.p_values(view, indices, significance))
 
     @property
     def has_p_values(self) -> bool:

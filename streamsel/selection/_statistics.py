@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsel.base.column_metadata import locate_names, metadata_arrays
 from streamsel.base.null import harmonic_number
 from streamsel.base.phase import Phase
 from streamsel.base.significance import Significance
-from streamsel.params import parameter_repr
 from streamsel.selection._scores import UnivariateScore
 from streamsel.state.base import Floats, Indices, VariableState
 from streamsel.targets.encoding import is_given
@@ -54,15 +54,25 @@ class Statistics(NamedTuple):
         view = self.view
         indices = np.flatnonzero(np.isfinite(view.relevance()))
         names = [view.names[j] for j in indices.tolist()]
-        known = {} if metadata is None else metadata_of(names, metadata)
+        # Metadata may have constant columns only.
+        known = {} if metadata is None else metadata_of(view.names, metadata)
+        known = {title: values[indices] for title, values in known.items()}
         found = self._tests(indices)
-        frequency = allele_frequency(known, found["mean"])
+        frequency = allele_frequency(known, found["mean"]) if self._has_plain_means else {}
         known = {title: values for title, values in known.items() if title not in ("name", *found)}
         table = {"name": np.fromiter(names, object, len(names)), **known, **frequency, **found}
         if picked is None:
             return table
         rows = np.searchsorted(indices, picked)
         return {title: values[rows] for title, values in table.items()}
+
+    @property
+    def _has_plain_means(self) -> bool:
+        """Whether means are over rows of equal weight, without a transform of rows."""
+        target, n_rows = self.phase.target, self.phase.n_rows
+        if target is not None and target.row_transform is not None:
+            return False
+        return self.phase.moments is None or self.significance.n == n_rows
 
     def effects(self, indices: Indices) -> dict[str, Floats]:
         """Return effects and their standard errors; none if the score or the target has none."""
@@ -155,31 +165,20 @@ def metadata_of(names: Sequence[Hashable], metadata: Any) -> dict[str, NDArray[A
     names
         The columns.
     metadata
-        Arrays of equal length by title, or a frame; the first has the names of columns.
+        Arrays of equal length by title, or a frame; "name", or else the first, has the names of
+        columns.
 
     Raises
     ------
     TypeError, ValueError
-        For metadata of another form.
+        For metadata of another form, and without any of the columns.
     """
-    if not isinstance(metadata, Mapping) and not hasattr(metadata, "columns"):
-        raise TypeError(
-            "Expected metadata to be a mapping of arrays, or a frame. Got: "
-            f"{parameter_repr(metadata)}.\nHint: pass the column_metadata of the stream."
-        )
-    arrays = {str(title): np.asarray(metadata[title]) for title in metadata}
-    sizes = {values.shape for values in arrays.values()}
-    if len(sizes) > 1 or any(len(shape) != 1 for shape in sizes):
-        raise ValueError(
-            "Expected metadata of one-dimensional arrays of equal length. Got: shapes "
-            f"{', '.join(map(str, sorted(sizes)))}."
-        )
+    arrays = metadata_arrays(metadata, "a mapping of arrays, or a frame")
     if not arrays:
         return {}
-    known, *others = arrays
-    index_of = {name: i for i, name in enumerate(arrays[known].tolist())}
-    indices = np.array([index_of.get(name, -1) for name in names], dtype=np.intp)
-    return {title: _select(arrays[title], indices) for title in others}
+    known = arrays.pop("name" if "name" in arrays else next(iter(arrays)))
+    indices = locate_names(known, names)
+    return {title: _select(values, indices) for title, values in arrays.items()}
 
 
 def _select(values: NDArray[Any], indices: Indices) -> NDArray[Any]:

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
+from streamsel.base.caching import cached_until_update
 from streamsel.base.null import FDR_METHODS, fdr_discoveries
 from streamsel.base.report import Report
 from streamsel.base.river import Supervised
 from streamsel.base.selector import EVERY_COLUMN, Selector
+from streamsel.base.significance import OwnTests
 from streamsel.data.columns import Chunk, Stats
 from streamsel.params import param
 from streamsel.selection._binned_scores import ScoreOptions
@@ -117,6 +119,8 @@ class SelectKBest(Selector[VariableState], Supervised):
     numeric target or equal classes. Columns with equal values have too small p-values if classes
     are unequal: with one in ten rows in a class 1 to 5 times as many as expected are below 0.001.
     Reports then contain a warning. Integers beyond $2^{53}$ are ranked as the nearest floats.
+    `above_noise` of rank scores and xi compares p-values with 5 % divided by the number of columns;
+    the noise floor is that of the relevance.
 
     **Score tests.** With `target_type="binary"` or `"count"` the score `"f"` is the $\chi^2$
     statistic of the score test given the covariates, and `"t"` its root. Where it exceeds 4, the
@@ -424,7 +428,7 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     def _noise_relevance(self) -> list[float]:
         state, indices = self._state, np.asarray(self._picks().indices, dtype=np.intp)
-        if state is None or not (self.pairwise or self.target_type in FAMILIES):
+        if state is None or not (self.pairwise or self._univariate.tests_noise):
             return super()._noise_relevance()
         values = self._univariate.noise_relevance(state, indices, self._significance)
         return [*values.tolist()]
@@ -463,6 +467,16 @@ class SelectKBest(Selector[VariableState], Supervised):
         p_values = self._p_values_of(view, indices) if self._univariate.has_p_values else None
         return [names[j] for j in indices.tolist()], self._scores_of(view, indices), p_values
 
+    @cached_until_update
+    def _own_tests(self) -> OwnTests | None:
+        score = self._univariate
+        if score.p_values_of_relevance or self._significance.null is not None:
+            return None
+        state, p_values = self._state, None
+        if state is not None and state.complete and state.names:
+            p_values = self._all_scores()[2]
+        return OwnTests(p_values, score.tests_noise)
+
     def _extra_report_columns(self) -> Mapping[str, Mapping[Hashable, float]]:
         found: dict[str, Mapping[Hashable, float]] = {}
         view = self._state
@@ -484,8 +498,9 @@ class SelectKBest(Selector[VariableState], Supervised):
         Parameters
         ----------
         metadata
-            Metadata of columns to include: a mapping of arrays of equal length, or a frame, whose
-            first entry has the names of columns, such as `ColumnStream.column_metadata`.
+            Metadata of columns to include, such as `ColumnStream.column_metadata`: a mapping of
+            arrays of equal length, or a frame of any library supported by narwhals. `"name"`, or
+            else the first entry, has the names of columns.
         columns
             `"all"`: all tracked variables that vary, in order of arrival. `"selected"`: the
             selected ones, in order.
@@ -498,7 +513,7 @@ class SelectKBest(Selector[VariableState], Supervised):
         |---|---|
         | `name` | name of the variable |
         | as in `metadata` | its metadata, None if none; without titles that this table has |
-        | `effect_allele_frequency` | half the mean; only if `metadata` has `effect_allele` |
+        | `effect_allele_frequency` | half the mean, if `metadata` has `effect_allele` |
         | `n` | number of observations: rows, with `pairwise` the observed ones |
         | `mean` | mean of the variable |
         | `effect` | slope $b$ of the target on the variable, given the covariates |
@@ -510,14 +525,16 @@ class SelectKBest(Selector[VariableState], Supervised):
 
         Statistics that do not exist have no entry: effects if the target is several numbers or more
         than two classes, or the score is not a function of moments; p-values if the score has none;
-        `p_adjusted` without permutations.
+        `p_adjusted` without permutations; the frequency where `mean` is not the plain mean of the
+        rows: with weights, relatedness, or covariates and the target type `"binary"` or `"count"`.
 
         Raises
         ------
         ValueError
-            For another value of `columns`; for arrays of different lengths in `metadata`.
+            For another value of `columns`; for `metadata` with arrays that are not one-dimensional
+            or not of equal length, and for one without any column of the model.
         TypeError
-            If `metadata` is neither a mapping nor a frame.
+            If `metadata` is neither a mapping nor a frame; for names that are not hashable.
 
         Notes
         -----

@@ -43,9 +43,13 @@ def test_it_is_what_the_model_shows(mode, c):
     rows = report[kind]
     assert rows
     assert len({tuple(row) for row in rows}) == 1
+    own = model._own_tests()
     for row in rows:
         relevance = model.relevance[row["name"]]
         assert row["relevance"] == relevance
+        if own is not None and own.tests_noise:  # p-values, not relevances, are above noise
+            assert row["above_noise"] == (row["p_value"] < NOISE_LEVEL / 159)
+            continue
         # Where components are made of all columns it is these that are above the floor, or not.
         says = np.isfinite(floor) and "n_above_noise" not in report
         assert row["above_noise"] == (relevance > floor if says else None)

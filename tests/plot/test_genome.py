@@ -4,6 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,7 +85,21 @@ class TestLayout:
             (["1"], TypeError, "Got: list"),
             ({}, ValueError, "Got: no metadata.\nHint: iter_bed"),
             ({"position": [1]}, ValueError, "chromosome of each column. Got: 'position'"),
-            ({"chromosome": ["1"], "position": [1, 2]}, ValueError, "equal lengths. Got: 1, 1, 2"),
+            (
+                {"chromosome": ["1"], "position": [1, 2]},
+                ValueError,
+                "'chromosome' has 1, 'position' has 2",
+            ),
+            ({"chromosome": "1"}, ValueError, "one-dimensional arrays. Got: 'chromosome' of str"),
+            ({"chromosome": [["1"]]}, ValueError, "'chromosome' of shape (1, 1)"),
+            ({"chromosome": iter("1")}, ValueError, "'chromosome' of str_ascii_iterator"),
+            ({"chromosome": ["1"], "position": ["p1"]}, ValueError, "to be a number. Got: 'p1'"),
+            (
+                {"chromosome": ["1"], "name": np.array([{}], dtype=object)},
+                TypeError,
+                "to be hashable, such as texts or numbers. Got: {}",
+            ),
+            ((c for c in "1"), TypeError, "Got: generator"),
             ({"chromosome": ["1"], "name": ["b"]}, ValueError, "such as 'a'. Got: none of them"),
         ],
     )
@@ -91,6 +107,27 @@ class TestLayout:
         with pytest.raises(error) as refused:
             lay_out(metadata, ["a"])
         assert said in str(refused.value)
+
+
+class TestValues:
+    """`lay_out`: forms of values."""
+
+    def test_missing_chromosomes_and_positions(self):
+        missing = [None, np.nan, pd.NA, pd.NaT, ".", ""]
+        table = {"chromosome": [*missing, b"chr2", 3], "position": [*missing, "7", 8]}
+        found = lay_out(table, range(8))
+        assert found.labels == ["2", "3", "?"]
+        assert found.x.tolist() == [15.0] * 6 + [7.0, 15.0]
+
+    @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+    def test_frames(self, make):
+        table = {"name": ["a", "b"], "chromosome": ["1", "2"], "position": [5, 6]}
+        assert lay_out(make(table), ["b", "a"]).x.tolist() == [11.0, 5.0]
+
+    def test_names_that_are_tuples_or_of_several_types(self):
+        names = [("a", 1), "b", 3]
+        found = lay_out({"name": names, "chromosome": ["1"] * 3}, names[::-1])
+        assert found.labels == ["1"]
 
 
 class TestManhattan:
@@ -164,6 +201,19 @@ class TestManhattan:
         with pytest.raises(ValueError, match="Hint: ") as refused:
             plot.manhattan(model, metadata=positions)
         assert said in str(refused.value)
+
+    def test_no_column_varies(self, positions):
+        model = SelectKBest()
+        model.learn_target([1.0, 2.0, 4.0])
+        model.learn_columns(np.ones((3, 5)))
+        for draw in (plot.manhattan, plot.qq, lambda m: plot.manhattan(m, metadata=positions)):
+            with pytest.raises(ValueError, match="SelectKBest, which has seen 5 constant columns"):
+                draw(model)
+
+    def test_labels_are_no_formulas(self, model):
+        ax = plot.manhattan(model, metadata={"chromosome": ["$x^2$"] * P})
+        assert [label.get_text() for label in ax.get_xticklabels()] == [r"\$x^2\$"]
+        assert "x^2" in to_svg(ax.figure)
 
     def test_a_report_is_not_enough(self, model, positions):
         with pytest.raises(ValueError, match="Got: a report"):

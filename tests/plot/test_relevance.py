@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chi2
 
-from streamsel import PCA, ProjSe, plot
+from streamsel import PCA, ProjSe, SelectKBest, plot
 from streamsel.plot._labels import variable_label
 from streamsel.plot._manhattan import _shade
 from streamsel.plot._qq import quantiles
@@ -136,6 +137,35 @@ class TestNull:
             found = quantiles(density.counts.sum(axis=0), density.null)
             inside.append(np.mean((found.low <= found.observed) & (found.observed <= found.high)))
         assert np.mean(inside) > 0.9
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            *({"score": score} for score in ("rank", "xi", "mutual_info")),
+            *({"target_type": kind} for kind in ("binary", "count")),
+        ],
+        ids=lambda options: next(iter(options.values())),
+    )
+    def test_p_values_of_the_score(self, options, rng):
+        """Not those of the relevance: the columns have outliers."""
+        X = np.exp(2.0 * rng.normal(size=(80, 1_100)))
+        y = np.log(X[:, 0]) + rng.normal(size=80)
+        y = y > 0.0 if options.get("target_type") else y
+        model, bounded = (SelectKBest(2, **options, **more) for more in ({}, {"max_candidates": 9}))
+        for one in (model, bounded):
+            one.learn_target(1 * y)
+            one.learn_columns(X)
+        p_values = np.sort(model._all_scores()[2])
+        x, drawn = by_gid(plot.qq(model), "observed").get_data()
+        ranks = np.rint(10.0**-x * 1_101).astype(int)
+        assert drawn == pytest.approx(-np.log10(p_values[ranks - 1]))
+        assert ranks.min() == 1
+        median = chi2.isf(np.median(p_values), 1) / chi2.isf(0.5, 1)
+        assert model.report().inflation == pytest.approx(median)
+        assert bounded.report().inflation is None
+        for unknown in (model.report(), bounded, bounded.report()):
+            with pytest.raises(ValueError, match="pass the learner rather than its report"):
+                plot.qq(unknown)
 
     def test_every_bin_is_where_it_begins(self):
         """The first one, too: no column is less relevant."""
