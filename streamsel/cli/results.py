@@ -147,15 +147,19 @@ def _write_statistics(job: Run, path: str) -> None:
     if state is None or {*metadata.get("name", ())}.isdisjoint(state.names):
         metadata = {}
     table = job.model.statistics(metadata)
+    if {"effect_allele", "position"} <= metadata.keys():
+        table["position"] = _with_none(table["position"], table["position"] == 0)  # unknown
     write_table(path, [*table], [_with_empty_cells(values) for values in table.values()])
 
 
 def _with_empty_cells(values: Any) -> Any:
     """Return values with None for NaN."""
-    lacks = values != values  # noqa: PLR0124
-    if values.dtype.kind != "f" or not lacks.any():
-        return values
-    return np.where(lacks, None, values.astype(object))
+    return _with_none(values, np.isnan(values)) if values.dtype.kind == "f" else values
+
+
+def _with_none(values: Any, lacks: Any) -> Any:
+    """Return values with None where they are missing."""
+    return np.where(lacks, None, values.astype(object)) if lacks.any() else values
 
 
 def _components(job: Run) -> Any:

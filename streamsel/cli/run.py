@@ -25,7 +25,7 @@ from streamsel.cli.diagnostics import (
     target_columns,
     target_warnings,
 )
-from streamsel.cli.errors import EXPECTED_ERRORS, CommandError, message_of
+from streamsel.cli.errors import EXPECTED_ERRORS, CommandError
 from streamsel.cli.exclusions import RowCounterFinder, Skipped
 from streamsel.cli.relatedness import compute_relatedness, groups_of_columns
 from streamsel.cli.resume import PROGRESS, SourceComparison, check_same_parts
@@ -132,13 +132,18 @@ class Run:
         """Return the relatedness that a pass over the columns yields; None unless requested."""
         if self.settings.relatedness != AUTO:
             return None
-        loco = self.settings.loco
-        groups = None if loco is None else groups_of_columns(loco, self.source)
+        if self.in_parts:
+            # Raises, if at all, before the pass.
+            from streamsel.distributed.cluster import import_distributed
+
+            import_distributed()
         self._prepare_screen()
-        try:
-            return compute_relatedness(self.all_columns(), groups, self.log)
-        except ValueError as error:
-            raise CommandError(f"--relatedness auto: {message_of(error)}") from error
+        loco, groups = self.settings.loco, None
+        if loco is not None:
+            kept = self.given.used_rows.kept
+            n = self.count_rows() if kept is None else kept.index.size
+            groups = groups_of_columns(loco, self.source, self._excluded(), n)
+        return compute_relatedness(self.all_columns(), groups, loco, self.log)
 
     def _compare(self, saved: SavedRun) -> SourceComparison:
         """Compare the input with that of the saved run, and continue its metadata."""

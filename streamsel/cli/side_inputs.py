@@ -6,13 +6,14 @@ They determine which rows of FILE are used, and how messages name a row.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamsel._utils.text import count_text
 from streamsel.base.learn_target import learn_used_rows
-from streamsel.cli.errors import CommandError
+from streamsel.cli.errors import CommandError, message_of
 from streamsel.cli.exclusions import expand_drop, find_row_numbers, may_be_pattern
 from streamsel.cli.identifiers import identifiers_of, refuse_mismatched_rows, split_id_option
 from streamsel.cli.inputs import open_source
@@ -150,7 +151,11 @@ class SideInputs:
         self.weights = self._row_values(settings.weights, of_rows, "weight")
         self.strata = self._row_values(settings.strata, of_rows, "stratum")
         if settings.relatedness not in (None, AUTO):
-            self.relatedness = read_relatedness(str(settings.relatedness))
+            path = str(settings.relatedness)
+            if path.lower() == AUTO and not Path(path).exists():
+                raise CommandError(f"--relatedness {path}: no such file. Hint: did you mean auto?")
+            n = len(y) if counted.kept is None else counted.kept.n
+            self.relatedness = read_relatedness(path, n, settings.file)
 
     def _row_values(self, name: str | None, found: dict[Hashable, Any], what: str) -> Any:
         """Return a column for the used rows; None without a name."""
@@ -193,6 +198,10 @@ class SideInputs:
                 related = None if relatedness is None else relatedness.restricted(kept)
                 learn_used_rows(model, self.y, **known, kept=kept, relatedness=related)
         except (ValueError, TypeError) as error:
+            if self.relatedness is not None and "relatedness" in str(error):
+                raise CommandError(
+                    f"--relatedness {self._settings.relatedness}: {message_of(error)}"
+                ) from error
             raise self.with_row_ids(error) from error
 
     def report_target(self, model: Any) -> None:

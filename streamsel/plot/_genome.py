@@ -27,9 +27,10 @@ class Genome(NamedTuple):
     Parameters
     ----------
     x
-        (p,) position of each column; chromosomes follow each other.
+        (p,) position of each column; chromosomes follow each other. NaN for columns whose position
+        is unknown, if others are known.
     chromosomes
-        (p,) index of the chromosome of each column.
+        (p,) index of the chromosome of each column; 0 if its position is unknown.
     labels
         Names of the chromosomes, in natural order.
     ends
@@ -69,9 +70,14 @@ def lay_out(metadata: Any, names: Sequence[Hashable]) -> Genome:
     known, chromosome, position = _columns_of(getattr(metadata, "column_metadata", metadata))
     rows = locate_names(known, names)
     keys = [_UNKNOWN_KEY if row < 0 else _sort_key(chromosome[row]) for row in rows.tolist()]
-    order = sorted(set(keys))
+    placed = np.ones(rows.size, dtype=np.bool_)
+    if position is not None:
+        placed = (rows < 0) | (position[rows] > 0.0)
+        if not placed[rows >= 0].any():  # no position is known
+            position, placed = None, np.ones(rows.size, dtype=np.bool_)
+    order = sorted({key for key, is_placed in zip(keys, placed, strict=True) if is_placed})
     index = {key: i for i, key in enumerate(order)}
-    which = np.fromiter((index[key] for key in keys), dtype=np.intp, count=len(keys))
+    which = np.fromiter((index.get(key, 0) for key in keys), dtype=np.intp, count=len(keys))
     if position is None:  # columns are evenly spaced
         within = np.empty(which.size)
         for i in range(len(order)):
@@ -82,7 +88,7 @@ def lay_out(metadata: Any, names: Sequence[Hashable]) -> Genome:
     sizes = np.zeros(len(order))
     np.maximum.at(sizes, which, within)
     ends = np.cumsum(np.maximum(sizes, 1.0))
-    x = within + np.append(0.0, ends[:-1])[which]
+    x = np.where(placed, within + np.append(0.0, ends[:-1])[which], np.nan)
     return Genome(x, which, [key[-1] for key in order], ends)
 
 

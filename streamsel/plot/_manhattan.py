@@ -83,11 +83,12 @@ def manhattan(model: Any, ax: Axes | None = None, *, metadata: Any = None) -> Ax
 
     **Along a genome.** The y axis is -log10 p. Chromosomes are in natural order (1, 2, ..., X, Y,
     MT, others), in two alternating shades. Columns that are not in `metadata` are on chromosome
-    "?", and an unknown position counts as 0. More than 2,000 columns are drawn as an image, with
-    one dot per column. The dashed line is the p-value of the noise floor: the Bonferroni threshold
-    at 5 %, or with permutations that of the maximum over all columns. p-values below 1e-300 are
-    drawn as 1e-300. The first 500 selected variables are marked, and the best of each chromosome
-    are named first.
+    "?". Columns whose position is unknown (0, negative or missing) are not drawn; if none is known,
+    columns are evenly spaced. More than 2,000 columns are drawn as an image, with one dot per
+    column. The dashed line is the p-value of the noise floor: the Bonferroni threshold at 5 %, or
+    with permutations that of the maximum over all columns. p-values below 1e-300 are drawn as
+    1e-300. The first 500 selected variables are marked, and the best of each chromosome are named
+    first.
 
     Examples
     --------
@@ -230,17 +231,20 @@ def _draw_genome(ax: Axes, found: Tests, genome: Genome, report: Report) -> None
     y = -np.log10(np.maximum(found.p_values, 1e-300))
     noise = -np.log10(found.threshold)
     top, end = 1.12 * max(noise, y.max(initial=0.0)), float(genome.ends[-1])
-    is_odd = genome.chromosomes % 2 == 1
+    is_odd, placed = genome.chromosomes % 2 == 1, ~np.isnan(genome.x)
     if y.size > _N_POINTS:
         alpha = np.where(is_odd, _ALTERNATING[1], _ALTERNATING[0])
-        pixels = _dots(genome.x / end, y / top, alpha)
+        pixels = _dots(genome.x[placed] / end, y[placed] / top, alpha[placed])
         image = ax.imshow(
             pixels, extent=(0.0, end, 0.0, top), origin="lower", aspect="auto", interpolation="none"
         )
         image.set_gid("shade")
     else:
         for odd, opacity in enumerate(_ALTERNATING):
-            drawn, gid = is_odd == bool(odd), ("columns", "columns of every other chromosome")[odd]
+            drawn, gid = (
+                placed & (is_odd == bool(odd)),
+                ("columns", "columns of every other chromosome")[odd],
+            )
             style: dict[str, Any] = {"color": ACCENT, "ms": 2.2, "mew": 0, "alpha": opacity}
             ax.plot(genome.x[drawn], y[drawn], "o", gid=gid, **style)
     ax.set(xlim=(0.0, end), ylim=(0.0, top), xlabel="chromosome", ylabel="−log₁₀ p")
@@ -276,7 +280,7 @@ def _dots(x: Floats, y: Floats, alpha: Floats) -> NDArray[np.uint8]:
 
 def _mark_selected(ax: Axes, found: Tests, genome: Genome, y: Floats) -> None:
     """Draw the selected columns, and name the best of each chromosome, then the others."""
-    marked = found.selected[:_N_MARKED]
+    marked = found.selected[~np.isnan(genome.x[found.selected])][:_N_MARKED]
     x, heights = genome.x[marked], y[marked]
     if marked.size:
         ax.plot(
@@ -308,6 +312,10 @@ def _genome_description(found: Tests, genome: Genome, y: Floats, report: Report)
     )
     if not y.size:
         return text
-    best = int(np.argmax(y))
+    placed = ~np.isnan(genome.x)
+    if n_left_out := int(np.count_nonzero(~placed)):
+        have = "has" if n_left_out == 1 else "have"
+        text += f" {count_label(n_left_out, 'column')} {have} no known position, not drawn."
+    best = int(np.argmax(np.where(placed, y, -1.0)))
     where = genome.labels[int(genome.chromosomes[best])]
     return f"{text} The smallest p-value is {found.p_values[best]:.1e}, on chromosome {where}."

@@ -219,7 +219,7 @@ def _part(
 
 
 def _as_position(cell: str, name: Hashable) -> int:
-    """Convert the position of a variant to an integer."""
+    """Convert the position of a variant to an integer; 0 if it is unknown: 0 or negative."""
     try:
         position = int(cell)
     except ValueError:
@@ -228,7 +228,7 @@ def _as_position(cell: str, name: Hashable) -> int:
         raise ValueError(
             f"Expected the position of variant {name!r} to be a whole number. Got: {cell[:40]!r}."
         )
-    return position
+    return max(position, 0)
 
 
 def _stream(

@@ -44,8 +44,8 @@ def iter_bed(
         One column per variant: the number of copies (0, 1 or 2) of the first allele of the .bim
         file (A1, usually the minor one) in each sample. Its `row_metadata` has the sample
         metadata of the .fam file: "IID", "FID", "sex" and "phenotype". Its `column_metadata` has
-        the variants of the .bim file: "name", "chromosome", "position", "effect_allele" (A1, which
-        is counted) and "other_allele".
+        the variants of the .bim file: "name", "chromosome", "position" (0 if it is unknown: 0 or
+        negative in the file), "effect_allele" (A1, which is counted) and "other_allele".
 
     Raises
     ------

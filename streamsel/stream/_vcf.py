@@ -54,8 +54,8 @@ def iter_vcf(
     ColumnStream
         One column per line: the number of alternate alleles in the genotype (GT) of each sample, 0,
         1 or 2 if it is diploid, 0 or 1 if it is haploid. Its `row_metadata` has the names of the
-        samples, "IID". Its `column_metadata` has the variants: "name", "chromosome", "position",
-        "effect_allele" (ALT, which is counted) and "other_allele" (REF).
+        samples, "IID". Its `column_metadata` has the variants: "name", "chromosome", "position" (0
+        if it is unknown), "effect_allele" (ALT, which is counted) and "other_allele" (REF).
 
     Raises
     ------

@@ -266,10 +266,14 @@ def test_merge(run, call, cohort, tmp_path):
         (["--relatedness", "K.npy", "--loco"], "--loco requires --relatedness auto", 2),
         (["--relatedness", "auto", "--weights", "w"], "mutually exclusive", 2),
         (["--relatedness", "auto", "--loco", "--permutations", 99], "--permutations", 2),
-        (["--relatedness", "auto", "--loco", "nothing"], "It has: chromosome, position", 1),
+        (["--relatedness", "auto", "--loco", "nothing"], "It has: chromosome. Hint", 1),
         (["--relatedness", "none.npy"], "none.npy", 1),
-        (["--relatedness", "clinic.csv"], "--relatedness clinic.csv", 1),
-        (["--relatedness", "small.npy"], "of 60 rows", 1),
+        (["--relatedness", "clinic.csv"], "--relatedness clinic.csv: ", 1),
+        (["--relatedness", "small.npy"], "small.npy: all.bed has 60 rows, the matrix 55", 1),
+        (["--relatedness", "used.npy"], "used.npy: all.bed has 60 rows, the matrix 58", 1),
+        (["--relatedness", "Auto"], "did you mean auto?", 1),
+        (["--relatedness", "titled.csv"], "numbers only, without header or row names", 1),
+        (["--relatedness", "negative.npy"], "--relatedness negative.npy: ", 1),
         (["--relatedness", "uneven.npy"], "square matrix", 1),
         (["--relatedness", "auto", "--target-type", "count"], "--target-type count", 2),
         (["--relatedness", "auto", "--target-type", "binary"], "--target-type binary", 2),
@@ -281,7 +285,11 @@ def test_what_is_refused(options, text, code, run, cohort, monkeypatch):
     monkeypatch.chdir(cohort[0])
     np.save("small.npy", np.eye(N - 5))
     np.save("uneven.npy", np.zeros((N, 4)))
-    assert text in run("-k", 3, *options, code=code).stderr
+    np.save("used.npy", np.eye(N - 2))
+    np.save("negative.npy", -np.eye(N))
+    (cohort[0] / "titled.csv").write_text("a,b\n1,0\n0,1\n")
+    error = run("-k", 3, *options, code=code).stderr
+    assert text in error.replace(f"{cohort[0]}/", "")
 
 
 def test_methods_that_are_refused(run, call, cohort):
@@ -298,7 +306,74 @@ def test_a_group_per_line(run, cohort, tmp_path):
     assert "expected a name and a group in line 1" in result.stderr
     (tmp_path / "g.csv").write_text("".join(f"rs{j},a\n" for j in range(P)))
     result = run("--relatedness", "auto", "--loco", tmp_path / "g.csv", code=1)
-    assert "Expected two groups or more" in result.stderr
+    assert f"--loco {tmp_path / 'g.csv'}: Expected two groups or more" in result.stderr
+    (tmp_path / "g.csv").write_text("rs1,a\nrs2,a\nrs1,b\n")
+    result = run("--relatedness", "auto", "--loco", tmp_path / "g.csv", code=1)
+    assert "Got: column 'rs1' in groups 'a' and 'b'" in result.stderr
+
+
+def test_columns_without_a_group(run, cohort, tmp_path):
+    groups = tmp_path / "g.csv"
+    given = ("-k", 3, "--relatedness", "auto", "--loco", groups)
+    groups.write_text("".join(f"snp{j},a{j % 2}\n" for j in range(P)))
+    result = run(*given, code=1)
+    assert f"none of {P} columns is in {groups}" in result.stderr
+    groups.write_text("".join(f"rs{j},a{j % 2}\n" for j in range(P - 7)))
+    result = run(*given, "-m", tmp_path / "m")
+    assert f"7 columns have no group in --loco {groups}" in result.stderr
+    assert list(load(tmp_path / "m").variance_components) == [None, "a0", "a1"]
+    assert "have no group" not in run("-k", 3, "--relatedness", "auto", "--loco").stderr
+
+
+def test_groups_of_numbered_columns_that_match_nothing(call, cohort, tmp_path):
+    """The names are not known before the pass."""
+    lines = [f"x{j}," + ",".join(map(str, column)) for j, column in enumerate(cohort[1].T)]
+    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
+    np.save(tmp_path / "y.npy", cohort[2])
+    (tmp_path / "g.txt").write_text("".join(f"rs{j} g{j % 3}\n" for j in range(P)))
+    result = call(
+        *("select", tmp_path / "x.csv", "--target-file", tmp_path / "y.npy", "-k", 3),
+        *("--orientation", "variables", "--method", "SelectKBest", "--relatedness", "auto"),
+        *("--loco", tmp_path / "g.txt"),
+        code=1,
+    )
+    assert f"none of {P} columns is in" in result.stderr
+
+
+def test_an_unknown_chromosome_is_no_group(run, cohort, tmp_path):
+    values = cohort[1]
+    properties = {
+        "iid": [f"p{i}" for i in range(N)],
+        "sid": [f"rs{j}" for j in range(P)],
+        "chromosome": [str(j // 30) for j in range(P)],
+    }
+    to_bed(tmp_path / "x.bed", values, properties=properties)
+    given = ("-k", 3, "--relatedness", "auto", "--loco")
+    result = run(*given, "-m", tmp_path / "m", files=(tmp_path / "x.bed",))
+    assert "30 columns have no group in --loco chromosome" in result.stderr
+    assert list(load(tmp_path / "m").variance_components) == [None, "1", "2"]
+
+
+def test_many_groups_are_refused_before_a_pass(run, cohort, tmp_path, monkeypatch):
+    wide = np.hstack([cohort[1], cohort[1]])
+    properties = {"iid": [f"p{i}" for i in range(N)], "sid": [f"v{j}" for j in range(2 * P)]}
+    to_bed(tmp_path / "x.bed", wide, properties=properties | {"bp_position": np.arange(2 * P) + 1})
+    monkeypatch.setattr(Relatedness, "from_columns", None)
+    given = ("-k", 3, "--relatedness", "auto", "--loco", "position")
+    error = run(*given, files=(tmp_path / "x.bed",), code=1).stderr
+    assert "expected at most 100 groups of columns. Got: 180, whose matrices of 58 rows" in error
+
+
+def test_without_dask_there_is_no_pass(run, monkeypatch):
+    from streamsel.distributed import cluster
+
+    def missing():
+        raise ImportError("no dask here")
+
+    monkeypatch.setattr(cluster, "import_distributed", missing)
+    monkeypatch.setattr(Relatedness, "from_columns", None)
+    result = run("-k", 3, "--relatedness", "auto", "--workers", 2, code=1)
+    assert "no dask here" in result.stderr
 
 
 def test_interrupted_while_relatedness_is_computed(run, tmp_path, monkeypatch):

@@ -101,6 +101,23 @@ def test_all_variants_with_their_loci(run, cohort):
             assert float(row[title]) == pytest.approx(float(of_name[row["name"]][title]), rel=1e-5)
 
 
+def test_an_unknown_position_is_empty(call, tmp_path, cohort):
+    values = np.random.default_rng(1).integers(0, 3, size=(N, 4)).astype(np.int8)
+    properties = {"sid": list("abcd"), "bp_position": [-9, 0, 5, 7]}
+    to_bed(tmp_path / "x.bed", values, properties=properties)
+    np.save(tmp_path / "y.npy", cohort[1])
+    for name in ("s.csv", "s.parquet"):
+        call(
+            *("select", tmp_path / "x.bed", "--target-file", tmp_path / "y.npy", "-k", 2),
+            *("--method", "SelectKBest", "--statistics", tmp_path / name),
+        )
+    assert [row["position"] for row in _rows(tmp_path / "s.csv")] == ["", "", "5", "7"]
+    assert iter_bed(tmp_path / "x.bed").column_metadata["position"].tolist() == [0, 0, 5, 7]
+    pa = pytest.importorskip("pyarrow.parquet")
+    found = pa.read_table(tmp_path / "s.parquet")["position"]
+    assert found.to_pylist() == [None, None, 5, 7]
+
+
 def test_json_has_effects_of_the_selected(run):
     result, rows = run("--json")
     of_name = {row["name"]: row for row in rows}
@@ -133,7 +150,9 @@ def test_vcf(call, tmp_path):
     lines = ["##fileformat=VCFv4.2", "\t".join([*header, *(f"s{i}" for i in range(12))])]
     for j in range(4):
         calls = [("0/0", "0/1", "1/1")[(i + j * i) % 3] for i in range(12)]
-        lines.append("\t".join([str(j + 1), str(7 * j), f"v{j}", "C", "T", *"...", "GT", *calls]))
+        lines.append(
+            "\t".join([str(j + 1), str(7 * j + 1), f"v{j}", "C", "T", *"...", "GT", *calls])
+        )
     (tmp_path / "x.vcf").write_text("\n".join(lines) + "\n")
     (tmp_path / "y.txt").write_text("".join(f"{i % 5 + i / 7}\n" for i in range(12)))
     call(
@@ -142,7 +161,7 @@ def test_vcf(call, tmp_path):
     )
     rows = _rows(tmp_path / "s.csv")
     assert [(row["chromosome"], row["position"], row["effect_allele"]) for row in rows] == [
-        (str(j + 1), str(7 * j), "T") for j in range(4) if j != 2
+        (str(j + 1), str(7 * j + 1), "T") for j in range(4) if j != 2
     ]
 
 

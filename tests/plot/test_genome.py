@@ -60,7 +60,7 @@ class TestLayout:
     @given(data=st.data(), p=st.integers(1, 30))
     def test_order_along_the_genome(self, data, p):
         chromosome = data.draw(st.lists(st.integers(1, 25), min_size=p, max_size=p))
-        position = data.draw(st.lists(st.integers(0, 10**9), min_size=p, max_size=p))
+        position = data.draw(st.lists(st.integers(1, 10**9), min_size=p, max_size=p))
         table = {"chromosome": chromosome, "position": position}
         found = lay_out(table, range(p))
         order = sorted(range(p), key=lambda j: (chromosome[j], position[j]))
@@ -74,9 +74,12 @@ class TestLayout:
 
     def test_unknown_columns_and_positions(self):
         table = {"name": ["a", "b"], "chromosome": ["1", "2"], "position": [np.nan, 7.0]}
-        found = lay_out(table, ["a", "b", "probe"])
-        assert found.labels == ["1", "2", "?"]
-        assert found.x.tolist() == [0.0, 8.0, 8.0]
+        for unknown in (np.nan, 0.0, -9.0):
+            found = lay_out(table | {"position": [unknown, 7.0]}, ["a", "b", "probe"])
+            assert found.labels == ["2", "?"]
+            np.testing.assert_array_equal(found.x, [np.nan, 7.0, 7.0])
+        found = lay_out(table | {"position": [0, 0]}, ["a", "b"])
+        assert found.x.tolist() == [1.0, 2.0]
 
     @pytest.mark.parametrize(
         ("metadata", "error", "said"),
@@ -178,6 +181,22 @@ class TestManhattan:
         assert alpha[:, : half - 10].max() > alpha[:, half + 10 :].max() > 0
         assert not np.isinf(ax.get_ylim()[1])
         assert to_svg(ax.figure, page=True) == to_svg(ax.figure, page=True)
+
+    @pytest.mark.parametrize("n_points", [0, 2_000])
+    def test_columns_without_a_position_are_left_out(self, n_points, model, positions, monkeypatch):
+        monkeypatch.setattr("streamsel.plot._manhattan._N_POINTS", n_points)
+        unplaced = [*range(7), model.selected[0]]
+        position = positions["position"].copy()
+        position[unplaced] = 0
+        ax = plot.manhattan(model, metadata=positions | {"position": position})
+        assert f"{len(set(unplaced))} columns have no known position, not drawn" in ax.get_label()
+        assert len(by_gid(ax, "chosen").get_xdata()) == 3
+        assert str(model.selected[0]) not in {text.get_text() for text in ax.texts}
+        if n_points:
+            gids = ("columns", "columns of every other chromosome")
+            x, _ = np.hstack([by_gid(ax, gid).get_data() for gid in gids])
+            assert x.size == P - len(set(unplaced))
+            assert x.min() > 0
 
     def test_text_alternative(self, model, positions):
         best = min(model.p_values.values())
