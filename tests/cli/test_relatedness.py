@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -187,6 +188,19 @@ def test_numbered_columns_by_a_file(call, cohort, tmp_path):
 def test_reduce(run, cohort, tmp_path):
     run("-q", 2, "--relatedness", "auto", "-m", tmp_path / "m", method="SOSPCA", to="reduce")
     assert len(load(tmp_path / "m").variance_components) == 1
+
+
+@pytest.mark.parametrize("option", [[], ["--loco"]])
+def test_the_command_of_a_report(option, run, call, cohort, tmp_path):
+    run("-k", 3, "--relatedness", "auto", "-m", tmp_path / "m", *option)
+    call("report", tmp_path / "m", "--format", "md", "-o", tmp_path / "r.md")
+    text = (tmp_path / "r.md").read_text()
+    assert ("3 groups of columns, each left out of its own tests" in text) is bool(option)
+    line = text.partition("streamsel select")[2].partition("```")[0]
+    call("select", *shlex.split(line.replace("\\\n", " ")), "-m", tmp_path / "again")
+    again, model = load(tmp_path / "again"), load(tmp_path / "m")
+    assert again.variance_components == model.variance_components
+    _same(again, model, rtol=0)
 
 
 def test_json_and_log(run):
