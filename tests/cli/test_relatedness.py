@@ -3,6 +3,7 @@
 import csv
 import json
 import shlex
+import time
 
 import numpy as np
 import pytest
@@ -244,7 +245,8 @@ def test_resume(name, run, cohort, tmp_path, monkeypatch):
         "from_columns",
         classmethod(lambda *args: calls.append(args) or from_columns(*args)),
     )
-    run("--resume", tmp_path / "m")
+    result = run("--resume", tmp_path / "m")
+    assert f"continuing with --relatedness {given[-1]} of the saved run" in result.stderr
     assert not calls
     _same(load(tmp_path / "m"), load(tmp_path / "whole"), rtol=0)
 
@@ -258,7 +260,35 @@ def test_a_matrix_that_has_changed(run, cohort, tmp_path):
     run("--resume", tmp_path / "m", "--relatedness", tmp_path / "moved.npy")
     np.save(tmp_path / "moved.npy", K + np.eye(N))
     result = run("--resume", tmp_path / "m", "--relatedness", tmp_path / "moved.npy", code=1)
-    assert "the input has changed" in result.stderr
+    assert "or the relatedness, have changed" in result.stderr
+
+
+def test_left_out_groups_are_those_of_the_saved_run(run, tmp_path):
+    given = ["--relatedness", "auto"]
+    run("-k", 3, *given, "--loco", "-m", tmp_path / "m")
+    result = run("--resume", tmp_path / "m", *given)
+    assert "continuing with --loco chromosome of the saved run" in result.stderr
+    assert "continuing" not in run("--resume", tmp_path / "m", *given, "--loco").stderr
+
+
+def test_time_includes_the_pass_that_computes_relatedness(run, tmp_path, monkeypatch):
+    from_columns = Relatedness.from_columns.__func__
+
+    def slowly(*args):
+        time.sleep(1.0)
+        return from_columns(*args)
+
+    monkeypatch.setattr(Relatedness, "from_columns", classmethod(slowly))
+    result = run("-k", 3, "--relatedness", "auto", "--json")
+    assert result.json()["metadata"]["seconds"] > 1.0
+
+
+def test_facts_about_a_model(run, call, tmp_path):
+    run("-k", 3, "--relatedness", "auto", "--loco", "-m", tmp_path / "m")
+    text = call("info", tmp_path / "m").stdout
+    assert "variance components: heritability 0." in text
+    assert "without one of 3 groups: heritability 0." in text
+    assert "sigma2_u" not in text
 
 
 def test_merge(run, call, cohort, tmp_path):
@@ -271,6 +301,7 @@ def test_merge(run, call, cohort, tmp_path):
     assert merged.n_columns == 60
     result = call("merge", tmp_path / "m1", tmp_path / "m3", "--out", tmp_path / "n", code=1)
     assert "m3" in result.stderr
+    assert "different targets, weights, relatedness or rows" in result.stderr
 
 
 @pytest.mark.parametrize(
