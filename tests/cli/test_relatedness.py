@@ -128,6 +128,14 @@ def test_a_model_as_file(run, call, cohort, tmp_path):
     _same(load(tmp_path / "m"), _expected(cohort, pca))
 
 
+def test_a_model_without_a_gram_matrix(run, tmp_path):
+    run("-k", 3, "-m", tmp_path / "m")
+    text = run("--relatedness", tmp_path / "m", code=1).stderr
+    assert "Expected a matrix or a model that has a Gram matrix" in text
+    assert "--relatedness auto computes the matrix" in text
+    assert "from_columns" not in text
+
+
 @pytest.mark.parametrize("option", [["--loco"], ["--loco", "chromosome"], ["--loco", "groups.csv"]])
 def test_leaving_out_groups(option, run, cohort, tmp_path, monkeypatch):
     monkeypatch.chdir(cohort[0])
