@@ -233,6 +233,29 @@ def test_who_goes_by_normal_scores():
 # ----------------------------------------------------------------------------------- inflation
 
 
+def test_the_hint_about_inflation_names_what_can_be_done():
+    rng = np.random.default_rng(4)
+    n, p = 200, 2_000
+    factor = rng.normal(size=n)
+    X = rng.normal(size=(n, p)) + 0.3 * factor[:, None]
+    y = factor + rng.normal(size=n)
+
+    def hint(target_type, y, **relatedness):
+        model = SelectKBest(k=3, target_type=target_type)
+        model.learn_target(y, **relatedness)
+        model.learn_columns(X)
+        (text,) = [one.text for one in model.report().warnings if one.code == "inflation"]
+        return text.partition("Hint: ")[2]
+
+    assert hint("numeric", y).endswith("or for kinship (relatedness)")
+    for possible in (hint("binary", y > 0.0), hint("numeric", y, weights=np.ones(n) + (y > 0.0))):
+        assert possible.endswith("or for the leading principal components")
+    unrelated = Relatedness(np.diag(np.arange(1.0, n + 1.0)), ratio=1e-3)
+    assert hint("numeric", y, relatedness=unrelated).endswith(
+        "relatedness is already accounted for"
+    )
+
+
 def test_inflation_is_the_median_statistic():
     rng = np.random.default_rng(6)
     X = rng.normal(size=(N, 2000))
@@ -302,26 +325,3 @@ def test_related_animals_are_warned_of(dataset):
     assert len(model.selected) > 5000
     assert report.inflation > 5.0
     assert [caution.code for caution in report.warnings] == ["inflation"]
-
-
-def test_the_hint_about_inflation_names_what_can_be_done():
-    rng = np.random.default_rng(4)
-    n, p = 200, 2_000
-    factor = rng.normal(size=n)
-    X = rng.normal(size=(n, p)) + 0.3 * factor[:, None]
-    y = factor + rng.normal(size=n)
-
-    def hint(target_type, y, **relatedness):
-        model = SelectKBest(k=3, target_type=target_type)
-        model.learn_target(y, **relatedness)
-        model.learn_columns(X)
-        (text,) = [one.text for one in model.report().warnings if one.code == "inflation"]
-        return text.partition("Hint: ")[2]
-
-    assert hint("numeric", y).endswith("or for kinship (relatedness)")
-    for possible in (hint("binary", y > 0.0), hint("numeric", y, weights=np.ones(n) + (y > 0.0))):
-        assert possible.endswith("or for the leading principal components")
-    unrelated = Relatedness(np.diag(np.arange(1.0, n + 1.0)), ratio=1e-3)
-    assert hint("numeric", y, relatedness=unrelated).endswith(
-        "relatedness is already accounted for"
-    )
