@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from streamsel import AlphaInvesting, OnlineFDR, ProjSe, SelectKBest
+from streamsel import AlphaInvesting, OnlineFDR, ProjSe, Relatedness, SelectKBest
 from streamsel.base.null import exceedance_probability, marginal_p_values
 from streamsel.state.stream_summary import KURTOSES, ColumnSample, next_sampled, sampled_arrivals
 from tests.reference import permutations as reference
@@ -231,6 +231,29 @@ def test_who_goes_by_normal_scores():
 
 
 # ----------------------------------------------------------------------------------- inflation
+
+
+def test_the_hint_about_inflation_names_what_can_be_done():
+    rng = np.random.default_rng(4)
+    n, p = 200, 2_000
+    factor = rng.normal(size=n)
+    X = rng.normal(size=(n, p)) + 0.3 * factor[:, None]
+    y = factor + rng.normal(size=n)
+
+    def hint(target_type, y, **relatedness):
+        model = SelectKBest(k=3, target_type=target_type)
+        model.learn_target(y, **relatedness)
+        model.learn_columns(X)
+        (text,) = [one.text for one in model.report().warnings if one.code == "inflation"]
+        return text.partition("Hint: ")[2]
+
+    assert hint("numeric", y).endswith("or for kinship (relatedness)")
+    for possible in (hint("binary", y > 0.0), hint("numeric", y, weights=np.ones(n) + (y > 0.0))):
+        assert possible.endswith("or for the leading principal components")
+    unrelated = Relatedness(np.diag(np.arange(1.0, n + 1.0)), ratio=1e-3)
+    assert hint("numeric", y, relatedness=unrelated).endswith(
+        "relatedness is already accounted for"
+    )
 
 
 def test_inflation_is_the_median_statistic():

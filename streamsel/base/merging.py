@@ -17,6 +17,7 @@ from streamsel.state.moments.merging import (
 )
 from streamsel.state.moments.row_extension import MergeAxis
 from streamsel.stream import ColumnStream
+from streamsel.targets.whitening import Whitening
 
 if TYPE_CHECKING:
     from streamsel.base.learner import Learner
@@ -56,9 +57,11 @@ def merge_columns(model: Learner, other: Learner) -> None:
         )
     target = mine.expected_target(model, theirs.target.n)
     if not target.same_as(theirs.target):
+        related = any(isinstance(one.row_transform, Whitening) for one in (target, theirs.target))
+        also = ", relatedness" if related else ""
         raise ValueError(
-            "Expected two models of the same target, weights and included rows. "
-            "Got: different targets, weights or rows.\n"
+            f"Expected two models of the same target, weights{also} and included rows. "
+            f"Got: different targets, weights{also} or rows.\n"
             "Hint: merge(other) joins different columns of the same rows; "
             "merge(other, along='rows') joins different rows."
         )

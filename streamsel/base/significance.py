@@ -26,6 +26,7 @@ from streamsel.state.stream_summary import KURTOSES, MOST_POINTS, ColumnSample
 from streamsel.targets.normal_scores import NormalScores
 from streamsel.targets.space import TargetSpace
 from streamsel.targets.target import Target
+from streamsel.targets.whitening import Whitening
 
 # Maximum inflation factor without a warning, and the probability with which correlated columns may
 # exceed it.
@@ -36,7 +37,9 @@ _MAX_DISPERSION = 1.5
 _MAX_EXCEEDANCE = 0.1
 
 
-def inflation_warning(factor: float | None, sample: ColumnSample) -> ResultWarning | None:
+def inflation_warning(
+    factor: float | None, sample: ColumnSample, target: Target
+) -> ResultWarning | None:
     """Warn if the test statistics of all columns are larger than expected under the null.
 
     The factor also varies by chance if columns correlate, most if one common factor f explains all
@@ -49,6 +52,8 @@ def inflation_warning(factor: float | None, sample: ColumnSample) -> ResultWarni
         The median statistic divided by its median under the null; None if not known.
     sample
         A sample of the columns.
+    target
+        The target.
     """
     if factor is None or not factor > _MAX_INFLATION:
         return None
@@ -58,8 +63,18 @@ def inflation_warning(factor: float | None, sample: ColumnSample) -> ResultWarni
         "inflation",
         f"The median test statistic is {factor:.2f} times that under no association: samples may "
         "be related or confounded, or very many columns are associated; p-values may be too "
-        "small. Hint: adjust for batch or ancestry (covariates), or for kinship (relatedness)",
+        f"small. Hint: adjust for {_adjustment(target)}",
     )
+
+
+def _adjustment(target: Target) -> str:
+    """Return what to adjust for: weights and null models cannot be combined with relatedness."""
+    covariates = "batch or ancestry (covariates)"
+    if target.row_transform is None and target.null_model is None:
+        return f"{covariates}, or for kinship (relatedness)"
+    if isinstance(target.row_transform, Whitening):
+        return f"{covariates}: relatedness is already accounted for"
+    return f"{covariates}, or for the leading principal components"
 
 
 def _chance_inflation(squared_correlation: float) -> float:
@@ -231,7 +246,7 @@ class Significance(NamedTuple):
         target, summary = phase.target, phase.summary
         if summary is not None and isinstance(target, Target):
             fields["normal_scores"] = scores is not None
-            cautions.append(inflation_warning(fields["inflation"], summary.sample))
+            cautions.append(inflation_warning(fields["inflation"], summary.sample, target))
             if self.null is None:
                 cautions.append(overdispersion_warning(target, self.known_space))
                 p = phase.n_varying

@@ -53,6 +53,14 @@ def with_option_names(text: str) -> str:
     """Return a message in one line, with Python parameters replaced by command options."""
     text = re.sub(r"merge\(other, along='(\w+)'\)", r"--along \1", " ".join(text.split()))
     text = text.replace("learn_target(y, missing='drop')", "--missing-target drop")
+    text = text.replace("Relatedness.from_columns(X) computes", "--relatedness auto computes")
+    text = text.replace(
+        'relatedness=None, "auto", an (n, n) matrix, a Relatedness, or a model',
+        "a matrix or a model",
+    )
+    text = text.replace(
+        "PCA().learn_columns(X) without a target", "streamsel reduce --method PCA without --target"
+    )
     text = re.sub(r"\btarget_type='(\w+)'", r"--target-type \1", text)
     return (
         re.sub(r"\b(family|score)='(\w+)'", r"--set \1=\2", text)

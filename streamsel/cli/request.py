@@ -56,6 +56,7 @@ def make_settings(ctx: click.Context) -> RunSettings:
         _check_relatedness(ctx, learner)
     else:
         options, learner = {**options, **_agreed_options(ctx, saved)}, saved.model.clone()
+        _note_unrepeated(ctx, saved)
         if saved.cannot_continue:
             ctx.obj.note(
                 f"--resume {resume}: a run with --exact cannot be continued; starting from the "
@@ -277,6 +278,18 @@ def _agreed_options(ctx: click.Context, saved: SavedRun) -> dict[str, Any]:
         for name, key, declared in stored_settings()
         if not (declared.may_change and ctx.params[name] is not None)
     }
+
+
+def _note_unrepeated(ctx: click.Context, saved: SavedRun) -> None:
+    """Say that relatedness and left-out groups of the saved run apply, if they are not repeated."""
+    names = [
+        name
+        for name in ("relatedness", "loco")
+        if saved.metadata.get(name) is not None and ctx.params[name] is None
+    ]
+    if names:
+        used = " ".join(f"{SETTINGS[name].spelt} {saved.metadata[name]}" for name in names)
+        ctx.obj.note(f"--resume {saved.path}: continuing with {used} of the saved run")
 
 
 def _repeated_options(ctx: click.Context, saved: SavedRun) -> Iterator[tuple[str, Any, Any]]:

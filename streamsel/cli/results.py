@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ from streamsel.reporting.summary import is_certificate_needed
 from streamsel.stream import ColumnStream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Callable, Hashable
 
     from streamsel.base.report import Report
     from streamsel.cli.run import Run
@@ -307,11 +307,24 @@ def model_facts(path: str, report: Report, metadata: Any) -> list[tuple[str, str
         of_class = markers.setdefault(f"markers of {printable(marker['class'])}", [])
         of_class.append(f"{printable(marker['name'])} ({marker['direction']})")
     rows += [(label, ", ".join(of_class)) for label, of_class in markers.items()]
+    if components := known.pop("variance_components", ()):
+        rows += _component_facts(components)
     known |= metadata if isinstance(metadata, Mapping) else {"metadata": metadata}
     for name, value in known.items():
         if value or value is False or name == "n_above_noise":
             rows.append((str(name).replace("_", " "), _fact(name, value)))
     return rows
+
+
+def _component_facts(components: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield the estimates given relatedness; of left-out groups their range."""
+    first, *others = components
+    text = f"heritability {first['heritability']:.3f}, variance ratio {first['ratio']:.4g}"
+    yield "variance components", text
+    if others:
+        shares = [one["heritability"] for one in others]
+        text = f"heritability {min(shares):.3f} to {max(shares):.3f}"
+        yield f"without one of {count_text(len(others), 'group')}", text
 
 
 def _are_models(merged: Any) -> bool:

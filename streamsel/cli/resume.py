@@ -161,6 +161,7 @@ class SourceComparison:
         self._last = metadata["last_column"]
         # Older versions have no fingerprint: then only the last name is compared.
         self._known, self._now = metadata["fingerprint"] or {}, now
+        self._known_relatedness = metadata.get("relatedness") is not None
 
     def check_before_reading(self) -> None:
         """Compare what is known before columns are read."""
@@ -172,7 +173,11 @@ class SourceComparison:
             )
         target, found = self._saved_and_current("target")
         if target != found:
-            self._report_difference("the values of the target or a covariate have changed")
+            self._report_difference(
+                "the values of the target or a covariate, or the relatedness, have changed"
+                if self._known_relatedness
+                else "the values of the target or a covariate have changed"
+            )
         columns, n_columns = self._saved_and_current("columns")
         if columns != n_columns:
             self._report_difference(

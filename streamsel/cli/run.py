@@ -124,7 +124,10 @@ class Run:
             with warnings.catch_warnings():
                 # A warning above has the same content, and the name of the column.
                 warnings.filterwarnings("ignore", "Expected classes that several rows share")
+                began = time.monotonic()
                 given.learn_target(self.model, self._computed_relatedness())
+                if settings.relatedness is not None:
+                    self._seconds += time.monotonic() - began
             self.metadata["fingerprint"] = source.fingerprint(given.values())
         self.screen = self._remaining(None if saved is None else self._compare(saved))
 

@@ -112,7 +112,7 @@ _OPTIONS = {"k": "-k", "n_components": "-q", "target_type": "--target-type"}
 _ELSEWHERE = {"covariates", "n_jobs"}
 # Metadata with one value, by the name of the option.
 _SINGLE_VALUED = (
-    *("target_file", "id", "weights", "strata", "missing_target"),
+    *("target_file", "id", "weights", "strata", "relatedness", "loco", "missing_target"),
     *("orientation", "delimiter", "decimal", "layer", "missing"),
 )
 
@@ -172,8 +172,11 @@ def _facts(report: Report, metadata: Mapping[str, Any]) -> Any:
     if covariates := report.parameters.get("covariates"):
         yield "covariates", _names(list(covariates))
     if components := report.details.get("variance_components"):
-        share = components[0]["heritability"]
-        yield "relatedness", f"explains {share:.0%} of the variance"
+        n_groups = sum(one["left_out"] is not None for one in components)
+        text = f"explains {components[0]['heritability']:.0%} of the variance"
+        if n_groups:
+            text += f"; {count_text(n_groups, 'group')} of columns, each left out of its own tests"
+        yield "relatedness", text
     if merged := metadata_value(metadata, "merged", list):
         yield "merged from", count_text(len(merged), "model")
     yield "rows", (f"{report.rows:,}", NameText(rows_excluded_text(report.rows_excluded)))

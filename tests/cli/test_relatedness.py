@@ -2,6 +2,8 @@
 
 import csv
 import json
+import shlex
+import time
 
 import numpy as np
 import pytest
@@ -126,6 +128,14 @@ def test_a_model_as_file(run, call, cohort, tmp_path):
     _same(load(tmp_path / "m"), _expected(cohort, pca))
 
 
+def test_a_model_without_a_gram_matrix(run, tmp_path):
+    run("-k", 3, "-m", tmp_path / "m")
+    text = run("--relatedness", tmp_path / "m", code=1).stderr
+    assert "Expected a matrix or a model that has a Gram matrix" in text
+    assert "--relatedness auto computes the matrix" in text
+    assert "from_columns" not in text
+
+
 @pytest.mark.parametrize("option", [["--loco"], ["--loco", "chromosome"], ["--loco", "groups.csv"]])
 def test_leaving_out_groups(option, run, cohort, tmp_path, monkeypatch):
     monkeypatch.chdir(cohort[0])
@@ -189,6 +199,19 @@ def test_reduce(run, cohort, tmp_path):
     assert len(load(tmp_path / "m").variance_components) == 1
 
 
+@pytest.mark.parametrize("option", [[], ["--loco"]])
+def test_the_command_of_a_report(option, run, call, cohort, tmp_path):
+    run("-k", 3, "--relatedness", "auto", "-m", tmp_path / "m", *option)
+    call("report", tmp_path / "m", "--format", "md", "-o", tmp_path / "r.md")
+    text = (tmp_path / "r.md").read_text()
+    assert ("3 groups of columns, each left out of its own tests" in text) is bool(option)
+    line = text.partition("streamsel select")[2].partition("```")[0]
+    call("select", *shlex.split(line.replace("\\\n", " ")), "-m", tmp_path / "again")
+    again, model = load(tmp_path / "again"), load(tmp_path / "m")
+    assert again.variance_components == model.variance_components
+    _same(again, model, rtol=0)
+
+
 def test_json_and_log(run):
     result = run("-k", 2, "--relatedness", "auto", "--loco", "--log-format", "json", "--json")
     events = [json.loads(line) for line in result.stderr.splitlines()]
@@ -230,7 +253,8 @@ def test_resume(name, run, cohort, tmp_path, monkeypatch):
         "from_columns",
         classmethod(lambda *args: calls.append(args) or from_columns(*args)),
     )
-    run("--resume", tmp_path / "m")
+    result = run("--resume", tmp_path / "m")
+    assert f"continuing with --relatedness {given[-1]} of the saved run" in result.stderr
     assert not calls
     _same(load(tmp_path / "m"), load(tmp_path / "whole"), rtol=0)
 
@@ -244,7 +268,35 @@ def test_a_matrix_that_has_changed(run, cohort, tmp_path):
     run("--resume", tmp_path / "m", "--relatedness", tmp_path / "moved.npy")
     np.save(tmp_path / "moved.npy", K + np.eye(N))
     result = run("--resume", tmp_path / "m", "--relatedness", tmp_path / "moved.npy", code=1)
-    assert "the input has changed" in result.stderr
+    assert "or the relatedness, have changed" in result.stderr
+
+
+def test_left_out_groups_are_those_of_the_saved_run(run, tmp_path):
+    given = ["--relatedness", "auto"]
+    run("-k", 3, *given, "--loco", "-m", tmp_path / "m")
+    result = run("--resume", tmp_path / "m", *given)
+    assert "continuing with --loco chromosome of the saved run" in result.stderr
+    assert "continuing" not in run("--resume", tmp_path / "m", *given, "--loco").stderr
+
+
+def test_time_includes_the_pass_that_computes_relatedness(run, tmp_path, monkeypatch):
+    from_columns = Relatedness.from_columns.__func__
+
+    def slowly(*args):
+        time.sleep(1.0)
+        return from_columns(*args)
+
+    monkeypatch.setattr(Relatedness, "from_columns", classmethod(slowly))
+    result = run("-k", 3, "--relatedness", "auto", "--json")
+    assert result.json()["metadata"]["seconds"] > 1.0
+
+
+def test_facts_about_a_model(run, call, tmp_path):
+    run("-k", 3, "--relatedness", "auto", "--loco", "-m", tmp_path / "m")
+    text = call("info", tmp_path / "m").stdout
+    assert "variance components: heritability 0." in text
+    assert "without one of 3 groups: heritability 0." in text
+    assert "sigma2_u" not in text
 
 
 def test_merge(run, call, cohort, tmp_path):
@@ -257,6 +309,7 @@ def test_merge(run, call, cohort, tmp_path):
     assert merged.n_columns == 60
     result = call("merge", tmp_path / "m1", tmp_path / "m3", "--out", tmp_path / "n", code=1)
     assert "m3" in result.stderr
+    assert "different targets, weights, relatedness or rows" in result.stderr
 
 
 @pytest.mark.parametrize(
