@@ -157,12 +157,6 @@ def _checked_relatedness(
         )
     if not method._takes_weights:
         raise _relatedness_error(name, "relatedness")
-    if method.target_type in FAMILIES:
-        raise ValueError(
-            "Expected target_type='numeric', 'class' or 'auto' with relatedness, whose model has "
-            f"residuals of equal variance. Got: {method.target_type!r}.\n"
-            "Hint: the linear mixed model is an approximation for two classes of similar size."
-        )
     if isinstance(relatedness, str) and relatedness == AUTO:
         if y is None:
             raise _no_ratio_error(relatedness)
