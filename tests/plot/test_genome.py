@@ -119,8 +119,11 @@ class TestValues:
         missing = [None, np.nan, pd.NA, pd.NaT, ".", ""]
         table = {"chromosome": [*missing, b"chr2", 3], "position": [*missing, "7", 8]}
         found = lay_out(table, range(8))
+        assert found.labels == ["2", "3"]
+        np.testing.assert_array_equal(found.x, [np.nan] * 6 + [7.0, 15.0])
+        found = lay_out(table | {"position": range(1, 9)}, range(8))
         assert found.labels == ["2", "3", "?"]
-        assert found.x.tolist() == [15.0] * 6 + [7.0, 15.0]
+        assert found.x.tolist() == [16.0, 17.0, 18.0, 19.0, 20.0, 21.0, 7.0, 15.0]
 
     @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
     def test_frames(self, make):
