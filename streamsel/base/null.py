@@ -155,20 +155,21 @@ def genomic_inflation(
     columns = np.cumsum(density.counts.sum(axis=0))
     if columns[-1] <= _MIN_COLUMNS or density.null is None:
         return None
-    from scipy.special import chdtri
-
     median = np.interp(0.5 * columns[-1], np.append(0, columns), density.edges)
-    p_value = float(marginal_p_values(np.array([median]), n, r, scale)[0])
-    return float(chdtri(1, p_value) / chdtri(1, 0.5)) if p_value else None
+    return _inflation_at(float(marginal_p_values(np.array([median]), n, r, scale)[0]))
 
 
 def median_inflation(p_values: Floats | None) -> float | None:
     """Return the inflation factor of p-values, as `genomic_inflation`; None if not known."""
     if p_values is None or p_values.size <= _MIN_COLUMNS:
         return None
+    return _inflation_at(float(np.median(p_values)))
+
+
+def _inflation_at(p_value: float) -> float | None:
+    """Return the inflation factor for a median p-value; None for 0, which has no statistic."""
     from scipy.special import chdtri
 
-    p_value = float(np.median(p_values))
     return float(chdtri(1, p_value) / chdtri(1, 0.5)) if p_value else None
 
 

@@ -244,9 +244,8 @@ class Relatedness:
             raise wrong_rows_error(self.n_rows, kept.n)
         rows = np.ix_(kept.index, kept.index)
         matrices = {group: K[rows] for group, K in self._matrices.items()}
-        if self.groups is None:
-            return Relatedness(matrices[None], None, self.ratio)
-        return Relatedness(matrices, self.groups, self.ratio)
+        K = matrices[None] if self.groups is None else matrices
+        return Relatedness(K, self.groups, self.ratio)
 
     def whiten(self, target: Floats, covariates: Floats) -> Whitening:
         """Return the whitening of observations with these targets (n, c), covariates (n, d)."""
