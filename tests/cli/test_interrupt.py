@@ -263,3 +263,31 @@ def test_a_terminal_that_hangs_up(call, wide):
     os.close(ours)
     assert run.wait() == 129
     assert 0 < read_metadata(model)["columns_read"] < 100
+
+
+DROPPED = """
+import signal, time
+from streamsel import cli
+from streamsel.cli import app, checkpoint
+
+class Finalized:
+    def __del__(self):
+        signal.raise_signal(signal.{signal})
+
+@app.app.command()
+def work():
+    with checkpoint.Interrupts():
+        Finalized()
+        print("goes on", flush=True)
+        time.sleep(60)
+
+cli.main(["work"])
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), CODES)
+def test_a_signal_whose_exception_python_drops_is_sent_again(number, code):
+    program = [sys.executable, "-c", DROPPED.format(signal=number.name)]
+    result = subprocess.run(program, capture_output=True, text=True, timeout=50, check=False)
+    assert (result.returncode, result.stdout) == (code, "goes on\n")
+    assert result.stderr == "streamsel: interrupted\n"
