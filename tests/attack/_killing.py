@@ -206,6 +206,8 @@ def _kill_once(folder: Folder, phase: str, rng: Random, whole: Ended, *, resume:
     number = rng.choice(
         [signal.SIGKILL] * 7 + [signal.SIGTERM, signal.SIGINT, signal.SIGHUP],
     )
+    # A run that was killed outright leaves its locks; one that ends before it takes them, these.
+    known = folder.left_over()
     # Where nothing is saved in between, the first file that is written is the last one.
     running = folder.start(checkpoints=phase != "--model", resume=resume)
     if not _await(phase, running, folder, rng, whole) or not running.kill(number):
@@ -216,7 +218,7 @@ def _kill_once(folder: Folder, phase: str, rng: Random, whole: Ended, *, resume:
         return f"{number.name}, and it says: {_in_short(told)}"
     if code not in (-number, 128 + number, 0):
         return f"{number.name} ends it with {code}: {_in_short(told)}"
-    return _beside(folder) if code >= 0 else ""
+    return _beside(folder, known) if code >= 0 else ""
 
 
 def _await(phase: str, running: Running, folder: Folder, rng: Random, whole: Ended) -> bool:
@@ -280,8 +282,8 @@ def _difference(got: Ended, whole: Ended) -> str:
     return f"not the same: {', '.join(differ)}" if differ else ""
 
 
-def _beside(folder: Folder) -> str:
-    left_over = folder.left_over()
+def _beside(folder: Folder, known: Sequence[str] = ()) -> str:
+    left_over = [name for name in folder.left_over() if name not in known]
     return f"left over: {', '.join(left_over)}" if left_over else ""
 
 
