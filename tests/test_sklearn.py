@@ -262,7 +262,7 @@ def test_columns_are_read_in_place():
 
     class Watching(streamsel.sklearn.ProjSe):
         def _take(self, stream, y):
-            seen.extend(values for _, values in stream.blocks())
+            seen.extend(values for _, values, _ in stream.blocks())
             super()._take(stream, y)
 
     Watching(2).fit(values, values[:, 0])

@@ -149,7 +149,7 @@ def told(dataset: Dataset, most_rows: int, method: str, seed: int) -> list[Row]:
     if method == PROBABILISTIC:
         said = model.impute(gaps)
     else:
-        said = np.hstack([values for _, values in model.reconstruct(by_mean).blocks()])
+        said = np.hstack([values for _, values, _ in model.reconstruct(by_mean).blocks()])
     row = {"part": MISSING, "problem": dataset.name, "n": len(X), "p": X.shape[1], "split": seed}
     error, of_mean = (np.square(values - X)[out].mean() for values in (said, by_mean))
     return [row | {"method": method, "error": 100.0 * float(np.sqrt(error / of_mean))}]

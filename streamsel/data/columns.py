@@ -46,10 +46,15 @@ class Block(NamedTuple):
     values
         The columns: an array of shape (n, b), preferably Fortran-contiguous, or a `scipy.sparse`
         CSC matrix. A non-numeric column is a block of its own, an (n, 1) object array.
+    groups
+        The name of the group of each column: adjacent columns of equal names are selected
+        together, or not at all, and are never divided between blocks. None for a column that is
+        its own group, and for a block without groups.
     """
 
     names: Sequence[Hashable]
     values: Any
+    groups: Sequence[Hashable] | None = None
 
 
 class Stats(NamedTuple):
@@ -339,7 +344,7 @@ def _transformed(
 
 def _of_kept(block: Block, n_rows: int, kept: KeptRows) -> Iterator[Chunk]:
     """Yield the columns of the kept rows only, in copies, in batches."""
-    names, values = block
+    names, values = block.names, block.values
     shape = _shape_of(block)
     if shape[0] == n_rows:
         yield from _chunks(block, n_rows)
@@ -359,7 +364,7 @@ def _of_kept(block: Block, n_rows: int, kept: KeptRows) -> Iterator[Chunk]:
 
 
 def _shape_of(block: Block) -> tuple[int, int]:
-    names, values = block
+    names, values = block.names, block.values
     shape = getattr(values, "shape", None)
     if shape is None or len(shape) != 2 or shape[1] != len(names):
         raise ValueError(
@@ -369,7 +374,7 @@ def _shape_of(block: Block) -> tuple[int, int]:
 
 
 def _chunks(block: Block, n_rows: int) -> Iterator[Chunk]:
-    names, values = block
+    names, values = block.names, block.values
     shape = _shape_of(block)
     if shape[0] != n_rows:
         raise wrong_length_error(names, shape[0], n_rows)

@@ -81,10 +81,11 @@ def drop_first(blocks: Iterable[Block], n: int) -> Iterator[Block]:
 
 def part_of(block: Block, start: int, stop: int) -> Block:
     """Return the columns start, ..., stop - 1 of a block as views."""
-    names, values = block
+    names, values, groups = block
+    groups = None if groups is None else groups[start:stop]
     if is_sparse(values):
-        return Block(names[start:stop], csc_columns(values, start, stop))
-    return Block(names[start:stop], values[:, start:stop])
+        return Block(names[start:stop], csc_columns(values, start, stop), groups)
+    return Block(names[start:stop], values[:, start:stop], groups)
 
 
 def drop_columns(block: Block, dropped: Sequence[int]) -> Iterator[Block]:
@@ -105,7 +106,8 @@ def drop_columns(block: Block, dropped: Sequence[int]) -> Iterator[Block]:
             values = (
                 block.values[:, chosen] if is_sparse(block.values) else block.values.T[chosen].T
             )
-            yield Block([block.names[j] for j in chosen], values)
+            groups = None if block.groups is None else [block.groups[j] for j in chosen]
+            yield Block([block.names[j] for j in chosen], values, groups)
 
 
 def gather_blocks(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[Block]:

@@ -139,7 +139,7 @@ class ColumnStream:
 
     def __iter__(self) -> Iterator[tuple[Hashable, Any]]:
         """Yield (name, values) one column at a time; values are (n,), or CSC (n, 1) if sparse."""
-        for names, values in self.blocks():
+        for names, values, _ in self.blocks():
             if is_sparse(values):
                 for j, name in enumerate(names):
                     yield name, csc_columns(values, j, j + 1)

@@ -156,7 +156,7 @@ class TargetSpace:
         """Return the sums of squares m2 (p,) of variables after adjusting for covariates."""
         if not len(self.covariate_map):
             return m2
-        residual = m2 - np.square(cxy @ self.covariate_map.T).sum(axis=1)
+        residual = m2 - np.square(_mapped(cxy, self.covariate_map)).sum(axis=1)
         return np.where(residual > _COVARIATE_RTOL * m2, residual, 0.0)
 
     def _seen_by_kernel(self, m2: Floats, cxy: Floats) -> tuple[Floats, Floats]:
@@ -168,7 +168,7 @@ class TargetSpace:
         if self.kernel.name == "linear":
             return cxy, m2
         if self._left is not None:
-            cxy = cxy @ self._left.T
+            cxy = _mapped(cxy, self._left)
         K = self.kernel.normalised(cxy, m2, self._squares, self.n)
         return K, (m2 > 0.0).astype(np.float64)
 
@@ -243,6 +243,13 @@ class TargetSpace:
         # Moments of the variables x̃ = √n U g: cxy = √n Cyy Wᵀ g, for U = Y Wᵀ.
         cxy = correlation * np.sqrt(self.n) * directions @ linear.weights @ self._columns[0]
         return float(self.relevance(np.full(len(cxy), float(self.n)), cxy).max())
+
+
+def _mapped(cxy: Floats, W: Floats) -> Floats:
+    """Return W (r, c) times each row of cxy (p, c), each row by the same instructions."""
+    found = np.empty((len(cxy), len(W)))
+    coordinates(cxy, np.ones(len(cxy)), W, found)
+    return found
 
 
 def _inverse_factor(cyy: Floats, kernel: VariableKernel, n: float) -> tuple[int, Floats]:

@@ -191,7 +191,7 @@ def _function(rng: random.Random, folder: Path) -> tuple[str, Callable[[], Any]]
 
     def read() -> None:
         stream = make(*args, **kwargs)
-        for names, _ in itertools.islice(stream.blocks(), 20):
+        for names, *_ in itertools.islice(stream.blocks(), 20):
             if len(names) > _MOST:
                 break
 

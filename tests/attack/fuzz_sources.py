@@ -117,7 +117,7 @@ def _read(kind: str, path: Path) -> dict[Any, bytes]:
     """Return all columns of a file, by parts too, and one that is asked for by name."""
     stream = OPENERS[kind][1](path)
     found: dict[Any, bytes] = {}
-    for names, values in stream.blocks():
+    for names, values, _ in stream.blocks():
         if values.shape != (stream.n_rows, len(names)):
             raise AssertionError(f"{values.shape}, {stream.n_rows} rows, {len(names)} names")
         for name, column in zip(names, values.T, strict=True):

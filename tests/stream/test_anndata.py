@@ -74,7 +74,7 @@ def test_files_in_every_layout(kind, options, small, tmp_path):
     parts = [pickle.loads(pickle.dumps(part)) for part in stream.split(4)]  # noqa: S301
     assert len(parts) == 4
     _same((pair for part in parts for pair in part.open()), expected)
-    for _, values in stream.blocks():
+    for _, values, _ in stream.blocks():
         assert sp.issparse(values) == sp.issparse(data.X)
         assert values.dtype == ("f4" if kind == "single" else "f8")
     _same(iter_files(str(tmp_path / "*.h5ad")), expected)

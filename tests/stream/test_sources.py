@@ -149,7 +149,7 @@ def test_yields_the_columns_of_the_matrix(source, X, tmp_path_factory):
     stream = SOURCES[source](X, tmp_path_factory.mktemp("source"))
     names = []
     parts = []
-    for block_names, values in stream.blocks():
+    for block_names, values, _ in stream.blocks():
         assert values.shape[1] == len(block_names)
         if source not in {"csv", "polynomials"}:
             assert values.dtype == X.dtype
@@ -199,7 +199,7 @@ def test_columns_one_by_one_in_parts_and_by_name(source, rng, tmp_path):
 def test_blocks_are_bounded(source, rng, tmp_path):
     X = rng.integers(100, size=(2000, 600)).astype(float)
     n_blocks = 0
-    for _, values in SOURCES[source](X, tmp_path).blocks():
+    for _, values, _ in SOURCES[source](X, tmp_path).blocks():
         assert values.nbytes <= BLOCK_BYTES
         assert values.flags.f_contiguous
         n_blocks += 1
@@ -249,12 +249,12 @@ def test_unknown_size_is_learnt_by_reading():
 def test_many_columns_are_left_out_without_copying_all(rng):
     X = np.asfortranarray(rng.normal(size=(4000, 1000)))
     odd = iter_array(X).without(range(0, 1000, 2))
-    names, parts = zip(*odd.blocks(), strict=True)
+    names, parts, _ = zip(*odd.blocks(), strict=True)
     assert max(part.nbytes for part in parts) <= BLOCK_BYTES
     assert sum(names, []) == list(range(1, 1000, 2))  # noqa: RUF017
     np.testing.assert_array_equal(np.hstack(parts), X[:, 1::2])
     few = iter_array(X).without([0, 500])
-    assert all(np.shares_memory(values, X) for _, values in few.blocks())
+    assert all(np.shares_memory(values, X) for _, values, _ in few.blocks())
     with pytest.raises(KeyError, match="got: 0"):
         odd.take([0])
 
