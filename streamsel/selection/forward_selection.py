@@ -14,7 +14,8 @@ from streamsel.base.joint_rows import max_joint_features
 from streamsel.base.river import Supervised
 from streamsel.params import param
 from streamsel.selection._forward import ForwardSolver, select_from_correlations
-from streamsel.state.base import Floats, VariableState
+from streamsel.selection._group_forward import GroupForwardSolver
+from streamsel.state.base import ColumnState, Floats, VariableState
 from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.pool.pool import NO_PICKS, Picks
 from streamsel.targets.target import Target
@@ -216,6 +217,12 @@ class ForwardSelection(CertifiedSelector, Supervised):
                 "Expected exact=False with an estimator, whose picks cannot be certified. Got: "
                 "exact=True.\nHint: leave out estimator, or set exact=False."
             )
+
+    def _new_groups(self, n: int) -> ColumnState:
+        if self.estimator is not None:
+            expected = "None with groups of columns"
+            raise params.parameter_error(type(self).__name__, "estimator", expected, self.estimator)
+        return self._new_group_certifier(n, GroupForwardSolver(self.k, self.ridge))
 
     def _solver(self) -> ForwardSolver:
         return ForwardSolver(self.k, self.ridge)

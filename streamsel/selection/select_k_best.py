@@ -24,9 +24,10 @@ from streamsel.selection._markers import ClassComparisons, class_sizes
 from streamsel.selection._pairwise import PAIRWISE_SCORES
 from streamsel.selection._rank_scores import warning_of_xi
 from streamsel.selection._score_tests import SCORE_TESTS
-from streamsel.selection._scores import RANKS_PER_CLASS, SCORES, UnivariateScore
+from streamsel.selection._scores import GROUP_SCORES, RANKS_PER_CLASS, SCORES, UnivariateScore
 from streamsel.selection._statistics import COLUMNS, Statistics
 from streamsel.state.base import ColumnState, Floats, Indices, VariableState
+from streamsel.state.pool.group_pool import GroupPool
 from streamsel.state.pool.pool import Picks, Pool, Ranking
 from streamsel.targets.glm import FAMILIES
 from streamsel.targets.normal_scores import NormalScores
@@ -374,6 +375,8 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     @property
     def _univariate(self) -> UnivariateScore:
+        if self._phase.group_counts is not None:
+            return GROUP_SCORES[self.score]
         if self.target_type in FAMILIES:
             return SCORE_TESTS.get(self.score, SCORES[self.score])
         if self.pairwise and not self._phase.on_rows:
@@ -390,6 +393,20 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     def _extra_fields(self) -> Mapping[str, tuple[int, ...]]:
         return self._univariate.field_shapes(self._prepared)
+
+    def _new_groups(self, n: int) -> ColumnState:
+        if self.score not in GROUP_SCORES or self.pairwise:
+            option = "pairwise=True" if self.pairwise else f"score={self.score!r}"
+            raise ValueError(
+                "Expected score='f' or 'correlation', and pairwise=False, with groups of columns, "
+                f"which are compared by their F tests. Got: {option}."
+            )
+        return GroupPool(
+            self._significance.known_space,
+            n,
+            self.max_candidates,
+            normal_scores=self._normal_scores(),
+        )
 
     def _add_columns(self, pool: ColumnState, chunk: Chunk, stats: Stats) -> None:
         assert isinstance(pool, Pool)  # noqa: S101
