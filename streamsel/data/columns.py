@@ -365,10 +365,10 @@ def group_starts(groups: Sequence[Hashable] | None, b: int) -> NDArray[np.intp]:
     return np.array([*first, b], dtype=np.intp)
 
 
-def _slices(b: int, step: int, groups: Sequence[Hashable] | None) -> Iterator[slice]:
+def group_slices(b: int, step: int, groups: Sequence[Hashable] | None) -> Iterator[slice]:
     """Yield slices of about `step` of b columns, which divide no group."""
     if groups is None:
-        yield from (slice(start, start + step) for start in range(0, b, step))
+        yield from (slice(start, min(start + step, b)) for start in range(0, b, step))
         return
     starts, first = group_starts(groups, b), 0
     while first < b:
@@ -384,7 +384,7 @@ def _transformed(
         itemsize = chunk.X.itemsize if isinstance(chunk, DenseChunk) else 8
         # A block gathered from single columns is not split.
         step = max(1, _GATHERED_BYTES // (itemsize * chunk.n))
-        for which in _slices(len(chunk.names), step, chunk.groups):
+        for which in group_slices(len(chunk.names), step, chunk.groups):
             transformed = TransformedChunk(chunk.part(which), row_transform, n_jobs)
             transformed.groups = None if chunk.groups is None else chunk.groups[which]
             yield transformed
@@ -406,7 +406,7 @@ def _of_kept(block: Block, n_rows: int, kept: KeptRows) -> Iterator[Chunk]:
         return
     # A block gathered from single columns is not split: names must not repeat in it.
     step = max(1, _GATHERED_BYTES // (values.itemsize * n_rows))
-    for part in _slices(shape[1], step, block.groups):
+    for part in group_slices(shape[1], step, block.groups):
         groups = None if block.groups is None else block.groups[part]
         yield from _chunks(Block(names[part], kept.dense(values.T[part]).T, groups), n_rows)
 
@@ -434,11 +434,11 @@ def _chunks(block: Block, n_rows: int) -> Iterator[Chunk]:
     if values.dtype in _NATIVE_DTYPES and values.flags.f_contiguous:
         # A block gathered from single columns is not split: names must not repeat in it.
         width = max(_MIN_CHUNK_COLUMNS, _GATHERED_BYTES // (values.itemsize * max(1, n_rows)))
-        for part in _slices(shape[1], width, block.groups):
+        for part in group_slices(shape[1], width, block.groups):
             yield DenseChunk(names[part], values.T[part])
         return
     step = max(1, _CONVERTED_BYTES // (8 * max(1, n_rows)))
-    for part in _slices(shape[1], step, block.groups):
+    for part in group_slices(shape[1], step, block.groups):
         yield DenseChunk(names[part], _numbers(values[:, part].T, names[part]))
 
 

@@ -328,9 +328,8 @@ class Lasso(CertifiedSelector, Supervised):
             ("scale", not self.scale, "True"),
         ):
             if is_refused:
-                expected = f"{expected} with groups of columns"
-                value = getattr(self, name)
-                raise params.parameter_error(type(self).__name__, name, expected, value)
+                text, value = f"{expected} with groups of columns", getattr(self, name)
+                raise params.parameter_error(type(self).__name__, name, text, value)
         return self._new_group_certifier(n, GroupLassoSolver(self._n_requested, self._penalty))
 
     def _select(self, view: VariableState, k: int) -> Picks:

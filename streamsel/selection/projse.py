@@ -209,9 +209,8 @@ class ProjSe(CertifiedSelector, Supervised):
             ("exact", self._needs_single_source, "False"),
         ):
             if is_refused:
-                expected = f"{expected} with groups of columns"
-                value = getattr(self, name)
-                raise params.parameter_error(type(self).__name__, name, expected, value)
+                text, value = f"{expected} with groups of columns", getattr(self, name)
+                raise params.parameter_error(type(self).__name__, name, text, value)
         return GroupPool(
             self._significance.known_space,
             n,
