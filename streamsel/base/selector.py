@@ -298,11 +298,12 @@ class Selector(Learner, Generic[State]):
             )
         facts: dict[str, Any] = {"n_certified": certified, "n_passes": self.n_passes}
         facts["pool_complete"] = self._state is None or self._state.complete
-        counted = self._report(floor, "selected", found, self._n_requested, facts)
-        report, counts = counted, self._phase.group_counts
+        counts = self._phase.group_counts
         if counts is not None:
-            facts["n_groups"] = counts.n
-            report = replace(counted, columns_seen=counts.n, columns_constant=counts.n_constant)
+            facts["n_columns"] = self.n_columns
+        report = self._report(floor, "selected", found, self._n_requested, facts)
+        if counts is not None:
+            report = replace(report, columns_seen=counts.n, columns_constant=counts.n_constant)
         alternatives, n_repeats, excluded = None, None, count_excluded(report, [], [], None)
         if self._state is not None:
             alternatives = self._alternatives()
@@ -316,7 +317,7 @@ class Selector(Learner, Generic[State]):
             similar = self._state.relevance(np.unique(np.array(similar, dtype=np.intp))).tolist()
             excluded = count_excluded(report, [*relevance.values()], similar, self._state)
         return replace(
-            counted,
+            report,
             alternatives=alternatives,
             excluded=excluded,
             n_near_duplicates=n_repeats,

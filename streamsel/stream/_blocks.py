@@ -101,14 +101,14 @@ def drop_columns(block: Block, dropped: Sequence[int]) -> Iterator[Block]:
         # Copies of bounded size: the block may be a view that is too large to be copied at once.
         kept = np.delete(np.arange(width), dropped)
         step = columns_per_block(block.values.shape[0])
-        left = None if block.groups is None else [block.groups[j] for j in kept]
+        left = None if block.groups is None else [block.groups[j] for j in kept.tolist()]
         for part in group_slices(kept.size, step, left):
             chosen = kept[part]
             values = (
                 block.values[:, chosen] if is_sparse(block.values) else block.values.T[chosen].T
             )
-            groups = None if left is None else left[part]
-            yield Block([block.names[j] for j in chosen], values, groups)
+            of_part: Sequence[Hashable] | None = None if left is None else left[part]
+            yield Block([block.names[j] for j in chosen], values, of_part)
 
 
 def gather_blocks(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[Block]:

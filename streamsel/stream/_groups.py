@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsel._utils.text import bytes_text
+from streamsel._utils.text import bytes_text, close_spellings
 from streamsel.data.columns import Block
 from streamsel.stream._blocks import BLOCK_BYTES, gather_blocks, part_of
 from streamsel.stream._coerce import as_stream
-from streamsel.stream._stream import ColumnStream, raise_unknown_names
+from streamsel.stream._stream import ColumnStream
 from streamsel.stream._text_cells import numbered_lines, open_text, text_errors
 
 Groups = Mapping[Hashable, Sequence[Hashable]]
 
 # Bytes of columns that wait for other members of their groups.
 _MAX_WAITING = 256 << 20
+# Cap on the names that a misspelt one is compared with.
+_MAX_COMPARED = 20_000
 _LISTS = (list, set, frozenset, np.ndarray)
 
 
@@ -95,8 +98,8 @@ def grouped(source: Any, groups: Mapping[Hashable, Any] | str | PathLike[str]) -
     If the members of every group are adjacent, such as variants of a gene, blocks are passed on,
     and only divided between groups. Otherwise columns are copied, and wait in memory for the other
     members; a file whose columns can be fetched by name fetches the members of a group together
-    instead. The stream cannot be split for other processes. Transformations of columns, such as
-    `clean`, come first: `grouped(clean(source), groups)`.
+    instead. The stream cannot be split for other processes. `clean`, `ranks` and `normal_scores`
+    keep groups, so they follow: `clean(grouped(source, groups))`.
 
     Examples
     --------
@@ -112,7 +115,7 @@ def grouped(source: Any, groups: Mapping[Hashable, Any] | str | PathLike[str]) -
     known = None if stream.names is None else set(stream.names)
     plan = _GroupPlan.of(groups, known)
     if known is not None and not plan.members and _has_groups(groups):
-        raise_unknown_names([*plan.wanted][:3], stream.names or ())
+        raise _no_members_error(plan, stream.names or ())
     if stream.names is not None and plan.is_adjacent(stream.names):
         return _derived(stream, lambda: _annotated(stream.blocks(), plan), None)
     n_columns = None
@@ -122,6 +125,18 @@ def grouped(source: Any, groups: Mapping[Hashable, Any] | str | PathLike[str]) -
     if stream._take is not None and stream.names is not None and stream.reiterable:
         return _derived(stream, lambda: _fetched(stream, plan), n_columns)
     return _derived(stream, lambda: _collected(stream, plan), n_columns)
+
+
+def _no_members_error(plan: _GroupPlan, names: Sequence[Hashable]) -> ValueError:
+    wanted = [*islice(plan.wanted, 3)]
+    texts = [name for name in islice(names, _MAX_COMPARED) if isinstance(name, str)]
+    close = [match for name in wanted for match in close_spellings(str(name), texts)]
+    some: list[Hashable] = [*close] or [*islice(names, 3)]
+    return ValueError(
+        "Expected groups of columns of the source. Got: none of its columns is in a group; members "
+        f"are such as {', '.join(map(repr, wanted))}."
+        + (f"\nHint: its columns are such as {', '.join(map(repr, some))}." if some else "")
+    )
 
 
 def _derived(stream: ColumnStream, blocks: Any, n_columns: int | None) -> ColumnStream:
@@ -336,7 +351,7 @@ def _collected(stream: ColumnStream, plan: _GroupPlan) -> Iterator[Block]:
     for group in [group for group in missing if missing[group] < len(plan.members[group])]:
         yield complete(group)
     if not found_any:
-        raise_unknown_names([*plan.wanted][:3], ())
+        raise _no_members_error(plan, ())
 
 
 def _column(block: Block, j: int) -> Any:
