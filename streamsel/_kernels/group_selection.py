@@ -6,6 +6,9 @@ import numpy as np
 
 from streamsel._kernels.compile import kernel
 
+# A gradient up to this part, and this number, above its threshold leaves coefficients at 0.
+_ENTRY_RTOL, _ROUNDING = 1e-9, 1e-14
+
 
 @kernel(reordered_sums=True)
 def _dot(a: np.ndarray, b: np.ndarray) -> float:
@@ -250,9 +253,10 @@ def group_descent(
                 square += z * z
                 was_zero = was_zero and b[i] == 0.0
             length = np.sqrt(square)
+            # Of copies the first keeps the coefficients, whatever the rounding.
+            if was_zero and length <= threshold[g] * (1.0 + _ENTRY_RTOL) + _ROUNDING:
+                continue
             if length <= threshold[g]:
-                if was_zero:
-                    continue
                 factor = 0.0
             else:
                 factor = (1.0 - threshold[g] / length) / (1.0 + ridge)

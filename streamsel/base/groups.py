@@ -41,19 +41,10 @@ class GroupCounts(NamedTuple):
         return cls(state["n"], state["n_constant"])
 
 
-def groups_refused_error(learner: type, supports: Any) -> ValueError:
-    """Return the error of a learner that does not support groups.
-
-    Parameters
-    ----------
-    learner
-        The learner.
-    supports
-        Whether a class of learners supports groups.
-    """
-    others = [name for name in registry.names() if supports(registry.fetch(name))]
+def _not_supported_error(learner: str) -> ValueError:
+    others = [name for name in registry.names() if registry.fetch(name)._supports_groups()]
     return ValueError(
-        f"Expected single columns: {learner.__name__} does not select groups of columns. Got: a "
+        f"Expected single columns: {learner} does not select groups of columns. Got: a "
         f"group.\nHint: {', '.join(others[:-1])} and {others[-1]} do; stream.grouped(source, {{}}) "
         "has the columns without groups."
     )
@@ -62,6 +53,8 @@ def groups_refused_error(learner: type, supports: Any) -> ValueError:
 def check_groups(method: Any, target: Any) -> Target:
     """Return the target of grouped columns; ValueError for one that groups do not support."""
     name = type(method).__name__
+    if not method._supports_groups():
+        raise _not_supported_error(name)
     if not isinstance(target, Target):
         raise ValueError(  # noqa: TRY004
             f"Expected a target, as {name} compares groups of columns by a test of their "

@@ -17,7 +17,7 @@ from streamsel._utils.sparse import is_sparse
 from streamsel.base.block_callback import OnBlock, block_callback
 from streamsel.base.caching import cached_until_update
 from streamsel.base.columns import ColumnPhase
-from streamsel.base.groups import group_block, groups_refused_error
+from streamsel.base.groups import group_block
 from streamsel.base.guard import SingleThreadGuard, learn_exclusively, reads_consistently
 from streamsel.base.learn_target import learn_target, refuse_weights
 from streamsel.base.merging import (
@@ -311,11 +311,14 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     def _new_columns(self, n: int) -> ColumnState:
         """Return an empty state for columns of n observations."""
 
-    def _new_groups(self, n: int) -> ColumnState:  # noqa: ARG002
-        """Return an empty state for groups of columns of n observations; some methods have one."""
-        raise groups_refused_error(
-            type(self), lambda learner: learner._new_groups is not Learner._new_groups
-        )
+    def _new_groups(self, n: int) -> ColumnState:
+        """Return an empty state for groups of columns of n observations, if the method has one."""
+        raise NotImplementedError
+
+    @classmethod
+    def _supports_groups(cls) -> bool:
+        """Whether groups of columns can be selected as one."""
+        return cls._new_groups is not Learner._new_groups
 
     def _add_columns(self, state: ColumnState, chunk: Chunk, stats: Stats) -> None:
         """Learn the leading columns of a chunk, in order, as many as `stats` has; all are valid."""

@@ -175,8 +175,21 @@ class _WorkingSet:
         self.groups, self._rows = np.append(self.groups, groups), np.append(self._rows, new)
         self._K, self.b = K, np.append(self.b, np.zeros(new.size))
 
+    @property
+    def rank(self) -> Any:
+        """Dimensions of all groups of the problem."""
+        return self._problem.rank
+
+    @property
+    def weights(self) -> Floats:
+        """Penalty weights of all groups of the problem."""
+        return self._problem.weights
+
     def start(self, one: GroupLassoSolution) -> None:
-        """Set the coefficients to those of a solution, whose groups are all in the set."""
+        """Set the coefficients to those of a solution, whose groups are added if necessary."""
+        new = np.setdiff1d(one.indices, self.groups)
+        if new.size:
+            self.extend(new)
         values = np.zeros(len(self._problem.Q))
         values[rows_of_groups(self._problem.starts, one.indices)] = one.coefficients
         self.b = values[self._rows]
@@ -267,17 +280,14 @@ def solve_group_path(
     for alpha in penalty.grid(first):
         threshold = problem.threshold(alpha)
         # Groups with such gradients will probably enter (sequential strong rule).
-        above = lengths > min(2.0 - last / alpha, 1.0) * threshold
-        if alpha in before:
-            above[before[alpha].indices] = True
-        _extend(working, above)
+        _extend(working, lengths, min(2.0 - last / alpha, 1.0) * threshold)
         if alpha in before:
             working.start(before[alpha])
         while True:
             working.minimize(alpha)
             one = working.solution(alpha)
             lengths = problem.lengths(problem.Q @ problem.residual(one))
-            if not _extend(working, lengths > threshold * (1.0 + KKT_RTOL) + _ROUNDING):
+            if not _extend(working, lengths, threshold * (1.0 + KKT_RTOL) + _ROUNDING):
                 break
         seen = np.union1d(seen, one.indices)
         if limit is not None and seen.size > limit:
@@ -291,14 +301,17 @@ def solve_group_path(
     return LassoPath(solutions, weights, problem.norm, truncated)
 
 
-def _extend(working: _WorkingSet, above: Any) -> bool:
-    """Add groups to the working set; return whether there are new ones."""
-    is_new = above & (np.diff(working._problem.starts) > 0)
-    is_new[working.groups] = False
-    new = np.flatnonzero(is_new)
-    if new.size:
-        working.extend(new)
-    return bool(new.size)
+def _extend(working: _WorkingSet, lengths: Floats, least: Floats) -> bool:
+    """Add the groups with longer gradients to the working set; return whether there are any."""
+    is_outside = working.rank > 0
+    is_outside[working.groups] = False
+    is_new = is_outside & (lengths > least)
+    if not is_new.any():
+        return False
+    # Copies are added together, so that the first of them is used.
+    ratios = lengths / np.where(is_outside, working.weights, np.inf)
+    working.extend(np.flatnonzero(is_outside & (ratios >= ratios[is_new].min() * (1.0 - KKT_RTOL))))
+    return True
 
 
 class GroupPathSolution(CandidateSolution):

@@ -10,7 +10,6 @@ from typing import Any
 
 from streamsel import registry
 from streamsel.base.embedder import Embedder
-from streamsel.base.learner import Learner
 from streamsel.sklearn._base import RENAMED_PARAMETERS, ROW_PARAMETERS, StreamEstimator
 from streamsel.sklearn._extractors import ExtractorEstimator, LinearExtractorEstimator
 from streamsel.sklearn._lasso import LassoEstimator
@@ -55,7 +54,7 @@ def make_estimator(name: str) -> type[StreamEstimator]:
     if parent is LassoEstimator:
         alpha = dataclasses.field(default=None, kw_only=True)
         parameters.insert(1, ("alpha", float | None, alpha))
-    if learner._new_groups is not Learner._new_groups:
+    if learner._supports_groups():
         parameters.append(("groups", Any, dataclasses.field(default=None, kw_only=True)))
     namespace = {
         "__module__": "streamsel.sklearn",
@@ -124,7 +123,7 @@ def _doc(learner: Any, parent: type) -> str:
     for name, other in RENAMED_PARAMETERS.items():
         about = re.sub(rf"^{name}$", other, about, flags=re.MULTILINE)
     about = _without(about, ROW_PARAMETERS)
-    if learner._new_groups is not Learner._new_groups:
+    if learner._supports_groups():
         about += f"\n{_GROUPS}"
     if parent is LassoEstimator:
         about = about.replace("\nalphas\n", f"\n{_ALPHA}\nalphas\n", 1)
