@@ -87,6 +87,8 @@ def test_parameters_are_those_of_the_learner_that_columns_need(name):
     ]
     if name == "Lasso":
         expected.insert(1, ("alpha", None, inspect.Parameter.KEYWORD_ONLY))
+    if registry.fetch(name)._supports_groups():
+        expected.append(("groups", None, inspect.Parameter.KEYWORD_ONLY))
     assert [(p.name, p.default, p.kind) for p in shown] == expected
     documented, _, attributes = inspect.getdoc(cls).partition("\n\nAttributes\n----------\n")
     listed = _entries(documented.partition("Parameters\n----------\n")[2])

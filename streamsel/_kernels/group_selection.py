@@ -212,6 +212,60 @@ def forward_scores_of_groups(
 
 
 @kernel()
+def remove_directions(M: np.ndarray, T: np.ndarray, starts: np.ndarray) -> None:
+    """Subtract T Tᵀ from the (q, q) products of each group's axes, one group after the other.
+
+    Parameters
+    ----------
+    M
+        The products; changed in place.
+    T
+        (a, d) products of the axes with directions.
+    starts
+        (p + 1,) index of the first axis of each group, and a.
+    """
+    at = 0
+    for g in range(starts.size - 1):
+        first, q = starts[g], starts[g + 1] - starts[g]
+        for i in range(q):
+            for j in range(i + 1):
+                total = _dot(T[first + i], T[first + j])
+                M[at + i * q + j] -= total
+                if j < i:
+                    M[at + j * q + i] -= total
+        at += q * q
+
+
+@kernel()
+def gains_of_groups(
+    A: np.ndarray,
+    M: np.ndarray,
+    starts: np.ndarray,
+    ridge: float,
+    zero_tol: float,
+    scores: np.ndarray,
+) -> None:
+    """Fill the scores (p,) of groups in forward selection.
+
+    Parameters
+    ----------
+    A
+        (a, r) coordinates of the axes' residuals on the picks, one group after the other.
+    M
+        The (q, q) products of the residuals, as in `remove_directions`.
+    starts, ridge, zero_tol
+        As in `forward_scores_of_groups`.
+    """
+    at = 0
+    for g in range(scores.size):
+        first, q = starts[g], starts[g + 1] - starts[g]
+        block = M[at : at + q * q].copy().reshape((q, q))
+        rows = A[first : first + q].copy()
+        scores[g] = _gain(block, rows, ridge, zero_tol, q) if q else -np.inf
+        at += q * q
+
+
+@kernel()
 def group_descent(
     K: np.ndarray,
     starts: np.ndarray,

@@ -15,7 +15,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from streamsel._kernels.group_selection import forward_scores_of_groups
+from streamsel._kernels.group_selection import (
+    forward_scores_of_groups,
+    gains_of_groups,
+    remove_directions,
+)
 from streamsel.selection._forward import earliest_of_best, tolerance
 from streamsel.state.base import Floats, Indices
 from streamsel.state.pool.candidate_solution import (
@@ -54,11 +58,18 @@ class GroupForwardSolution(GreedySolution):
         self._D: Floats = np.empty((0, self._C.shape[1]))
         self._T: Floats = np.empty((len(self._C), 0))
         self._stages = [0]
+        # Coordinates, and inner products within each group, of the axes' residuals on the picks.
+        ranks = np.diff(self._starts)
+        self._A: Floats = self._C.copy()
+        self._M: Floats = np.concatenate(
+            [np.zeros(0), *(np.eye(q).ravel() for q in ranks.tolist())]
+        )
         picks = Picks([], [], [])
         for j in given:
             self._take(j, picks)
         while len(picks.indices) < min(k, len(pool.names)) and not given:
-            scores = self._scores_under(self._C, self._T, self._starts, self._stages[-1:])[:, 0]
+            scores = np.empty(ranks.size)
+            gains_of_groups(self._A, self._M, self._starts, ridge, self._zero_tol, scores)
             scores[picks.indices] = -np.inf
             j = earliest_of_best(scores, ridge)
             if scores[j] <= ZERO_TOL:
@@ -86,9 +97,12 @@ class GroupForwardSolution(GreedySolution):
             directions = (axes[:, left] / np.sqrt(squares[left])).T @ residual
             coordinates = directions @ self._pool.basis.T
             size = int(left.sum())
+        products = Q @ directions.T
+        self._A -= products @ coordinates
+        remove_directions(self._M, products, self._starts)
         self._V = np.vstack([self._V, directions])
         self._D = np.vstack([self._D, coordinates])
-        self._T = np.hstack([self._T, Q @ directions.T])
+        self._T = np.hstack([self._T, products])
         self._stages.append(len(self._V))
         picks.indices.append(j)
         picks.scores.append(float(np.square(coordinates).sum()) / max(size, 1))
@@ -97,11 +111,14 @@ class GroupForwardSolution(GreedySolution):
     def _scores_under(self, C: Floats, T: Floats, starts: Indices, stages: Sequence[int]) -> Floats:
         """Return the (p, S) scores of groups, given the number of directions of each stage."""
         scores = np.empty((starts.size - 1, len(stages)))
-        zero_tol = 0.0 if self._ridge > 0.0 else _MIN_RESIDUAL
-        forward_scores_of_groups(
-            C, T, self._D, starts, np.array(stages), self._ridge, zero_tol, scores
-        )
+        inputs = C, T, self._D, starts, np.array(stages)
+        forward_scores_of_groups(*inputs, self._ridge, self._zero_tol, scores)
         return scores
+
+    @property
+    def _zero_tol(self) -> float:
+        """Residual square up to which a direction is explained by the picks."""
+        return 0.0 if self._ridge > 0.0 else _MIN_RESIDUAL
 
     def scores(self) -> Floats:
         """Return the (p, S) scores of the pool's groups; -inf for those picked or excluded."""
