@@ -43,7 +43,7 @@ _ROUNDING = 1e-14
 # Rounds of descent between Newton steps, and the number of these.
 _ROUNDS, _MAX_ITER = 10, 200
 # Error of the optimality conditions relative to the penalty, and Newton steps at once.
-_RTOL, _NEWTON_STEPS = 1e-11, 8
+_RTOL, _NEWTON_STEPS = 1e-11, 20
 
 
 class GroupLassoSolution(NamedTuple):
@@ -212,28 +212,11 @@ class _WorkingSet:
         """Move to the minimum with the same groups; return whether it is that of all groups."""
         ranks, lengths = np.diff(starts), np.sqrt(np.add.reduceat(self.b**2, starts[:-1]))
         active = np.flatnonzero(lengths)
-        rows, sizes = rows_of_groups(starts, active), ranks[active]
-        firsts = starts_of(sizes)
         if active.size:
-            K, b = self._K[np.ix_(rows, rows)], self.b[rows]
-            penalty = np.repeat(threshold[active], sizes)
-            for _ in range(_NEWTON_STEPS):
-                length = np.sqrt(np.add.reduceat(b * b, firsts[:-1]))
-                unit = b / np.repeat(length, sizes)
-                error = K @ b - a[rows] + ridge * b + penalty * unit
-                if np.abs(error).max() <= _RTOL * penalty.min():
-                    break
-                H = K + np.diag(ridge + penalty / np.repeat(length, sizes))
-                for g in range(active.size):
-                    part = slice(firsts[g], firsts[g + 1])
-                    outer = unit[part, None] * unit[part]
-                    H[part, part] -= threshold[active[g]] / length[g] * outer
-                _, step, info = lapack.dposv(H, error, lower=1)
-                shrunk = np.sqrt(np.add.reduceat((b - step) ** 2, firsts[:-1]))
-                if info or not (shrunk > 0.1 * length).all():
-                    return False
-                b = b - step
-            else:
+            rows, sizes = rows_of_groups(starts, active), ranks[active]
+            K = self._K[np.ix_(rows, rows)]
+            b = _stationary_point(K, a[rows], sizes, threshold[active], ridge, self.b[rows])
+            if b is None:
                 return False
             self.b[rows] = b
         slope = a - self._K @ self.b
@@ -250,6 +233,44 @@ class _WorkingSet:
         indices = np.flatnonzero(lengths)
         coefficients = values[rows_of_groups(problem.starts, indices)]
         return GroupLassoSolution(alpha, indices, lengths[indices], 0.0, coefficients)
+
+
+def _stationary_point(
+    K: Floats, a: Floats, sizes: Indices, threshold: Floats, ridge: float, b: Floats
+) -> Floats | None:
+    """Return the minimum over coefficients of groups that all differ from 0; None if not found.
+
+    By Newton's method from b. A factorisation of the Hessian in single precision serves as long as
+    it halves the error.
+    """
+    starts, penalty = starts_of(sizes), np.repeat(threshold, sizes)
+    L: Any = None
+    before = np.inf
+    for _ in range(_NEWTON_STEPS):
+        length = np.sqrt(np.add.reduceat(b * b, starts[:-1]))
+        lengths = np.repeat(length, sizes)
+        error = K @ b - a + ridge * b + penalty * (b / lengths)
+        largest = float(np.abs(error).max())
+        if largest <= _RTOL * penalty.min():
+            return b
+        if L is None or largest > 0.5 * before:
+            H = K.astype(np.float32)
+            H[np.diag_indices(b.size)] += (ridge + penalty / lengths).astype(np.float32)
+            for g in range(sizes.size):
+                part = slice(starts[g], starts[g + 1])
+                unit = b[part] / length[g]
+                H[part, part] -= (threshold[g] / length[g] * np.outer(unit, unit)).astype("f4")
+            # Transposed, in the order of LAPACK, as it is symmetric.
+            L, info = lapack.spotrf(H.T, lower=1, clean=0, overwrite_a=1)
+            if info:
+                return None
+        before = largest
+        step, _ = lapack.spotrs(L, error.astype(np.float32), lower=1)
+        moved = b - step
+        if not (np.sqrt(np.add.reduceat(moved**2, starts[:-1])) > 0.1 * length).all():
+            return None
+        b = moved
+    return None
 
 
 def solve_group_path(
