@@ -102,7 +102,8 @@ class ForwardSelection(CertifiedSelector, Supervised):
         estimator: folds of the cross-validation, as in scikit-learn: a number, a
         splitter, or a list of pairs of row numbers, (train, test).
     window_size
-        estimator, on rows: number of rows buffered before they are learnt as columns.
+        Rows with an estimator, or after groups of columns: number of rows buffered before they are
+        learnt as columns.
 
     Attributes
     ----------
@@ -139,6 +140,12 @@ class ForwardSelection(CertifiedSelector, Supervised):
     rows, where only products are known). If the picks leave a single direction of the observations
     all variables tie, and the first that is not excluded is picked; the selection ends when the
     target is fully explained, or all variables are excluded.
+
+    **Groups of columns** (`learn_group`, `stream.grouped`): with $Q$ an orthonormal basis of a
+    group of dimension $q$, each pick maximises $\mathrm{tr}\, U^T R Q (\lambda I + Q^T R
+    Q)^{-1} Q^T R U / q$, the gain per degree of freedom; with `ridge=0` those that the picks leave,
+    whose squared residual is at least 1e-8. The pool counts $q$ times $8 n$ bytes per group,
+    and a pick costs $q$ products with all candidates. Rows after groups are learnt by windows.
 
     **Missing and new features.** A column with a missing value is refused. In a row an absent
     variable is 0, and NaN or None was not observed and counts as the variable's mean; a new

@@ -93,7 +93,7 @@ class Lasso(CertifiedSelector, Supervised):
         Whether $s_j$ is the standard deviation of a variable, as in glmnet, which makes the result
         independent of units; otherwise $s_j = 1$, as in scikit-learn.
     window_size
-        On rows, for the logistic family: number of rows buffered before they are learnt as columns.
+        Rows with the logistic family, or after groups of columns: number of rows buffered before they are learnt as columns.
 
     Attributes
     ----------
@@ -139,6 +139,12 @@ class Lasso(CertifiedSelector, Supervised):
     and supports neither covariates nor fading; with `family="auto"` rows continue with it if the
     columns had two classes.
 
+    **Groups of columns** (`learn_group`, `stream.grouped`; group Lasso): with $Q_g$ an orthonormal
+    basis of a group of dimension $q_g$, scaled to standard deviations of 1, the penalty is $\alpha
+    \rho \sum_g \sqrt{q_g} \|b_g\| + \frac{\alpha (1 - \rho)}{2} \sum_g \|b_g\|^2$, which
+    for groups of one is that of the Lasso. `k` counts groups, `coefficients` are those of the
+    members. Least squares with `scale=True` only; rows after groups are learnt by windows.
+
     **Missing and new features.** A column with a missing value is refused. In a row an absent
     variable is 0, and NaN or None counts as the variable's mean; a new variable counts as 0 in
     earlier rows.
@@ -159,6 +165,9 @@ class Lasso(CertifiedSelector, Supervised):
 
     [^3]: Tibshirani, R. et al. (2012). Strong rules for discarding predictors in lasso-type
     problems. Journal of the Royal Statistical Society B 74, 245-266.
+
+    [^4]: Yuan, M. and Lin, Y. (2006). Model selection and estimation in regression with grouped
+    variables. Journal of the Royal Statistical Society B 68, 49-67.
 
     Examples
     --------

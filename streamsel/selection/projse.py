@@ -95,6 +95,10 @@ class ProjSe(CertifiedSelector, Supervised):
     **Two views.** Each is the target of the other: learn one's columns with `learn_target` of the
     other.
 
+    **Groups of columns** (`learn_group`, `stream.grouped`), with the linear kernel: with $Q$ an
+    orthonormal basis of a group of dimension $q$, each pick maximises $\|P_s Q\|^2 / q$, and the
+    span of $P_s Q$ is projected out. Rows after groups are learnt by windows, of `window_size`.
+
     **Missing and new features.** A column with a missing value is refused. In a row an absent
     variable is 0, and NaN or None was not observed and counts as the variable's mean; a new
     variable, class or target counts as 0 in earlier rows. A transform keeps the features in use

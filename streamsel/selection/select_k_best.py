@@ -86,8 +86,8 @@ class SelectKBest(Selector[VariableState], Supervised):
         Whether columns may have missing values, NaN: each is scored on its observed rows. Requires
         one of the first three scores.
     window_size
-        On rows, for all scores but the first three: number of rows buffered before they are scored
-        as columns.
+        Rows with other scores than the first three, or after groups of columns: number of rows
+        buffered before they are scored as columns.
 
     Raises
     ------
@@ -130,6 +130,12 @@ class SelectKBest(Selector[VariableState], Supervised):
     over their values. The noise floor is that of the $\chi^2$ distribution; `above_noise` compares
     p-values.
 
+
+    **Groups of columns** (`learn_group`, `stream.grouped`) are compared by p-values with
+    `score="f"` or `"correlation"`: those of Pillai's trace, for one numeric target of the
+    regression on the group. The relevance of a group is that of a single column with the same
+    p-value. The score `"f"` is the F statistic of the group. A group of m columns costs
+    $O(n m^2)$; rows after groups are learnt by windows.
 
     **Cost.** One pass over each column, and for all scores but the first three a sort; `"rank"`
     counts small integers instead, and takes the stored values of a sparse column only. Per row
