@@ -93,7 +93,8 @@ class Lasso(CertifiedSelector, Supervised):
         Whether $s_j$ is the standard deviation of a variable, as in glmnet, which makes the result
         independent of units; otherwise $s_j = 1$, as in scikit-learn.
     window_size
-        Rows with the logistic family, or after groups of columns: number of rows buffered before they are learnt as columns.
+        Rows with the logistic family, or after groups of columns: number of rows buffered before
+        they are learnt as columns.
 
     Attributes
     ----------
