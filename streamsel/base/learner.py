@@ -17,6 +17,7 @@ from streamsel._utils.sparse import is_sparse
 from streamsel.base.block_callback import OnBlock, block_callback
 from streamsel.base.caching import cached_until_update
 from streamsel.base.columns import ColumnPhase
+from streamsel.base.groups import group_block
 from streamsel.base.guard import SingleThreadGuard, learn_exclusively, reads_consistently
 from streamsel.base.learn_target import learn_target, refuse_weights
 from streamsel.base.merging import (
@@ -48,7 +49,7 @@ from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension
 from streamsel.state.sketch import Stateless
-from streamsel.stream import ColumnStream, as_stream
+from streamsel.stream import ColumnStream, as_stream, grouped
 from streamsel.targets.kernels import VariableKernel
 from streamsel.targets.normal_scores import NormalScores
 from streamsel.targets.observation import Observation
@@ -309,6 +310,15 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     @abc.abstractmethod
     def _new_columns(self, n: int) -> ColumnState:
         """Return an empty state for columns of n observations."""
+
+    def _new_groups(self, n: int) -> ColumnState:
+        """Return an empty state for groups of columns of n observations, if the method has one."""
+        raise NotImplementedError
+
+    @classmethod
+    def _supports_groups(cls) -> bool:
+        """Whether groups of columns can be selected as one."""
+        return cls._new_groups is not Learner._new_groups
 
     def _add_columns(self, state: ColumnState, chunk: Chunk, stats: Stats) -> None:
         """Learn the leading columns of a chunk, in order, as many as `stats` has; all are valid."""
@@ -578,6 +588,65 @@ class Learner(river.MiniBatchTransformer, params.Declared):
             self._check_source(None)
         phase.learn_column(self, name, values)
 
+    def learn_group(self, name: Hashable, X: Any, names: Sequence[Hashable] | None = None) -> None:
+        """Learn a group of columns, which is selected as one, or not at all.
+
+        A single column is a group of one, named as itself; columns and groups may be mixed.
+        `learn_columns` learns many groups, from a source with groups, such as `stream.grouped`.
+
+        Parameters
+        ----------
+        name
+            Name of the group: any hashable that is not tracked by the model.
+        X
+            The columns, in any form that `learn_columns` accepts; all are in memory at once.
+        names
+            Names of the columns of an array or matrix, distinct within the group; numbered from
+            `n_columns` on if None. A column may be in several groups.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `learn_columns`; the model is then left as it was. Also for a learner that does not
+            select groups, for a group after a bounded pool has discarded single columns, and with
+            permutations, a score test (`target_type="binary"` or `"count"`), or relatedness that
+            leaves out groups of columns.
+
+        Notes
+        -----
+        Columns that are constant, or linear combinations of others of their group, add no degree of
+        freedom. A group of m columns costs $O(n m^2)$, or that of its stored values if sparse.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from streamsel import SelectKBest
+        >>> rng = np.random.default_rng(0)
+        >>> colour = rng.integers(0, 3, size=200)
+        >>> model = SelectKBest(1)
+        >>> model.learn_target(np.array([0.0, 1.0, 0.5])[colour] + rng.normal(size=200))
+        >>> one_hot = (colour[:, None] == np.arange(3)).astype(float)
+        >>> model.learn_group("colour", one_hot, names=["red", "green", "blue"])
+        >>> model.learn_column("noise", rng.normal(size=200))
+        >>> model.selected, model.members
+        (['colour'], {'colour': ['red', 'green', 'blue']})
+        >>> model.transform_one({"red": 1.0, "green": 0.0, "blue": 0.0, "noise": 0.3})
+        {'red': 1.0, 'green': 0.0, 'blue': 0.0}
+        """
+        stream = self._stream_of(X, names)
+        self._refuse_after_rows()
+        if self._needs_single_source:
+            self._check_source(None)
+        self._column_phase.refuse_awaiting("a single group")
+        self._learn_block(group_block(name, stream))
+
+    def _stream_of(self, X: Any, names: Sequence[Hashable] | None) -> ColumnStream:
+        """Return columns as a stream; those of a matrix without names are numbered."""
+        is_matrix = isinstance(X, np.ndarray) or is_sparse(X)
+        if names is None and is_matrix and X.ndim == 2:
+            names = range(self.n_columns, self.n_columns + X.shape[1])
+        return as_stream(X, names)
+
     def learn_columns(
         self,
         X: Any,
@@ -612,10 +681,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         The result depends neither on how the columns are divided into blocks, nor on `n_jobs`.
         After an interrupt (Ctrl-C) every complete block is learnt and the model is usable.
         """
-        is_matrix = isinstance(X, np.ndarray) or is_sparse(X)
-        if names is None and is_matrix and X.ndim == 2:
-            names = range(self.n_columns, self.n_columns + X.shape[1])
-        stream = as_stream(X, names)
+        stream = self._stream_of(X, names)
         self._refuse_after_rows()
         self._check_source(stream)
         block_callback(self._learn_or_undo, stream, self, on_block)
@@ -746,9 +812,10 @@ class Learner(river.MiniBatchTransformer, params.Declared):
                 return
         results = twin._column_phase
         results.columns = twin._new_columns(len(X))
-        if names:
-            twin.learn_columns(X, names)
         phase = self._phase
+        if names:
+            stream = as_stream(X, names)
+            twin.learn_columns(stream if phase.groups is None else grouped(stream, phase.groups))
         if isinstance(phase, WindowPhase):
             phase.adopt(results)
         self._invalidate()

@@ -6,6 +6,7 @@ import copy
 import time
 import warnings
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from streamsel.cli.diagnostics import (
 )
 from streamsel.cli.errors import EXPECTED_ERRORS, CommandError
 from streamsel.cli.exclusions import RowCounterFinder, Skipped
+from streamsel.cli.groups import check_learns_groups, in_groups, read_groups
 from streamsel.cli.relatedness import compute_relatedness, groups_of_columns
 from streamsel.cli.resume import PROGRESS, SourceComparison, check_same_parts
 from streamsel.cli.settings import AUTO
@@ -129,7 +131,15 @@ class Run:
                 if settings.relatedness is not None:
                     self._seconds += time.monotonic() - began
             self.metadata["fingerprint"] = source.fingerprint(given.values())
+        if settings.groups is not None:
+            check_learns_groups(self.model, settings.groups)
         self.screen = self._remaining(None if saved is None else self._compare(saved))
+
+    @cached_property
+    def _groups(self) -> dict[Hashable, list[Hashable]] | None:
+        """The groups of columns; None for none."""
+        path = self.settings.groups
+        return None if path is None else read_groups(path, self.source)
 
     def _computed_relatedness(self) -> Relatedness | None:
         """Return the relatedness that a pass over the columns yields; None unless requested."""
@@ -229,6 +239,8 @@ class Run:
 
     def _screened(self, stream: ColumnStream, report: Any) -> CleanStream:
         metadata, kept = self.metadata, self.given.used_rows.kept
+        if self._groups is not None:
+            stream = in_groups(stream, self._groups, str(self.settings.groups))
         return CleanStream(
             stream,
             self.model.n_rows or None,
@@ -298,6 +310,8 @@ class Run:
     def _count_redundant(self, report: Report) -> int | None:
         """Count the variables that nearly repeat an earlier one; None if that is too expensive."""
         names = [row["name"] for row in report.results]
+        if report.candidate == "group":
+            return None
         # Columns in lines require another pass.
         cheap = self.source.stream.names is not None or self._n_bytes() <= MAX_BYTES
         if not cheap or len(names) * report.rows > MAX_CELLS:

@@ -80,7 +80,14 @@ class DenseChunk:
     X
         (b, n) columns as rows, C-contiguous, of a type that is read in place. It is a view of the
         caller's array and is made read-only, since numba would compile again for a writable array.
+
+    Attributes
+    ----------
+    groups
+        As in `Block`; None if no column has a group.
     """
+
+    groups: Sequence[Hashable] | None = None
 
     def __init__(self, names: Sequence[Hashable], X: NDArray[Any]) -> None:
         self.names = names
@@ -139,7 +146,14 @@ class SparseChunk:
         The arrays of a CSC matrix.
     n
         Number of rows.
+
+    Attributes
+    ----------
+    groups
+        As in `Block`; None if no column has a group.
     """
+
+    groups: Sequence[Hashable] | None = None
 
     def __init__(
         self,
@@ -328,7 +342,39 @@ def iter_chunks(
         If the values are not real numbers.
     """
     found = _chunks(block, n_rows) if kept is None else _of_kept(block, n_rows, kept)
+    if block.groups is not None and any(group is not None for group in block.groups):
+        found = _grouped(found, block.groups)
     return found if row_transform is None else _transformed(found, row_transform, n_jobs)
+
+
+def _grouped(found: Iterator[Chunk], groups: Sequence[Hashable]) -> Iterator[Chunk]:
+    """Yield the chunks of a block with the groups of their columns."""
+    start = 0
+    for chunk in found:
+        stop = start + len(chunk.names)
+        chunk.groups = groups[start:stop]
+        start = stop
+        yield chunk
+
+
+def group_starts(groups: Sequence[Hashable] | None, b: int) -> NDArray[np.intp]:
+    """Return the indices of the first columns of the groups of b columns, and b."""
+    if groups is None:
+        return np.arange(b + 1)
+    first = [j for j in range(b) if not j or groups[j] is None or groups[j] != groups[j - 1]]
+    return np.array([*first, b], dtype=np.intp)
+
+
+def group_slices(b: int, step: int, groups: Sequence[Hashable] | None) -> Iterator[slice]:
+    """Yield slices of about `step` of b columns, which divide no group."""
+    if groups is None:
+        yield from (slice(start, min(start + step, b)) for start in range(0, b, step))
+        return
+    starts, first = group_starts(groups, b), 0
+    while first < b:
+        last = int(starts[min(int(np.searchsorted(starts, first + step)), starts.size - 1)])
+        yield slice(first, last)
+        first = last
 
 
 def _transformed(
@@ -338,8 +384,10 @@ def _transformed(
         itemsize = chunk.X.itemsize if isinstance(chunk, DenseChunk) else 8
         # A block gathered from single columns is not split.
         step = max(1, _GATHERED_BYTES // (itemsize * chunk.n))
-        for start in range(0, len(chunk.names), step):
-            yield TransformedChunk(chunk.part(slice(start, start + step)), row_transform, n_jobs)
+        for which in group_slices(len(chunk.names), step, chunk.groups):
+            transformed = TransformedChunk(chunk.part(which), row_transform, n_jobs)
+            transformed.groups = None if chunk.groups is None else chunk.groups[which]
+            yield transformed
 
 
 def _of_kept(block: Block, n_rows: int, kept: KeptRows) -> Iterator[Chunk]:
@@ -358,9 +406,9 @@ def _of_kept(block: Block, n_rows: int, kept: KeptRows) -> Iterator[Chunk]:
         return
     # A block gathered from single columns is not split: names must not repeat in it.
     step = max(1, _GATHERED_BYTES // (values.itemsize * n_rows))
-    for start in range(0, shape[1], step):
-        part = slice(start, start + step)
-        yield from _chunks(Block(names[part], kept.dense(values.T[part]).T), n_rows)
+    for part in group_slices(shape[1], step, block.groups):
+        groups = None if block.groups is None else block.groups[part]
+        yield from _chunks(Block(names[part], kept.dense(values.T[part]).T, groups), n_rows)
 
 
 def _shape_of(block: Block) -> tuple[int, int]:
@@ -386,13 +434,11 @@ def _chunks(block: Block, n_rows: int) -> Iterator[Chunk]:
     if values.dtype in _NATIVE_DTYPES and values.flags.f_contiguous:
         # A block gathered from single columns is not split: names must not repeat in it.
         width = max(_MIN_CHUNK_COLUMNS, _GATHERED_BYTES // (values.itemsize * max(1, n_rows)))
-        for start in range(0, shape[1], width):
-            part = slice(start, start + width)
+        for part in group_slices(shape[1], width, block.groups):
             yield DenseChunk(names[part], values.T[part])
         return
     step = max(1, _CONVERTED_BYTES // (8 * max(1, n_rows)))
-    for start in range(0, shape[1], step):
-        part = slice(start, start + step)
+    for part in group_slices(shape[1], step, block.groups):
         yield DenseChunk(names[part], _numbers(values[:, part].T, names[part]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,8 +54,10 @@ class SelectedFeatures:
 
 
 def output_names(model: Any) -> list[Hashable]:
-    """Return the names of the variables or components of a model."""
-    return list(model.selected if hasattr(model, "selected") else model.components)
+    """Return the names of the variables (of groups, their members) or components of a model."""
+    if not hasattr(model, "selected"):
+        return list(model.components)
+    return list(dict.fromkeys(chain.from_iterable(model.members.values())))
 
 
 def extract_features(

@@ -330,7 +330,7 @@ class Subsampling:
         """Return the selections and their stability, after the last column."""
         model = self.full_model
         selections = [self._selections[i] for i in range(1, len(self._subsamples) + 1)]
-        n_variables = model.n_columns - model.n_constant
+        n_variables = model._phase.n_varying
         sizes = sum(map(len, selections))
         index = None
         if 0 < sizes < len(selections) * n_variables:

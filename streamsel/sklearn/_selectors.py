@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,13 @@ class SelectorEstimator(SelectorMixin, StreamEstimator):  # type: ignore[misc]
                 UserWarning,
                 stacklevel=4,
             )
-        scores = self.learner_.scores
+        # Every member of a group has the score of the group.
+        members = self.learner_.members
+        scores = {
+            feature: score
+            for name, score in self.learner_.scores.items()
+            for feature in members[name]
+        }
         indices = _inputs.indices_of(names, scores)
         self._set_scores(indices, scores)
         self.support_: NDArray[np.bool_] = np.zeros(len(names), dtype=np.bool_)
@@ -124,5 +131,8 @@ class UnivariateEstimator(SelectorEstimator):
             )
         result = np.full(len(self._names), np.nan)
         values = scores if what == "scores_" else p_values
-        result[_inputs.indices_of(self._names, names)] = values
+        members = learner._members_of(names)
+        sizes = [len(of_one) for of_one in members.values()]
+        features = [*chain.from_iterable(members.values())]
+        result[_inputs.indices_of(self._names, features)] = np.repeat(values, sizes)
         return result

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from streamsel.stream._clean import clean
     from streamsel.stream._coerce import as_stream
     from streamsel.stream._csv import iter_csv
+    from streamsel.stream._groups import grouped, read_gmt
     from streamsel.stream._memory import iter_columns, iter_frame, iter_sparse
     from streamsel.stream._multi_file import iter_files
     from streamsel.stream._ngrams import iter_ngrams, iter_positions, iter_skipgrams
@@ -36,6 +37,7 @@ __all__ = [
     "StreamPart",
     "as_stream",
     "clean",
+    "grouped",
     "iter_anndata",
     "iter_array",
     "iter_bed",
@@ -56,6 +58,7 @@ __all__ = [
     "normal_scores",
     "prune",
     "ranks",
+    "read_gmt",
     "with_probes",
 ]
 
@@ -63,6 +66,8 @@ _MODULE_OF = {
     "ColumnStream": "_stream",
     "StreamPart": "_parts",
     "as_stream": "_coerce",
+    "grouped": "_groups",
+    "read_gmt": "_groups",
     "iter_anndata": "_anndata",
     "iter_array": "_npy",
     "iter_bed": "_plink",

@@ -211,7 +211,9 @@ class CleanStream(ColumnStream):
                 yield good
 
     def _select_rows(self, block: Block) -> Block:
-        return block if self._kept is None else Block(block.names, self._kept.block(block.values))
+        if self._kept is None:
+            return block
+        return block._replace(values=self._kept.block(block.values))
 
     def _good_part(self, block: Block, first_pass: bool) -> Block | None:
         if block.values.dtype.kind == "O":
@@ -259,7 +261,7 @@ class CleanStream(ColumnStream):
             filled = bad[~unusable]
             if filled.size:
                 copy, n_values = impute_means(values, filled)
-                block = Block(block.names, copy)
+                block = block._replace(values=copy)
                 self.n_filled += int(filled.size) * first_pass
                 self.n_filled_values += n_values * first_pass
         dropped = bad[unusable]
@@ -331,7 +333,7 @@ def _screen_part(
 def _as_numbers(block: Block) -> Block:
     """Convert objects that are all numbers or None to floats; return other blocks unchanged."""
     if all(value is None or isinstance(value, Real | Decimal) for value in block.values.flat):
-        return Block(block.names, block.values.astype(np.float64))
+        return block._replace(values=block.values.astype(np.float64))
     return block
 
 
@@ -376,9 +378,10 @@ def _without(block: Block, columns: Any) -> Block | None:
     if not keep.any():
         return None
     names = [name for name, k in zip(block.names, keep, strict=True) if k]
-    if sparse.issparse(block.values):
-        return Block(names, block.values[:, keep])
-    if block.values.flags.f_contiguous:
+    groups = block.groups
+    if groups is not None:
+        groups = [group for group, k in zip(groups, keep, strict=True) if k]
+    if not sparse.issparse(block.values) and block.values.flags.f_contiguous:
         # Through the transpose, so that the copy is Fortran-contiguous as well.
-        return Block(names, block.values.T[keep].T)
-    return Block(names, block.values[:, keep])
+        return Block(names, block.values.T[keep].T, groups)
+    return Block(names, block.values[:, keep], groups)

@@ -31,6 +31,7 @@ STORED = {
     "strata",
     "relatedness",
     "loco",
+    "groups",
 }
 
 

@@ -504,9 +504,7 @@ class Pool(ColumnState):
     def append_all(self, table: VariableTable, arrived: int) -> None:
         """Add the variables of another table, which arrived after `arrived` columns."""
         self._copy_before_write()
-        rows = {field: table[field] for field in table.fields}
-        rows["arrival"] = rows["arrival"] + arrived
-        self.table.append(table.index_of, **rows)
+        self.table.extend(table, arrival=table["arrival"] + arrived)
 
     def keep(self, indices: Indices) -> None:
         """Drop all variables but these."""
@@ -550,7 +548,7 @@ class Pool(ColumnState):
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the state from `to_state`, in a new object with the same parameters."""
         expect(state, max_discarded_bound=FloatKind(), admission_threshold=FloatKind())
-        self.replace_table(VariableTable.from_state(state["table"], self.table.fields))
+        self.replace_table(self.table.restored(state["table"]))
         self.max_discarded_bound, self.admission_threshold = (
             state["max_discarded_bound"],
             state["admission_threshold"],
