@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from tests.seed import EVERYTHING, SEED
 from tests.signals import hear_signals
 
 hear_signals()
@@ -49,6 +50,11 @@ def dataset():
         return X, archive["y"], archive.get("Y2"), archive
 
     return load
+
+
+def pytest_report_header():
+    """Show what chooses the modes and cases of the conformance tests."""
+    return f"STREAMSEL_TEST_SEED={SEED} ({EVERYTHING} runs all modes and cases)"
 
 
 def pytest_ignore_collect(collection_path, config):
