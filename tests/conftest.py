@@ -59,7 +59,7 @@ def pytest_report_header():
 
 def pytest_ignore_collect(collection_path, config):
     """Leave the benchmarks alone unless asked for: `pytest tests/bench --benchmark-only`."""
-    if collection_path.name == "bench" and not config.getoption("benchmark_only"):
+    if collection_path.name == "bench" and not config.getoption("benchmark_only", default=False):
         return True
     return None
 
