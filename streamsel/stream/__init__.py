@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from streamsel.stream._clean import clean
     from streamsel.stream._coerce import as_stream
     from streamsel.stream._csv import iter_csv
+    from streamsel.stream._interactions import iter_interactions
+    from streamsel.stream._lags import iter_lags
     from streamsel.stream._memory import iter_columns, iter_frame, iter_sparse
     from streamsel.stream._multi_file import iter_files
     from streamsel.stream._ngrams import iter_ngrams, iter_positions, iter_skipgrams
@@ -44,7 +46,9 @@ __all__ = [
     "iter_csv",
     "iter_files",
     "iter_frame",
+    "iter_interactions",
     "iter_ipc",
+    "iter_lags",
     "iter_ngrams",
     "iter_npy",
     "iter_one_hot",
@@ -72,7 +76,9 @@ _MODULE_OF = {
     "iter_csv": "_csv",
     "iter_files": "_multi_file",
     "iter_frame": "_memory",
+    "iter_interactions": "_interactions",
     "iter_ipc": "_arrow",
+    "iter_lags": "_lags",
     "iter_ngrams": "_ngrams",
     "iter_npy": "_npy",
     "iter_one_hot": "_one_hot",

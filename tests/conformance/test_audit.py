@@ -20,6 +20,7 @@ OTHER_ORACLES |= {"ridge_components_rows", "gram"}
 OTHER_ORACLES |= {"prune", "independence", "linear", "subspace", "factorisation", "survival"}
 OTHER_ORACLES |= {"density", "permutations", "relatedness", "vcf"}
 OTHER_ORACLES |= {"glm", "pairwise", "statistics"}
+OTHER_ORACLES |= {"generated"}
 OTHER_PAGES = {
     "distributed",
     "evaluate",
