@@ -48,7 +48,7 @@ def block_callback(
         return
 
     def blocks() -> Iterator[Block]:
-        for block in stream.blocks():
+        for block in stream.blocks(generated=True):
             yield block
             # The consumer requests the next block only after learning this one.
             try:

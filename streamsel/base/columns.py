@@ -23,13 +23,14 @@ from streamsel.base.windows import WindowPhase
 from streamsel.data.columns import (
     Block,
     Chunk,
+    GeneratedChunk,
     Stats,
     bad_column_error,
     group_starts,
     iter_chunks,
     single_column,
 )
-from streamsel.data.names import bad_name_error, first_invalid_name
+from streamsel.data.names import LazyNames, bad_name_error, first_invalid_name
 from streamsel.params import parameter_repr
 from streamsel.serialization.json_values import as_array
 from streamsel.state.base import ColumnState, VariableState
@@ -41,6 +42,9 @@ from streamsel.targets.target import NoTarget, Target
 from streamsel.targets.weights import weight_of_row
 
 _FLOAT64 = np.dtype(np.float64)
+# Generous bound of the error of a relevance from moments of a relative error of 1e-10, if at least
+# this fraction of the sum of squares is left after adjusting for covariates.
+_RELEVANCE_ERROR, _CANCELLATION_RTOL = 1e-6, 1e-3
 
 
 class ColumnPhase(Phase):
@@ -171,9 +175,13 @@ class ColumnPhase(Phase):
         target = self.expected_target(method, block.values.shape[0])
         self.target = target
         n_jobs = effective_jobs(method.n_jobs)
+        # A look-up of every tracked name in every chunk would take longer than the scan.
+        is_new = isinstance(block.names, LazyNames) and (
+            first_invalid_name(block.names, self.tracked_names()) is None
+        )
         for chunk in iter_chunks(block, target.n, target.row_transform, target.kept, n_jobs):
             stats = _scan(method, chunk, target, n_jobs)
-            stop, error = self._first_bad(chunk, stats)
+            stop, error = self._first_bad(chunk, stats, is_new=is_new)
             if error is not None:
                 stats = Stats(*(array[:stop] for array in stats))
             if stop:
@@ -189,7 +197,7 @@ class ColumnPhase(Phase):
         If columns have groups, yield the groups with their statistics.
         """
         n_jobs = effective_jobs(method.n_jobs)
-        for block in source.blocks():
+        for block in source.blocks(generated=method._takes_generated):
             target = self.expected_target(method, block.values.shape[0])
             for chunk in iter_chunks(block, target.n, target.row_transform, target.kept, n_jobs):
                 stats = _scan(method, chunk, target, n_jobs)
@@ -224,6 +232,8 @@ class ColumnPhase(Phase):
         if state is None:
             state = self.columns = method._new_columns(target.n)
         space, summary = self.space, self.summary
+        if isinstance(chunk, GeneratedChunk):
+            stats = _with_exact(chunk, stats, state.exact_from, space)
         if space is None or summary is None or isinstance(target, NoTarget):
             method._add_columns(state, chunk, stats)
         else:
@@ -335,10 +345,13 @@ class ColumnPhase(Phase):
             self.n_columns = n_columns
             raise
 
-    def _first_bad(self, chunk: Chunk, stats: Stats) -> tuple[int, Exception | None]:
+    def _first_bad(
+        self, chunk: Chunk, stats: Stats, *, is_new: bool
+    ) -> tuple[int, Exception | None]:
         """Return the number of columns before the first bad one, and its error or None.
 
-        With groups, the number of columns before the group of the first bad one.
+        With groups, the number of columns before the group of the first bad one. `is_new` skips the
+        check of names.
         """
         stop, error = len(chunk.names), None
         finite = np.isfinite(stats.m2)
@@ -348,6 +361,8 @@ class ColumnPhase(Phase):
             error = bad_column_error(chunk.names[stop], chunk.column(stop), kept)
         if chunk.groups is not None:
             return _first_bad_group(chunk, chunk.groups, self.tracked_names(), stop, error)
+        if is_new:
+            return stop, error
         repeated = first_invalid_name(chunk.names[:stop], self.tracked_names())
         if repeated is None:
             return stop, error
@@ -427,3 +442,19 @@ def _scan(method: Method, chunk: Chunk, target: Target | NoTarget, n_jobs: int) 
     """Return the moments of a chunk's columns; not finite for columns that are not valid."""
     stats = chunk.scan(target, n_jobs)
     return method._observed_moments(chunk, stats) if method._allows_missing else stats
+
+
+def _with_exact(
+    chunk: GeneratedChunk, stats: Stats, exact_from: float, space: TargetSpace | None
+) -> Stats:
+    """Return moments that are exact for columns whose relevance may reach `exact_from`."""
+    if exact_from == math.inf:
+        return stats
+    if space is None or exact_from == -math.inf:
+        return chunk.exact(stats, np.arange(stats.m2.size))
+    relevance = space.relevance(stats.m2, stats.cxy)
+    adjusted = space.adjusted_squares(stats.m2, stats.cxy)
+    is_certain = (relevance < exact_from - _RELEVANCE_ERROR) & (
+        adjusted >= _CANCELLATION_RTOL * stats.m2
+    )
+    return chunk.exact(stats, np.flatnonzero(~is_certain))

@@ -293,6 +293,11 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         """Whether columns may have missing values, NaN, with these parameters."""
         return self._takes_missing
 
+    @property
+    def _takes_generated(self) -> bool:
+        """Whether columns need not be made: if only the moments of most of them are used."""
+        return not self._allows_missing
+
     def _observed_moments(self, chunk: Chunk, stats: Stats) -> Stats:
         """Return the moments of columns from their observed values."""
         return observed_moments(chunk, stats)
@@ -746,7 +751,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         self._learn_once(stream)
 
     def _learn_once(self, stream: ColumnStream) -> None:
-        for block in stream.blocks():
+        for block in stream.blocks(generated=self._takes_generated):
             self._learn_block(block)
 
     def _learn_block(self, block: Block) -> None:

@@ -61,6 +61,9 @@ class Method(Transactional, Protocol):
     def _allows_missing(self) -> bool: ...
 
     @property
+    def _takes_generated(self) -> bool: ...
+
+    @property
     def _row_target_type(self) -> str: ...
 
     @property

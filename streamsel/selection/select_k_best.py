@@ -320,6 +320,10 @@ class SelectKBest(Selector[VariableState], Supervised):
                 raise params.parameter_error(type(self).__name__, name, text, value)
 
     @property
+    def _takes_generated(self) -> bool:
+        return super()._takes_generated and not self._univariate.needs_samples
+
+    @property
     def _allows_missing(self) -> bool:
         return self.pairwise
 

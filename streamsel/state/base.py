@@ -408,6 +408,14 @@ class ColumnState(VariableState):
         """The relevance below which a column changes nothing; -inf if every column may."""
         return -math.inf
 
+    @property
+    def exact_from(self) -> float:
+        """The relevance from which the moments of generated columns must be those of made ones.
+
+        Infinity, the default, if rounding errors of 1e-10 are immaterial.
+        """
+        return math.inf
+
     @abc.abstractmethod
     def admit(self, chunk: Chunk, stats: Stats, first_arrival: int) -> None:
         """Learn the columns of a chunk, in order: as many as stats has.

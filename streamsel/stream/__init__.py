@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from streamsel.stream._coerce import as_stream
     from streamsel.stream._csv import iter_csv
     from streamsel.stream._groups import grouped, read_gmt
+    from streamsel.stream._interactions import iter_interactions
+    from streamsel.stream._lags import iter_lags
     from streamsel.stream._memory import iter_columns, iter_frame, iter_sparse
     from streamsel.stream._multi_file import iter_files
     from streamsel.stream._ngrams import iter_ngrams, iter_positions, iter_skipgrams
     from streamsel.stream._npy import iter_array, iter_npy
+    from streamsel.stream._one_hot import iter_one_hot
     from streamsel.stream._parts import StreamPart
     from streamsel.stream._plink import iter_bed
     from streamsel.stream._polynomials import iter_polynomials
@@ -45,9 +48,12 @@ __all__ = [
     "iter_csv",
     "iter_files",
     "iter_frame",
+    "iter_interactions",
     "iter_ipc",
+    "iter_lags",
     "iter_ngrams",
     "iter_npy",
+    "iter_one_hot",
     "iter_parquet",
     "iter_polynomials",
     "iter_positions",
@@ -75,9 +81,12 @@ _MODULE_OF = {
     "iter_csv": "_csv",
     "iter_files": "_multi_file",
     "iter_frame": "_memory",
+    "iter_interactions": "_interactions",
     "iter_ipc": "_arrow",
+    "iter_lags": "_lags",
     "iter_ngrams": "_ngrams",
     "iter_npy": "_npy",
+    "iter_one_hot": "_one_hot",
     "iter_parquet": "_arrow",
     "iter_polynomials": "_polynomials",
     "iter_positions": "_ngrams",

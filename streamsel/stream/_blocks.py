@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from streamsel._utils.sparse import is_sparse
 from streamsel.data.columns import Block, group_slices
+from streamsel.data.generated import GeneratedColumns
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -85,6 +86,8 @@ def part_of(block: Block, start: int, stop: int) -> Block:
     groups = None if groups is None else groups[start:stop]
     if is_sparse(values):
         return Block(names[start:stop], csc_columns(values, start, stop), groups)
+    if isinstance(values, GeneratedColumns):
+        return Block(names[start:stop], values.part(slice(start, stop)), groups)
     return Block(names[start:stop], values[:, start:stop], groups)
 
 
@@ -104,9 +107,12 @@ def drop_columns(block: Block, dropped: Sequence[int]) -> Iterator[Block]:
         left = None if block.groups is None else [block.groups[j] for j in kept.tolist()]
         for part in group_slices(kept.size, step, left):
             chosen = kept[part]
-            values = (
-                block.values[:, chosen] if is_sparse(block.values) else block.values.T[chosen].T
-            )
+            if is_sparse(block.values):
+                values = block.values[:, chosen]
+            elif isinstance(block.values, GeneratedColumns):
+                values = block.values.columns(chosen).T
+            else:
+                values = block.values.T[chosen].T
             of_part: Sequence[Hashable] | None = None if left is None else left[part]
             yield Block([block.names[j] for j in chosen], values, of_part)
 

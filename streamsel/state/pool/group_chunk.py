@@ -97,6 +97,10 @@ class GroupChunk(NamedTuple):
     samples: Floats
     weights: Floats
 
+    def exact(self, stats: GroupStats, indices: Indices) -> GroupStats:  # noqa: ARG002
+        """Return `stats` itself, as statistics of groups are computed from made columns."""
+        return stats
+
     def ragged_indices(self, indices: Indices) -> tuple[Indices, Indices, Indices]:
         """Return the indices of the members, the axes and the weights of some groups."""
         n_weights = np.diff(self.size_starts) * np.diff(self.axis_starts)

@@ -339,6 +339,11 @@ class Pool(ColumnState):
             return -math.inf
         return self.ranking.relevance_cutoff(threshold)
 
+    @property
+    def exact_from(self) -> float:
+        """The relevance from which moments must be exact: that of a column that may be kept."""
+        return math.inf if self.limit is None else self.irrelevant_below
+
     def adjusted_squares(self, stats: Stats, indices: Indices | slice = _ALL) -> Floats:
         """Return the sums of squares of columns after adjusting for the covariates."""
         m2 = stats.m2[indices]
@@ -463,6 +468,8 @@ class Pool(ColumnState):
         else:
             names = [chunk.names[index] for index in indices.tolist()]
             arrival = first_arrival + indices
+            if self.limit is not None:
+                stats = chunk.exact(stats, indices)
         rows = self.rows_of(chunk, stats, indices)
         self.table.append(names, arrival=arrival, **rows, **extra)
 
