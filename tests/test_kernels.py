@@ -31,7 +31,6 @@ from streamsel._kernels.relevance import (
 )
 from streamsel._kernels.row_moments import any_too_large
 from streamsel._kernels.scan import relevance_upper_bound, scan_dense, scan_sparse
-from streamsel._kernels.sorting import drop_near_duplicates
 from streamsel._kernels.sweep import (
     moments_of_observed_rows,
     moments_of_rows,
@@ -713,20 +712,6 @@ def test_what_is_beyond(rng, at, value, bad):
     values = rng.normal(size=11)
     values[at] = value
     assert bool(any_too_large(values)) is bad
-
-
-@pytest.mark.parametrize("window", [1, 2, 9])
-@pytest.mark.parametrize("before", [0, 1, 4])
-def test_who_repeats_one_of_the_last_kept(rng, window, before):
-    b = 12
-    C = rng.uniform(-1.0, 1.0, size=(b, before + b))
-    kept = np.ones(before + b, dtype=bool)
-    drop_near_duplicates(C, window, 0.7, kept)
-    expected = list(range(before))
-    for j in range(b):
-        if not any(abs(C[j, i]) >= 0.7 for i in expected[-window:]):
-            expected.append(before + j)
-    assert np.flatnonzero(kept).tolist() == expected
 
 
 def independent_given(C, G, x, few, bars):

@@ -93,21 +93,30 @@ def drop_columns(block: Block, dropped: Sequence[int]) -> Iterator[Block]:
     width = len(block.names)
     if not dropped:
         yield block
-    elif len(dropped) <= _MAX_CUTS:
+    elif len(dropped) <= _MAX_CUTS and block.groups is None:
         for start, stop in zip([-1, *dropped], [*dropped, width], strict=True):
             if stop - start > 1:
                 yield part_of(block, start + 1, stop)
     else:
         # Copies of bounded size: the block may be a view that is too large to be copied at once.
         kept = np.delete(np.arange(width), dropped)
+        groups = None if block.groups is None else [block.groups[j] for j in kept.tolist()]
         step = columns_per_block(block.values.shape[0])
-        for start in range(0, kept.size, step):
-            chosen = kept[start : start + step]
+        start = 0
+        while start < kept.size:
+            stop = min(start + step, kept.size)
+            # A group is not divided.
+            while groups is not None and stop < kept.size and groups[stop] is not None:
+                if groups[stop] != groups[stop - 1]:
+                    break
+                stop += 1
+            chosen = kept[start:stop]
             values = (
                 block.values[:, chosen] if is_sparse(block.values) else block.values.T[chosen].T
             )
-            groups = None if block.groups is None else [block.groups[j] for j in chosen]
-            yield Block([block.names[j] for j in chosen], values, groups)
+            names = [block.names[j] for j in chosen.tolist()]
+            yield Block(names, values, None if groups is None else groups[start:stop])
+            start = stop
 
 
 def gather_blocks(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[Block]:
