@@ -9,6 +9,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamsel._kernels.correlated_pairs import keep_first, pairs_of_products
 from streamsel._kernels.genotypes import count_alternate_alleles
 from streamsel._kernels.gram import fill_product
 from streamsel._kernels.gram_schmidt import (
@@ -829,3 +830,23 @@ def test_fill_product(rng):
     np.testing.assert_allclose(out[1:4, 2:7], A @ B)
     out[1:4, 2:7] = np.nan
     assert np.isnan(out).all()
+
+
+def test_pairs_of_columns_that_correlate(rng):
+    X = rng.integers(0, 3, size=(9, 50)).astype(np.float32)
+    C, sums, norms = X @ X.T, X.sum(axis=1, dtype=float), np.sqrt(50 * X.var(axis=1, dtype=float))
+    found = np.empty(81, np.intp), np.empty(81, np.intp), np.empty(81)
+    size = pairs_of_products(C[:4], sums[:4], sums, norms[:4], norms, 50.0, 0.1, *found)
+    R = np.corrcoef(X)[:4]
+    first, second = np.nonzero(np.abs(R) >= 0.1)
+    assert found[0][:size].tolist() == first.tolist()
+    assert found[1][:size].tolist() == second.tolist()
+    np.testing.assert_allclose(found[2][:size], R[first, second], atol=1e-14)
+
+
+def test_the_first_of_each_run_of_pairs_is_kept():
+    first, second = np.array([1, 2, 3, 3, 4]), np.array([0, 1, 1, 2, 3])
+    kept, representative = np.ones(5, dtype=bool), np.zeros(5, np.intp)
+    keep_first(first, second, kept, representative)
+    assert kept.tolist() == [True, False, True, False, True]
+    assert representative[[1, 3]].tolist() == [0, 3]

@@ -2,22 +2,24 @@
 
 Most pairs are dismissed by a part of the rows: with u and v centred and of length 1, split into
 these rows and the others, |uᵀv| ≤ |u₁ᵀv₁| + ‖u₂‖ ‖v₂‖. The products u₁ᵀv₁ are in single precision,
-with a bound of their rounding errors; the pairs that remain are computed in double precision.
+with a bound of their rounding errors; the pairs that remain are computed in double precision. Small
+integers, such as genotypes, have exact products in single precision, of all rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsel._kernels.correlated_pairs import mark_undismissed, pairs_of_products
 from streamsel._utils.numeric import TIE_RTOL
 from streamsel._utils.sparse import is_sparse
-from streamsel.data.columns import Chunk, DenseChunk, SparseChunk, Stats
+from streamsel.data.columns import Chunk, SparseChunk, Stats
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -29,6 +31,9 @@ _ROWS = 4096
 # Pairs are dismissed by a part of the rows if there are so many, and so small a part suffices.
 _MIN_ROWS_SCREENED, _MAX_PART_SCREENED = 128, 0.8
 _EPSILON_32 = 2.0**-24
+# Integers are compared by all rows, unless a smaller part of them suffices to dismiss pairs: their
+# products are exact in single precision below the first bound, n times these in double precision.
+_SMALL_PART, _EXACT_32, _EXACT_64 = 0.4, 2.0**24, 2.0**53
 # Rounding error of the squared length of a centred column.
 _LENGTH_ERROR = 1e-9
 # Sparse columns of a larger density, or whose mean exceeds this many standard deviations, are
@@ -77,6 +82,13 @@ class Comparison:
         return np.float32(self.threshold - 1.01 * (m + 10) * _EPSILON_32)
 
     @property
+    def needs_small_part(self) -> bool:
+        """Whether most pairs are dismissed by so few rows that products of all take longer."""
+        rows = self.screened_rows
+        # Neighbours are seldom dismissed.
+        return self.reach == np.inf and rows is not None and rows.size <= _SMALL_PART * self.n
+
+    @property
     def columns_per_tile(self) -> int:
         """Number of columns that are compared at a time."""
         return int(np.clip(_TILE_BYTES // (8 * self.n), _MIN_TILE_COLUMNS, _TILE_COLUMNS))
@@ -93,6 +105,8 @@ class Tile:
     values
         (b, n) columns as rows: an array of a type that is read in place, or a CSR array; float64
         arrays are centred, and of length 1.
+    is_exact
+        Whether the values are float32 integers whose products are exact.
     mean, norm
         (b,) means, and lengths of the centred columns.
     location, index
@@ -106,6 +120,7 @@ class Tile:
 
     rule: Comparison
     values: Any
+    is_exact: bool
     mean: Floats
     norm: Floats
     location: Floats
@@ -131,7 +146,8 @@ class Tile:
 
     def can_join(self, other: Tile) -> bool:
         """Return whether the values of both can be in one array."""
-        return self.is_sparse == other.is_sparse and self.values.dtype == other.values.dtype
+        kinds = [(tile.is_sparse, tile.is_exact, tile.values.dtype) for tile in (self, other)]
+        return kinds[0] == kinds[1]
 
     def units(self, indices: Indices, rows: slice = slice(None)) -> Floats:
         """Return rows of the columns at `indices`, centred and of length 1."""
@@ -146,30 +162,30 @@ class Tile:
     def subset(self, indices: Indices) -> Tile:
         """Return a copy of the columns at `indices`."""
         names = None if self.names is None else [self.names[j] for j in indices.tolist()]
-        parts = {
-            field.name: array[indices]
-            for field in fields(self)
-            if field.name not in ("rule", "names")
-            and (array := getattr(self, field.name)) is not None
-        }
-        return Tile(**{"rule": self.rule, "names": names, "screen": None, "rest": None} | parts)
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        parts: dict[str, Any] = {k: None if a is None else a[indices] for k, a in arrays.items()}
+        return replace(self, names=names, **parts)
+
+
+# Fields of a tile with one entry per column.
+_ARRAYS = ("values", "mean", "norm", "location", "index", "screen", "rest")
 
 
 def joined(tiles: Sequence[Tile]) -> Tile:
     """Return the columns of tiles that can join, one after the other."""
     first = tiles[0]
-    whole: dict[str, Any] = {"rule": first.rule, "names": None}
-    if first.names is not None:
-        whole["names"] = [name for tile in tiles for name in tile.names or ()]
-    for field in fields(first):
-        parts = [getattr(tile, field.name) for tile in tiles]
-        if field.name == "values" and first.is_sparse:
+    whole: dict[str, Any] = {}
+    for name in _ARRAYS:
+        parts = [getattr(tile, name) for tile in tiles]
+        if is_sparse(parts[0]):
             from scipy.sparse import vstack
 
-            whole["values"] = vstack(parts, format="csr")
-        elif field.name not in whole:
-            whole[field.name] = None if parts[0] is None else np.concatenate(parts)
-    return Tile(**whole)
+            whole[name] = vstack(parts, format="csr")
+        else:
+            whole[name] = None if parts[0] is None else np.concatenate(parts)
+    if first.names is not None:
+        whole["names"] = [name for tile in tiles for name in tile.names or ()]
+    return replace(first, **whole)
 
 
 def tiles_of(
@@ -202,18 +218,30 @@ def tiles_of(
     for first in range(0, indices.size, rule.columns_per_tile):
         part = indices[first : first + rule.columns_per_tile]
         mean, norm = stats.mean[part], np.sqrt(stats.m2[part])
+        values, is_exact = _values(chunk, part, mean, norm, rule)
         screen = rest = None
-        if isinstance(chunk, SparseChunk) and _compared_as_sparse(chunk, part, mean, norm):
-            values = chunk.rows(part)
-        else:
-            values = chunk.X[part] if isinstance(chunk, DenseChunk) else chunk.columns(part)
-            if values.dtype == np.float64:
-                values = _centred_units(values, mean, norm)
-            if rule.screened_rows is not None:
-                screen, rest = _screen(values[:, rule.screened_rows], mean, norm)
+        if rule.screened_rows is not None and not is_exact and not is_sparse(values):
+            screen, rest = _screen(values[:, rule.screened_rows], mean, norm)
         names = [chunk.names[j] for j in part.tolist()] if named else None
         index = start + part
-        yield Tile(rule, values, mean, norm, location[part], index, names, screen, rest)
+        yield Tile(rule, values, is_exact, mean, norm, location[part], index, names, screen, rest)
+
+
+def _values(
+    chunk: Chunk, part: Indices, mean: Floats, norm: Floats, rule: Comparison
+) -> tuple[Any, bool]:
+    """Return columns as the values of a tile, and whether they are integers of exact products."""
+    if isinstance(chunk, SparseChunk):
+        if _compared_as_sparse(chunk, part, mean, norm):
+            return chunk.rows(part), False
+        values: NDArray[Any] = chunk.columns(part)
+    else:
+        values = chunk.X[part]
+    if values.dtype.kind in "iu" and not rule.needs_small_part:
+        square = float(np.abs(values, dtype=np.float32).max()) ** 2
+        if rule.n * square < _EXACT_32 and rule.n**2 * square < _EXACT_64:
+            return values.astype(np.float32), True
+    return _centred_units(values, mean, norm) if values.dtype == np.float64 else values, False
 
 
 def _compared_as_sparse(chunk: SparseChunk, part: Indices, mean: Floats, norm: Floats) -> bool:
@@ -255,7 +283,12 @@ def correlated_pairs(a: Tile, b: Tile) -> Pairs:
 
     Of a tile with itself, the pairs whose first column comes after the second.
     """
-    found = _sparse_pairs(a, b) if a.is_sparse and b.is_sparse else _dense_pairs(a, b)
+    if a.is_sparse and b.is_sparse:
+        found = _sparse_pairs(a, b)
+    elif a.is_exact and b.is_exact:
+        found = _exact_pairs(a, b)
+    else:
+        found = _dense_pairs(a, b)
     counts = np.abs(found.correlation) >= a.rule.threshold
     if a is b:
         counts &= found.first > found.second
@@ -282,16 +315,27 @@ def _undismissed(a: Tile, b: Tile) -> tuple[Indices, Indices]:
     """Return columns of two tiles such that all other pairs are uncorrelated."""
     if a.screen is None or b.screen is None or a.rest is None or b.rest is None:
         return np.arange(len(a)), np.arange(len(b))
-    bound = a.screen @ b.screen.T
-    np.abs(bound, out=bound)
-    bound += np.multiply.outer(a.rest, b.rest)
-    is_open = bound >= a.rule.dismissed_below
+    products = a.screen @ b.screen.T
     if a is b:
-        np.fill_diagonal(is_open, val=False)
-        # The pairs are symmetric.
-        i = np.flatnonzero(is_open.any(axis=1))
-        return i, i
-    return np.flatnonzero(is_open.any(axis=1)), np.flatnonzero(is_open.any(axis=0))
+        # Columns are not compared with themselves: NaN exceeds no bound.
+        np.fill_diagonal(products, np.nan)
+    i = np.zeros(len(a), dtype=np.bool_)
+    j = i if a is b else np.zeros(len(b), dtype=np.bool_)
+    mark_undismissed(products, a.rest, b.rest, a.rule.dismissed_below, i, j)
+    return np.flatnonzero(i), np.flatnonzero(j)
+
+
+def _exact_pairs(a: Tile, b: Tile) -> Pairs:
+    """Return the correlated pairs of integer columns."""
+    n, size = a.rule.n, len(a) * len(b)
+    sums = [np.rint(n * tile.mean) for tile in (a, b)]
+    found = Pairs(np.empty(size, np.intp), np.empty(size, np.intp), np.empty(size))
+    products = a.values @ b.values.T
+    return found.at(
+        slice(
+            pairs_of_products(products, *sums, a.norm, b.norm, float(n), a.rule.threshold, *found)
+        )
+    )
 
 
 def _sparse_pairs(a: Tile, b: Tile) -> Pairs:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 
 import numpy as np
 
+from streamsel._kernels.correlated_pairs import keep_first
 from streamsel.stream._correlated import Pairs, Tile, correlated_pairs, joined
 
 # Columns of one piece of those kept, and the bytes that it may take.
@@ -72,17 +73,10 @@ class KeptColumns:
         if not pairs.first.size:
             return tile
         is_kept = np.ones(len(tile), dtype=np.bool_)
-        later, starts = np.unique(pairs.first, return_index=True)
-        matches = []
-        for j, start, earlier in zip(
-            later, starts, np.split(pairs.second, starts[1:]), strict=True
-        ):
-            kept = is_kept[earlier]
-            if kept.any():
-                is_kept[j] = False
-                matches.append(start + int(np.argmax(kept)))
+        representative = np.zeros(len(tile), dtype=np.intp)
+        keep_first(pairs.first, pairs.second, is_kept, representative)
         if self._report is not None:
-            _report_pairs(self._report, tile, tile, pairs.at(matches))
+            _report_pairs(self._report, tile, tile, pairs.at(representative[~is_kept]))
         return tile.subset(np.flatnonzero(is_kept))
 
 
