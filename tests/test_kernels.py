@@ -737,7 +737,7 @@ def separated_by_definition(C, G, x, among, also, bars):
     return any(independent_given(C, G, x, few, bars) for few in sets if {*also} <= {*few})
 
 
-@pytest.mark.parametrize("r", [1, 2])
+@pytest.mark.parametrize("r", [1, 2, 4])
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_who_is_separated_from_the_target(rng, r, depth):
     m, n = 6, 9
@@ -748,13 +748,14 @@ def test_who_is_separated_from_the_target(rng, r, depth):
         V = rng.normal(size=(n, m)) + 2.0 * U @ rng.normal(size=(r, m))
         V /= np.linalg.norm(V, axis=0)
         C, G = V.T @ V, V.T @ U
+        M = C - G @ G.T
         among = np.array([1, 2, 4])
         for also in ([], [0]):
             expected = separated_by_definition(C, G, 5, among.tolist(), also, bars)
-            assert bool(is_separated(C, G, 5, among, also[0] if also else -1, bars)) is expected
+            assert bool(is_separated(C, G, M, 5, among, also[0] if also else -1, bars)) is expected
         for fast in (True, False):
             stays = np.empty(m, dtype=bool)
-            update_kept(C, G, bars, fast, stays)
+            update_kept(C, G, M, bars, fast, stays)
             assert np.flatnonzero(stays).tolist() == reviewed(C, G, bars, fast)
 
 
