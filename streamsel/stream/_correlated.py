@@ -91,7 +91,7 @@ class Comparison:
     @property
     def columns_per_tile(self) -> int:
         """Number of columns that are compared at a time."""
-        return int(np.clip(_TILE_BYTES // (8 * self.n), _MIN_TILE_COLUMNS, _TILE_COLUMNS))
+        return int(np.clip(_TILE_BYTES // max(1, 8 * self.n), _MIN_TILE_COLUMNS, _TILE_COLUMNS))
 
 
 @dataclass(frozen=True, eq=False)

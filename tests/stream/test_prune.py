@@ -213,6 +213,7 @@ def test_blocks_without_repetition_pass_untouched(rng):
     for values in (X, scattered):
         (block,) = prune(ColumnStream(lambda values=values: [Block(range(20), values)])).blocks()
         assert block.values is values
+    assert names_of(prune(np.empty((0, 3)))) == [0, 1, 2]
 
 
 def test_groups_are_not_divided_between_blocks(rng):
@@ -307,6 +308,10 @@ def test_wrong_length_and_a_source_that_changes():
         ({"target": [1.0, 2.0, 3.0]}, "Expected no target with by='first'"),
         ({"by": "relevance"}, "Expected a target with by='relevance'. Got: None"),
         ({"by": "relevance", "target": [1, 2, 3], "target_type": "binary"}, "target_type of prune"),
+        (
+            {"by": "relevance", "target": [1, 2, np.nan]},
+            "(?s)finite target. Got: nan.*leave out the",
+        ),
     ],
 )
 def test_parameters_are_checked(options, message):
