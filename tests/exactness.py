@@ -20,6 +20,7 @@ from tests import in_parts
 # Sizes that are drawn, and what else is: by parameters that a learner has.
 DRAWN = {
     "ridge": (0.0, 0.1, 1.0, 3.0),
+    "swaps": (0, 2),
     "scheme": ("quotient", "difference"),
     "score": ("f", "correlation", "mutual_info"),
     "redundancy": ("correlation", "mutual_info"),

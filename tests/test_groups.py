@@ -389,6 +389,7 @@ def test_learners_without_groups_refuse_them():
         (ProjSe(2, kernel="rbf"), {}, "kernel"),
         (ProjSe(2, max_candidates=4, exact=True), {}, "exact"),
         (ForwardSelection(2), {}, "estimator"),
+        (ForwardSelection(2, swaps=1), {}, "swaps"),
         (Lasso(2, scale=False), {}, "scale"),
         (SelectKBest(2, target_type="count"), {}, "target_type"),
     ],

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsel._kernels.beta_tail import log_upper_tails, rests_of_log_tails
+from streamsel._kernels.correlated_pairs import keep_first, pairs_of_products
 from streamsel._kernels.genotypes import count_alternate_alleles
 from streamsel._kernels.gram import fill_product
 from streamsel._kernels.gram_schmidt import (
@@ -42,7 +43,6 @@ from streamsel._kernels.relevance import (
 )
 from streamsel._kernels.row_moments import any_too_large
 from streamsel._kernels.scan import relevance_upper_bound, scan_dense, scan_sparse
-from streamsel._kernels.sorting import drop_near_duplicates
 from streamsel._kernels.sweep import (
     moments_of_observed_rows,
     moments_of_rows,
@@ -726,20 +726,6 @@ def test_what_is_beyond(rng, at, value, bad):
     assert bool(any_too_large(values)) is bad
 
 
-@pytest.mark.parametrize("window", [1, 2, 9])
-@pytest.mark.parametrize("before", [0, 1, 4])
-def test_who_repeats_one_of_the_last_kept(rng, window, before):
-    b = 12
-    C = rng.uniform(-1.0, 1.0, size=(b, before + b))
-    kept = np.ones(before + b, dtype=bool)
-    drop_near_duplicates(C, window, 0.7, kept)
-    expected = list(range(before))
-    for j in range(b):
-        if not any(abs(C[j, i]) >= 0.7 for i in expected[-window:]):
-            expected.append(before + j)
-    assert np.flatnonzero(kept).tolist() == expected
-
-
 def independent_given(C, G, x, few, bars):
     """Whether x is independent given a few: by inverting their correlations."""
     few = list(few)
@@ -762,7 +748,7 @@ def separated_by_definition(C, G, x, among, also, bars):
     return any(independent_given(C, G, x, few, bars) for few in sets if {*also} <= {*few})
 
 
-@pytest.mark.parametrize("r", [1, 2])
+@pytest.mark.parametrize("r", [1, 2, 4])
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_who_is_separated_from_the_target(rng, r, depth):
     m, n = 6, 9
@@ -773,13 +759,14 @@ def test_who_is_separated_from_the_target(rng, r, depth):
         V = rng.normal(size=(n, m)) + 2.0 * U @ rng.normal(size=(r, m))
         V /= np.linalg.norm(V, axis=0)
         C, G = V.T @ V, V.T @ U
+        M = C - G @ G.T
         among = np.array([1, 2, 4])
         for also in ([], [0]):
             expected = separated_by_definition(C, G, 5, among.tolist(), also, bars)
-            assert bool(is_separated(C, G, 5, among, also[0] if also else -1, bars)) is expected
+            assert bool(is_separated(C, G, M, 5, among, also[0] if also else -1, bars)) is expected
         for fast in (True, False):
             stays = np.empty(m, dtype=bool)
-            update_kept(C, G, bars, fast, stays)
+            update_kept(C, G, M, bars, fast, stays)
             assert np.flatnonzero(stays).tolist() == reviewed(C, G, bars, fast)
 
 
@@ -938,3 +925,23 @@ def test_gains_of_groups(rng):
                 gain = np.trace(U @ M @ axes.T @ np.linalg.pinv(inner, rcond=1e-9) @ axes @ M @ U.T)
                 q = len(axes) if ridge else np.linalg.matrix_rank(inner, tol=1e-8)
                 np.testing.assert_allclose(scores[g, s], gain / q if q else -np.inf, rtol=1e-9)
+
+
+def test_pairs_of_columns_that_correlate(rng):
+    X = rng.integers(0, 3, size=(9, 50)).astype(np.float32)
+    C, sums, norms = X @ X.T, X.sum(axis=1, dtype=float), np.sqrt(50 * X.var(axis=1, dtype=float))
+    found = np.empty(81, np.intp), np.empty(81, np.intp), np.empty(81)
+    size = pairs_of_products(C[:4], sums[:4], sums, norms[:4], norms, 50.0, 0.1, *found)
+    R = np.corrcoef(X)[:4]
+    first, second = np.nonzero(np.abs(R) >= 0.1)
+    assert found[0][:size].tolist() == first.tolist()
+    assert found[1][:size].tolist() == second.tolist()
+    np.testing.assert_allclose(found[2][:size], R[first, second], atol=1e-14)
+
+
+def test_the_first_of_each_run_of_pairs_is_kept():
+    first, second = np.array([1, 2, 3, 3, 4]), np.array([0, 1, 1, 2, 3])
+    kept, representative = np.ones(5, dtype=bool), np.zeros(5, np.intp)
+    keep_first(first, second, kept, representative)
+    assert kept.tolist() == [True, False, True, False, True]
+    assert representative[[1, 3]].tolist() == [0, 3]

@@ -106,3 +106,49 @@ def test_who_is_independent_of_those_before(rng):
     X = units(rng, 4, 9)
     X[2] = (X[0] + X[1]) / np.linalg.norm(X[0] + X[1])
     assert independent_variables(X @ X.T, 1e-10).tolist() == [True, True, False, True]
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1.0])
+def test_scores_while_picks_are_exchanged(rng, ridge):
+    """Given all picks but one: folded, from the observations, and from the ridge matrix."""
+    n, p, r, k, S = 12, 7, 2, 3, 5
+    X, U = units(rng, p, n), orthonormal(rng, n, r)
+    V = orthonormal(rng, n, k) * (1.0 if ridge == 0.0 else 0.6)
+    current, reflections, out, into, replaced = V.copy(), [], [], [], []
+    expected = np.empty((p, S))
+    for s in range(S):
+        h = rng.normal(size=k)
+        reflections.append(h / np.linalg.norm(h))
+        current = current - 2.0 * np.outer(reflections[-1], reflections[-1] @ current)
+        R = np.eye(n) - current[:-1].T @ current[:-1]
+        left = np.einsum("ij,jk,ik->i", X, R, X)
+        expected[:, s] = ((X @ R @ U.T) ** 2).sum(axis=1) / (ridge + left)
+        out.append(current[-1].copy())
+        if s % 2:
+            v = rng.normal(size=n)
+            v -= current[:-1].T @ np.linalg.lstsq(current[:-1].T, v, rcond=None)[0]
+            current[-1] = v / np.linalg.norm(v) * np.linalg.norm(current[0])
+        replaced.append(s // 2 if s % 2 else -1)
+        into.append(current[-1].copy())
+    out, into, replaced = np.array(out), np.array(into), np.array(replaced)
+    N = np.ascontiguousarray(X @ into[replaced >= 0].T)
+    scores = np.empty((p, S))
+    near = stepwise.fold_swap_scores(
+        X @ U.T,
+        X @ V.T,
+        V @ U.T,
+        np.array(reflections),
+        out @ U.T,
+        into @ U.T,
+        replaced,
+        N,
+        ridge,
+        -np.inf,
+        0.0,
+        scores,
+    )
+    np.testing.assert_allclose(scores, expected, 1e-11)
+    assert not near.any()
+    if ridge == 0.0:
+        stepwise.swap_scores_of_samples(X.copy(), V, out, into, U, 1e-10, scores)
+        np.testing.assert_allclose(scores, expected, 1e-10)

@@ -3,6 +3,11 @@
 The inputs are the correlations C of the variables, and their coordinates G in the target space. For
 a conditioning set S, the last row of the Cholesky factor of (S, target, x) gives the association of
 x and the target that S does not explain.
+
+For a target of many dimensions that costs their cube. If S and the target are not nearly collinear,
+the association is also the share of x that the target explains, plus that which the residuals M =
+C - G Gᵀ of S explain of the residual of x, minus that which S explains of x. It is used unless
+rounding might change the decision.
 """
 
 from __future__ import annotations
@@ -13,6 +18,11 @@ from streamsel._kernels.compile import kernel
 
 # Residual variances below this, of a variable or a direction of the target, are rounding errors.
 _ZERO_TOL = 1e-10
+# From so many dimensions of the target on, residuals given the target are used: if the squared
+# residuals of their factor, and that of x, exceed the first bound, the trace of the inverse times
+# the size is below the second, and the result differs by more than the third from its critical
+# value. Rounding errors are below 1e-7 then, and no direction of the target is explained.
+_MIN_DIMENSIONS, _MIN_RESIDUAL, _MAX_TRACE, _MIN_GAP = 3, 1e-4, 1e4, 1e-6
 
 
 @kernel()
@@ -91,9 +101,71 @@ def _conditional_relevance(
 
 
 @kernel()
+def _factor_residuals(M: np.ndarray, S: np.ndarray, start: int, size: int, K: np.ndarray) -> int:
+    """Fill rows `start` to `size` of K, the factor of M for the variables S, as `_factor` does."""
+    for i in range(start, size):
+        residual = M[S[i], S[i]]
+        for k in range(i):
+            a = M[S[i], S[k]]
+            for t in range(k):
+                a -= K[i, t] * K[k, t]
+            a /= K[k, k]
+            K[i, k] = a
+            residual -= a * a
+        if residual <= _MIN_RESIDUAL:
+            return i
+        K[i, i] = np.sqrt(residual)
+    return size
+
+
+@kernel()
+def _trace_of_inverse(K: np.ndarray, size: int, W: np.ndarray) -> float:
+    """Return the trace of (K Kᵀ)⁻¹, from the inverse of K, which fills W."""
+    trace = 0.0
+    for j in range(size):
+        for i in range(j, size):
+            a = 1.0 if i == j else 0.0
+            for k in range(j, i):
+                a -= K[i, k] * W[k, j]
+            W[i, j] = a / K[i, i]
+            trace += W[i, j] * W[i, j]
+    return trace
+
+
+@kernel()
+def _relevance_by_residuals(
+    C: np.ndarray,
+    M: np.ndarray,
+    S: np.ndarray,
+    size: int,
+    x: int,
+    L: np.ndarray,
+    K: np.ndarray,
+) -> float:
+    """Return the squared relevance of x given S; NaN if x is nearly explained by S.
+
+    L and K have the factors of S in C and M; their last rows are buffers for x.
+    """
+    row, residual_row = L[-1], K[-1]
+    residual, explained = 1.0, 1.0 - M[x, x]
+    for k in range(size):
+        a, b = C[x, S[k]], M[x, S[k]]
+        for t in range(k):
+            a -= row[t] * L[k, t]
+            b -= residual_row[t] * K[k, t]
+        a /= L[k, k]
+        b /= K[k, k]
+        row[k], residual_row[k] = a, b
+        residual -= a * a
+        explained += b * b - a * a
+    return explained / residual if residual > _MIN_RESIDUAL else np.nan
+
+
+@kernel()
 def is_separated(
     C: np.ndarray,
     G: np.ndarray,
+    M: np.ndarray,
     x: int,
     candidates: np.ndarray,
     required: int,
@@ -105,6 +177,8 @@ def is_separated(
     ----------
     C, G
         (m, m) correlations of all variables, and their (m, r) coordinates in the target space.
+    M
+        (m, m) C - G Gᵀ.
     x
         Index of the variable.
     candidates
@@ -119,6 +193,7 @@ def is_separated(
     r = G.shape[1]
     L = np.empty((max_size + 1, max_size + r))
     T = np.empty((r, max_size + r))
+    K, W = np.empty((max_size + 1, max_size)), np.empty((max_size, max_size))
     S = np.empty(max_size, dtype=np.int64)
     combination = np.empty(max_size, dtype=np.int64)
     fixed = 1 if required >= 0 else 0
@@ -132,15 +207,23 @@ def is_separated(
         for i in range(free):
             combination[i] = i
             S[fixed + i] = candidates[i]
-        start = 0
+        start = n_rows = 0
         while True:
             stop = _factor(C, S, start, size, L)
             last = free - 1
             if stop == size:
-                relevance2, rank = _conditional_relevance(C, G, S, size, x, L, T)
+                relevance2 = np.nan
+                if r >= _MIN_DIMENSIONS:
+                    n_rows = _factor_residuals(M, S, min(start, n_rows), size, K)
+                    if n_rows == size and size * _trace_of_inverse(K, size, W) < _MAX_TRACE:
+                        relevance2 = _relevance_by_residuals(C, M, S, size, x, L, K)
+                rank = r
+                if not abs(relevance2 - critical_values[size, r]) > _MIN_GAP:
+                    relevance2, rank = _conditional_relevance(C, G, S, size, x, L, T)
                 if relevance2 <= critical_values[size, rank]:
                     return True
             else:
+                n_rows = min(n_rows, start)
                 # All sets with this collinear prefix are degenerate: skip them.
                 last = stop - fixed
             while last >= 0 and combination[last] == candidates.shape[0] - free + last:
@@ -158,7 +241,12 @@ def is_separated(
 
 @kernel()
 def update_kept(
-    C: np.ndarray, G: np.ndarray, critical_values: np.ndarray, fast: bool, is_kept: np.ndarray
+    C: np.ndarray,
+    G: np.ndarray,
+    M: np.ndarray,
+    critical_values: np.ndarray,
+    fast: bool,
+    is_kept: np.ndarray,
 ) -> None:
     """Fill is_kept (m,): whether no small set of others separates a variable from the target.
 
@@ -167,7 +255,7 @@ def update_kept(
 
     Parameters
     ----------
-    C, G, critical_values
+    C, G, M, critical_values
         As in `is_separated`.
     fast
         Whether to test the new variable first.
@@ -177,14 +265,14 @@ def update_kept(
     new = C.shape[0] - 1
     is_kept[:] = True
     if fast:
-        is_kept[new] = not is_separated(C, G, new, np.arange(new), -1, critical_values)
+        is_kept[new] = not is_separated(C, G, M, new, np.arange(new), -1, critical_values)
         if not is_kept[new]:
             return
     for x in range(new):
         is_kept[x] = is_kept[new] = False
         candidates = np.flatnonzero(is_kept)
         is_kept[new] = True
-        is_kept[x] = not is_separated(C, G, x, candidates, new, critical_values)
+        is_kept[x] = not is_separated(C, G, M, x, candidates, new, critical_values)
     if not fast:
         is_kept[new] = False
-        is_kept[new] = not is_separated(C, G, new, np.flatnonzero(is_kept), -1, critical_values)
+        is_kept[new] = not is_separated(C, G, M, new, np.flatnonzero(is_kept), -1, critical_values)

@@ -1,4 +1,4 @@
-"""Sorted columns, and the permutation that sorts them, in linear time; near-duplicate columns.
+"""Sorted columns, and the permutation that sorts them, in linear time.
 
 Every column is sorted by the same instructions at any position in a block. Columns are transposed,
 one per row, C-contiguous and finite; they may be read-only.
@@ -166,34 +166,3 @@ def sort_stored(
         stored = slice(indptr[j], indptr[j + 1])
         if indptr[j + 1] > indptr[j]:
             _sort(data[stored], values[stored], order[stored], words, counts)
-
-
-@kernel()
-def drop_near_duplicates(C: np.ndarray, window: int, threshold: float, kept: np.ndarray) -> None:
-    """Go through columns in order; keep those that are not near-duplicates of the last few kept.
-
-    Parameters
-    ----------
-    C
-        (b, w + b) correlations of b columns with w kept before them and with themselves.
-    window
-        The number of last kept columns to compare with.
-    threshold
-        The absolute correlation from which on a column is a near-duplicate.
-    kept
-        (w + b,) filled from w on; those before are True, the most recent last.
-    """
-    b = C.shape[0]
-    w = kept.shape[0] - b
-    for j in range(b):
-        n_compared = 0
-        kept[w + j] = True
-        for i in range(w + j - 1, -1, -1):
-            if not kept[i]:
-                continue
-            n_compared += 1
-            if n_compared > window:
-                break
-            if abs(C[j, i]) >= threshold:
-                kept[w + j] = False
-                break

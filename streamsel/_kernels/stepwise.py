@@ -227,3 +227,112 @@ def independent_variables(C: np.ndarray, least: float) -> np.ndarray:
             rank += 1
             is_independent[j] = True
     return is_independent
+
+
+@kernel()
+def fold_swap_scores(
+    G: np.ndarray,
+    T: np.ndarray,
+    C: np.ndarray,
+    reflections: np.ndarray,
+    restored: np.ndarray,
+    removed: np.ndarray,
+    replaced: np.ndarray,
+    N: np.ndarray,
+    ridge: float,
+    zero_tol: float,
+    near: float,
+    scores: np.ndarray,
+) -> np.ndarray:
+    """Fill the scores of variables given all picks but one, while these are exchanged.
+
+    Parameters
+    ----------
+    G
+        (p, r) coordinates in the target space.
+    T, C
+        (p, k) products with the directions of the picks, and (k, r) coordinates of these.
+    reflections
+        (S, k) reflection of the directions at each exchange: the last is then the one taken out.
+    restored, removed
+        (S, r) coordinates of the directions taken out and put in.
+    replaced
+        (S,) the column of N with the products with the direction put in; -1 if it is the same.
+    N
+        (p, m) products with the new directions.
+    ridge, zero_tol, near
+        As in `fold_forward_scores`.
+    scores
+        (p, S) filled.
+
+    Returns
+    -------
+    (p,) which are too collinear with the picks.
+    """
+    p, S = scores.shape
+    k = T.shape[1]
+    is_near = np.zeros(p, dtype=np.bool_)
+    a, t = np.empty(G.shape[1]), np.empty(k)
+    for j in range(p):
+        for i in range(a.size):
+            a[i] = G[j, i]
+        residual = 1.0
+        for s in range(k):
+            t[s] = T[j, s]
+            residual -= t[s] * t[s]
+            _subtract(a, t[s], C[s])
+        for s in range(S):
+            _subtract(t, 2.0 * _dot(t, reflections[s]), reflections[s])
+            x = t[k - 1]
+            residual += x * x
+            _subtract(a, -x, restored[s])
+            scores[j, s] = _ratio(_square(a), residual, ridge, zero_tol)
+            if residual < near:
+                is_near[j] = True
+            if replaced[s] >= 0:
+                x = N[j, replaced[s]]
+                t[k - 1] = x
+            residual -= x * x
+            _subtract(a, x, removed[s])
+    return is_near
+
+
+@kernel()
+def swap_scores_of_samples(
+    units: np.ndarray,
+    V: np.ndarray,
+    restored: np.ndarray,
+    removed: np.ndarray,
+    U: np.ndarray,
+    zero_tol: float,
+    scores: np.ndarray,
+) -> None:
+    """Fill the scores of variables given all picks but one, without a ridge, from observations.
+
+    Parameters
+    ----------
+    units
+        (p, n) variables of length 1.
+    V
+        (k, n) directions of the picks, orthonormal.
+    restored, removed
+        (S, n) the directions taken out and put in at each exchange.
+    U
+        (r, n) orthonormal basis of the target.
+    zero_tol, scores
+        As in `fold_swap_scores`.
+    """
+    p, S = scores.shape
+    for j in range(p):
+        x = units[j]
+        w = x.copy()
+        for s in range(V.shape[0]):
+            _subtract(w, _dot(V[s], w), V[s])
+        for s in range(S):
+            _subtract(w, -_dot(restored[s], x), restored[s])
+            square = 0.0
+            for i in range(U.shape[0]):
+                u = _dot(U[i], w)
+                square += u * u
+            scores[j, s] = _ratio(square, _square(w), 0.0, zero_tol)
+            _subtract(w, _dot(removed[s], w), removed[s])

@@ -20,7 +20,7 @@ from streamsel._kernels.group_selection import (
     gains_of_groups,
     remove_directions,
 )
-from streamsel.selection._forward import earliest_of_best, tolerance
+from streamsel.selection._forward_steps import earliest_of_best, tolerance
 from streamsel.state.base import Floats, Indices
 from streamsel.state.pool.candidate_solution import (
     GreedySolution,

@@ -94,6 +94,10 @@ class ForwardSelection(CertifiedSelector, Supervised):
     ridge
         Penalty $\lambda$, in units of a variable's sum of squares. 0 gives orthogonal least
         squares: each pick minimises the squared error.
+    swaps
+        Maximum number of sweeps after k picks. In a sweep each pick in turn is taken out, and the
+        best variable given the others is put in, the same one if it ties. Sweeps end when one
+        changes nothing. The squared error never increases; 0 keeps the picks.
     estimator
         scikit-learn model, which makes this a wrapper: each pick is the tracked variable that,
         added to the picks, gives the best cross-validation score. Nothing is certified then, and
@@ -107,6 +111,9 @@ class ForwardSelection(CertifiedSelector, Supervised):
 
     Attributes
     ----------
+    scores
+        Decrease of the penalised squared error when each selected variable is added to those before
+        it. After swaps the selected variables are in the order of forward selection among them.
     n_passes
         Number of passes over the columns, with fractions.
 
@@ -119,8 +126,8 @@ class ForwardSelection(CertifiedSelector, Supervised):
     -----
     **Cost.** A kept column costs a copy; once the pool is full every column costs one
     product with each pick, $O(n k)$, and $O(k r)$ more, $r$ the rank of the target. Solving costs
-    $O(k n m)$ for $m$ candidates, each time the pool overflows. A row of $f$ features costs
-    $O(f^2)$ at most, a row transformed $O(k)$.
+    $O(k n m)$ for $m$ candidates, each time the pool overflows, and a sweep of swaps
+    $O(k^2 (m + n))$. A row of $f$ features costs $O(f^2)$ at most, a row transformed $O(k)$.
 
     **Memory.** $8 n$ bytes per kept column, at most `max_pool_bytes`; then constant for any number
     of columns. On rows $2 m^2$ numbers, $m$ at most `max_features`.
@@ -128,7 +135,8 @@ class ForwardSelection(CertifiedSelector, Supervised):
     **Exactness.** While all columns fit into the pool the picks are those over all columns.
     Otherwise `n_certified` is the number of leading picks that are certified, and `exact=True`
     passes over the source again, two to four times mostly, until all are. With `ridge=0` and hardly
-    more rows than picks more passes are needed.
+    more rows than picks more passes are needed. With `swaps` each exchange is certified as a pick
+    is, and `n_certified` is k or 0; the pool keeps at least $k (1 + s) / 2$ columns for s sweeps.
 
     **Rows.** The picks are a function of the joint moments of the variables, which rows accumulate:
     after any rows they are those over the columns of the same rows, of at most `max_features`
@@ -145,7 +153,7 @@ class ForwardSelection(CertifiedSelector, Supervised):
     group of dimension $q$, each pick maximises $\mathrm{tr}\, U^T R Q (\lambda I + Q^T R
     Q)^{-1} Q^T R U / q$, the gain per degree of freedom; with `ridge=0` those that the picks leave,
     whose squared residual is at least 1e-8. The pool counts $q$ times $8 n$ bytes per group,
-    and a pick costs $q$ products with all candidates. Rows after groups are learnt by windows.
+    and a pick costs $q$ products with all candidates. Rows after groups are learnt by windows; `swaps` and `estimator` do not support groups.
 
     **Missing and new features.** A column with a missing value is refused. In a row an absent
     variable is 0, and NaN or None was not observed and counts as the variable's mean; a new
@@ -194,6 +202,7 @@ class ForwardSelection(CertifiedSelector, Supervised):
 
     k: int = param(params.IntRule(1), default=20, kw_only=False)
     ridge: float = param(params.FloatRule(0.0), default=1.0)
+    swaps: int = param(params.IntRule(0), default=0)
     estimator: Any = param(params.EstimatorRule(), default=None)
     cv: Any = param(params.FoldsRule(), default=5)
     window_size: int = param(params.IntRule(2), default=200)
@@ -204,6 +213,7 @@ class ForwardSelection(CertifiedSelector, Supervised):
         yield {"k": 3, "fading_factor": 0.05}
         yield {"k": 3, "ridge": 0.0, "max_candidates": 6, "max_features": 4, "grace_period": 20}
         yield {"k": 3, "max_candidates": 3, "exact": True}
+        yield {"k": 3, "swaps": 2, "max_candidates": 3, "exact": True}
 
     @property
     def _by_window(self) -> bool:
@@ -212,7 +222,8 @@ class ForwardSelection(CertifiedSelector, Supervised):
     @property
     def _score_meaning(self) -> str:
         return (
-            "decrease of the penalized squared error of the target when the variable is added"
+            "decrease of the penalized squared error of the target when the variable is added to "
+            "those before it"
             if self.estimator is None
             else "cross-validation score of the model once the variable is added"
         )
@@ -224,15 +235,25 @@ class ForwardSelection(CertifiedSelector, Supervised):
                 "Expected exact=False with an estimator, whose picks cannot be certified. Got: "
                 "exact=True.\nHint: leave out estimator, or set exact=False."
             )
+        if self.estimator is not None and self.swaps:
+            raise ValueError(
+                "Expected swaps=0 with an estimator, whose picks are not exchanged. Got: "
+                f"swaps={self.swaps}.\nHint: leave out estimator or swaps."
+            )
+
+    def _pool_capacity(self, n: int) -> int:
+        # Less than half the columns of a full pool are picks and what was exchanged for them.
+        return max(super()._pool_capacity(n), (1 + self.swaps) * self.k // 2 + 1)
 
     def _new_groups(self, n: int) -> ColumnState:
-        if self.estimator is not None:
-            expected = "None with groups of columns"
-            raise params.parameter_error(type(self).__name__, "estimator", expected, self.estimator)
+        for name, default in (("estimator", None), ("swaps", 0)):
+            if (value := getattr(self, name)) != default:
+                expected = f"{default} with groups of columns"
+                raise params.parameter_error(type(self).__name__, name, expected, value)
         return self._new_group_certifier(n, GroupForwardSolver(self.k, self.ridge))
 
     def _solver(self) -> ForwardSolver:
-        return ForwardSolver(self.k, self.ridge)
+        return ForwardSolver(self.k, self.ridge, self.swaps, self.k)
 
     def _select(self, view: Any, k: int) -> Picks:
         if self.estimator is None:
@@ -244,7 +265,7 @@ class ForwardSelection(CertifiedSelector, Supervised):
         return select_by_cross_validation(unit, target, k, self.estimator, self.cv)
 
     def _select_on_rows(self, view: VariableState, k: int) -> Picks:
-        return select_from_correlations(view, k, self.ridge)
+        return select_from_correlations(view, k, self.ridge, self.swaps, self.k)
 
     @property
     def n_certified(self) -> int:

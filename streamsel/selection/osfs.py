@@ -70,8 +70,8 @@ class OSFS(StreamingSelector):
 
     **Cost.** A column costs its products with the target, by which nearly all are rejected; each of
     the others costs its products with the $h$ tracked variables, and $O(h^d)$ sets of up to $d$ =
-    `depth` of them, about ten numbers each; testing the h tracked variables again costs as much in
-    total if it is selected.
+    `max_conditioning_set` of them, about ten numbers each for any number of classes; testing the h
+    tracked variables again costs as much in total if it is selected.
 
     **Memory.** $O(n)$ for each tracked variable, and $h^2$.
 
@@ -162,30 +162,39 @@ class OSFSPolicy(NamedTuple):
             if state.is_full:
                 return
             index = batch.indices[i]
-            C, G = _with_candidate(state, state.units(batch, index[None])[0])
-            G[-1] = batch.space.coordinates(m2[i, None], cxy[i, None])
+            x, g = (
+                state.units(batch, index[None])[0],
+                batch.space.coordinates(m2[i, None], cxy[i, None]),
+            )
+            C, G, M = _with_candidate(state, x, g[0])
             is_kept = np.empty(len(C), dtype=np.bool_)
-            update_kept(C, G, critical, self.fast, is_kept)
+            update_kept(C, G, M, critical, self.fast, is_kept)
             if is_kept[-1]:
                 score = float(relevance[i])
                 p_value = independence_p_value(score, *dof)
                 state.accept(batch, int(index), score=score, p_value=p_value)
             if not is_kept[:-1].all():
                 state.drop(np.flatnonzero(~is_kept[:-1]))
-            state.derived = C[np.ix_(is_kept, is_kept)], G[is_kept]
+            pairs = np.ix_(is_kept, is_kept)
+            state.derived = C[pairs], G[is_kept], M[pairs]
 
 
-def _with_candidate(state: AcceptedColumns, x: Floats) -> tuple[Floats, Floats]:
-    """Return correlations and target coordinates of the tracked variables and, last, of x.
+def _with_candidate(state: AcceptedColumns, x: Floats, g: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return correlations of the tracked variables and, last, of x of target coordinates g.
 
-    The coordinates of x are left unset.
+    Returns
+    -------
+    The correlations C, the target coordinates G, and C - G Gᵀ, as the compiled tests take them.
     """
     unit = state.pool.table["unit"]
     if state.derived is None:
-        state.derived = unit @ unit.T, state.coordinates()
+        C, G = unit @ unit.T, state.coordinates()
+        state.derived = C, G, C - G @ G.T
     before = state.derived
     h, r = before[1].shape
-    C, G = np.ones((h + 1, h + 1)), np.empty((h + 1, r))
-    C[:h, :h], G[:h] = before
+    C, G, M = np.ones((h + 1, h + 1)), np.empty((h + 1, r)), np.empty((h + 1, h + 1))
+    C[:h, :h], G[:h], M[:h, :h] = before
     C[h, :h] = C[:h, h] = unit @ x
-    return C, G
+    G[h] = g
+    M[h] = M[:, h] = C[h] - G @ g
+    return C, G, M

@@ -24,6 +24,16 @@ def test_noise_and_some_signal(against, data, cls):
     against(what, learner(cls, y, X), lambda: y @ X, data=X.nbytes)
 
 
+def test_many_classes(against, dataset):
+    """Outlines of 50 kinds of shapes, whose neighbouring columns depend on one another."""
+    X, y, _, _ = dataset("shapesall")
+    rows = np.concatenate([np.flatnonzero(y == c)[:9] for c in range(50)])
+    X, y = np.asfortranarray(X[rows, ::2], dtype=float), y[rows]
+    indicators = (np.arange(50)[:, None] == y).astype(float)
+    what = f"OSFS, n=450 p={X.shape[1]}, 50 classes / U.T @ X"
+    against(what, learner(OSFS, y, X, target_type="class"), lambda: indicators @ X)
+
+
 def test_elders_first(against, data):
     X, y = data
     what = "OSFS fast=False, n=500 p=50,000 / y @ X"

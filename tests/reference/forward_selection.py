@@ -18,9 +18,57 @@ NOTHING = 1e-12
 SPENT = 1e-10
 
 
-def answer(X, y, *, k=20, ridge=1.0, target_type="auto", **ignored):
-    """Return the columns selected, and their scores when they were."""
+def answer(X, y, *, k=20, ridge=1.0, target_type="auto", swaps=0, **ignored):
+    """Return the columns selected, and their scores when they were.
+
+    After k picks, `swaps` times at most, each is taken out in turn, and the column of the largest
+    score given the other picks is put in, if it is higher than that of the one taken out. If that
+    changed the picks, they are selected among themselves again.
+    """
     units, basis = prepared(X, y, target_type)
+    picks, scores = greedy(units, basis, k, ridge)
+    swapped = exchanged(units, basis, picks, ridge, swaps) if len(picks) == k else picks
+    if sorted(swapped) != sorted(picks):
+        picks, scores = greedy({j: units[j] for j in sorted(swapped)}, basis, k, ridge)
+    return {"selected": picks, "scores": dict(zip(picks, scores, strict=True))}
+
+
+def exchanged(units, basis, picks, ridge, sweeps):
+    """Return the picks after so many sweeps of exchanges, or when one changes nothing."""
+    picks = list(picks)
+    for _ in range(sweeps):
+        before = list(picks)
+        for i in range(len(picks)):
+            others = picks[:i] + picks[i + 1 :]
+            score = {
+                j: score_of(x, units, others, basis, ridge)
+                for j, x in units.items()
+                if j not in others
+            }
+            highest = max(score.values())
+            equal = tolerance(highest, ridge)
+            if score[picks[i]] < highest - equal:
+                picks[i] = min(j for j, s in score.items() if s >= highest - equal)
+        if picks == before:
+            break
+    return picks
+
+
+def objective(X, y, selected, *, ridge=1.0, target_type="auto", **ignored):
+    """Return by how much the columns decrease the penalized squared error of the target."""
+    units, basis = prepared(X, y, target_type)
+    Z = np.array([units[j] for j in selected])
+    K = ridge * np.eye(len(Z)) + Z @ Z.T
+    return float(np.sum((basis.T @ Z.T) * np.linalg.solve(K, Z @ basis).T))
+
+
+def tolerance(highest, ridge):
+    rough = min(ROUGH, ROUNDING / np.sqrt(ridge)) if ridge > 0 else ROUGH
+    return max(TIE * highest, rough * np.sqrt(max(highest, 0.0)))
+
+
+def greedy(units, basis, k, ridge):
+    """Return the picks of forward selection, and their scores."""
     picks, scores = [], []
     while len(picks) < k:
         score = {j: score_of(x, units, picks, basis, ridge) for j, x in units.items()}
@@ -28,11 +76,10 @@ def answer(X, y, *, k=20, ridge=1.0, target_type="auto", **ignored):
         if not free:
             break
         highest = max(free.values())
-        rough = min(ROUGH, ROUNDING / np.sqrt(ridge)) if ridge > 0 else ROUGH
-        equal = max(TIE * highest, rough * np.sqrt(highest))
+        equal = tolerance(highest, ridge)
         picks.append(min(j for j, s in free.items() if s >= highest - equal))
         scores.append(free[picks[-1]])
-    return {"selected": picks, "scores": dict(zip(picks, scores, strict=True))}
+    return picks, scores
 
 
 def prepared(X, y, kind):
