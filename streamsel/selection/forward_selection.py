@@ -153,7 +153,8 @@ class ForwardSelection(CertifiedSelector, Supervised):
     group of dimension $q$, each pick maximises $\mathrm{tr}\, U^T R Q (\lambda I + Q^T R
     Q)^{-1} Q^T R U / q$, the gain per degree of freedom; with `ridge=0` those that the picks leave,
     whose squared residual is at least 1e-8. The pool counts $q$ times $8 n$ bytes per group,
-    and a pick costs $q$ products with all candidates. Rows after groups are learnt by windows; `swaps` and `estimator` do not support groups.
+    and a pick costs $q$ products with all candidates. Rows after groups are learnt by windows.
+    `swaps` and `estimator` do not support groups.
 
     **Missing and new features.** A column with a missing value is refused. In a row an absent
     variable is 0, and NaN or None was not observed and counts as the variable's mean; a new
