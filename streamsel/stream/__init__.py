@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from streamsel.stream._multi_file import iter_files
     from streamsel.stream._ngrams import iter_ngrams, iter_positions, iter_skipgrams
     from streamsel.stream._npy import iter_array, iter_npy
+    from streamsel.stream._one_hot import iter_one_hot
     from streamsel.stream._parts import StreamPart
     from streamsel.stream._plink import iter_bed
     from streamsel.stream._polynomials import iter_polynomials
@@ -46,6 +47,7 @@ __all__ = [
     "iter_ipc",
     "iter_ngrams",
     "iter_npy",
+    "iter_one_hot",
     "iter_parquet",
     "iter_polynomials",
     "iter_positions",
@@ -73,6 +75,7 @@ _MODULE_OF = {
     "iter_ipc": "_arrow",
     "iter_ngrams": "_ngrams",
     "iter_npy": "_npy",
+    "iter_one_hot": "_one_hot",
     "iter_parquet": "_arrow",
     "iter_polynomials": "_polynomials",
     "iter_positions": "_ngrams",
