@@ -29,7 +29,7 @@ def row_subset(stream: ColumnStream, rows: Rows) -> ColumnStream:
 
     def blocks() -> Iterator[Block]:
         for block in stream.blocks():
-            yield Block(block.names, RowPicker(block.values).of(rows))
+            yield block._replace(values=RowPicker(block.values).of(rows))
 
     return ColumnStream(
         blocks,
@@ -164,7 +164,7 @@ class ModelBatch:
         undone = [UndoLog(model) for model, _ in members]
         try:
             for model, rows in members:
-                model._learn_block(Block(block.names, picker.of(rows)))
+                model._learn_block(block._replace(values=picker.of(rows)))
         except BaseException:
             for undo in undone:
                 undo.settle()

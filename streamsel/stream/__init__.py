@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from streamsel.stream._clean import clean
     from streamsel.stream._coerce import as_stream
     from streamsel.stream._csv import iter_csv
+    from streamsel.stream._encode import encode
     from streamsel.stream._memory import iter_columns, iter_frame, iter_sparse
     from streamsel.stream._multi_file import iter_files
     from streamsel.stream._ngrams import iter_ngrams, iter_positions, iter_skipgrams
@@ -37,6 +38,7 @@ __all__ = [
     "StreamPart",
     "as_stream",
     "clean",
+    "encode",
     "iter_anndata",
     "iter_array",
     "iter_bed",
@@ -65,6 +67,7 @@ _MODULE_OF = {
     "ColumnStream": "_stream",
     "StreamPart": "_parts",
     "as_stream": "_coerce",
+    "encode": "_encode",
     "iter_anndata": "_anndata",
     "iter_array": "_npy",
     "iter_bed": "_plink",

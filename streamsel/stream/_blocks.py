@@ -88,6 +88,26 @@ def part_of(block: Block, start: int, stop: int) -> Block:
     return Block(names[start:stop], values[:, start:stop], groups)
 
 
+def split_block(block: Block, width: int) -> tuple[Block, Block | None]:
+    """Split a block after its first `width` columns, or later after the end of a group.
+
+    Returns
+    -------
+    The first columns, and the others; None if there are none.
+    """
+    stop, groups = width, block.groups
+    while (
+        groups is not None
+        and stop < len(groups)
+        and groups[stop] is not None
+        and groups[stop] == groups[stop - 1]
+    ):
+        stop += 1
+    if stop >= len(block.names):
+        return block, None
+    return part_of(block, 0, stop), part_of(block, stop, len(block.names))
+
+
 def drop_columns(block: Block, dropped: Sequence[int]) -> Iterator[Block]:
     """Yield a block without the columns at these ascending indices, in one or more parts."""
     width = len(block.names)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from decimal import Decimal
 from functools import partial
+from itertools import compress
 from numbers import Complex, Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -29,8 +30,10 @@ from streamsel.stream._bad_columns import (
     stored_values,
 )
 from streamsel.stream._coerce import as_stream
+from streamsel.stream._encode import EncodedStream
 from streamsel.stream._numerals import CellMessage, diagnose_non_numeric
 from streamsel.stream._stream import ColumnStream
+from streamsel.targets.encoding import is_missing
 
 if TYPE_CHECKING:
     from streamsel.stream._parts import StreamPart
@@ -122,11 +125,14 @@ class CleanStream(ColumnStream):
     ----------
     n_read
         Number of columns read from the source, including excluded ones; columns of a second pass
-        are not counted again. `stream.skip(n_read)` yields the unread columns.
+        are not counted again. `stream.skip(n_read)` yields the unread columns. If the source is the
+        result of `encode`, its source is counted: columns before they were encoded.
     last_read
         Name of the last of them, None before the first.
     skipped
-        Number of excluded columns, by reason.
+        Number of excluded columns, by reason, including those that are not encoded.
+    encoded
+        Number of encoded columns, as that of `EncodedStream`.
     n_filled, n_filled_values
         Number of columns with imputed values, and of these values.
     """
@@ -167,9 +173,12 @@ class CleanStream(ColumnStream):
         self._missing = missing
         self._min_count = min_count
         self._report = report
-        self.n_read = 0
+        self.n_read = self._n_screened = 0
         self.last_read: Hashable = None
-        self.skipped: Counter[str] = Counter()
+        # Columns that are not encoded are excluded columns, too.
+        source = stream if isinstance(stream, EncodedStream) else None
+        self.skipped: Counter[str] = Counter() if source is None else source.skipped
+        self.encoded: Counter[str] = Counter() if source is None else source.encoded
         self.n_filled = self.n_filled_values = 0
 
     def _screen_parts(self, parts: int | None, start: int) -> list[StreamPart]:
@@ -202,16 +211,28 @@ class CleanStream(ColumnStream):
                     f"Got: {self._min_count}"
                 )
             # A second pass drops the same columns, but does not count or report them again.
-            first_pass = position >= self.n_read
+            first_pass = position >= self._n_screened
             position += len(block.names)
             good = self._good_part(self._select_rows(block), first_pass)
             if first_pass:
-                self.n_read, self.last_read = position, block.names[-1]
+                self._n_screened = position
+                self._count_read(position, block.names[-1])
             if good is not None:
                 yield good
+        # The last columns of the source may not be encoded.
+        self._count_read(self._n_screened, self.last_read)
+
+    def _count_read(self, n_screened: int, last: Hashable) -> None:
+        """Count the columns of the source, before they were encoded."""
+        source = self._source
+        if isinstance(source, EncodedStream):
+            self.n_read, self.last_read = source.n_read, source.last_read
+        else:
+            self.n_read, self.last_read = n_screened, last
 
     def _select_rows(self, block: Block) -> Block:
-        return block if self._kept is None else Block(block.names, self._kept.block(block.values))
+        kept = self._kept
+        return block if kept is None else block._replace(values=kept.block(block.values))
 
     def _good_part(self, block: Block, first_pass: bool) -> Block | None:
         if block.values.dtype.kind == "O":
@@ -259,7 +280,7 @@ class CleanStream(ColumnStream):
             filled = bad[~unusable]
             if filled.size:
                 copy, n_values = impute_means(values, filled)
-                block = Block(block.names, copy)
+                block = block._replace(values=copy)
                 self.n_filled += int(filled.size) * first_pass
                 self.n_filled_values += n_values * first_pass
         dropped = bad[unusable]
@@ -331,7 +352,7 @@ def _screen_part(
 def _as_numbers(block: Block) -> Block:
     """Convert objects that are all numbers or None to floats; return other blocks unchanged."""
     if all(value is None or isinstance(value, Real | Decimal) for value in block.values.flat):
-        return Block(block.names, block.values.astype(np.float64))
+        return block._replace(values=block.values.astype(np.float64))
     return block
 
 
@@ -353,7 +374,7 @@ def _why_not_numeric(block: Block) -> tuple[str, str]:
     if values.dtype.kind != "O":
         reason = "complex" if _is_complex(values) else "text"
         return reason, f"values of type {values.dtype}"
-    why = diagnose_non_numeric(values.ravel())
+    why = diagnose_non_numeric([None if is_missing(value) else value for value in values.flat])
     cell = str(values.flat[why.position])[:40]
     text = f"{cell!r} in row {why.position}" + (f", {why.detail}" if why.detail else "")
     return "complex" if _is_complex(values) else why.reason, CellMessage(text, cell)
@@ -375,10 +396,11 @@ def _without(block: Block, columns: Any) -> Block | None:
     keep[columns] = False
     if not keep.any():
         return None
-    names = [name for name, k in zip(block.names, keep, strict=True) if k]
+    names = list(compress(block.names, keep))
+    groups = None if block.groups is None else list(compress(block.groups, keep))
     if sparse.issparse(block.values):
-        return Block(names, block.values[:, keep])
+        return Block(names, block.values[:, keep], groups)
     if block.values.flags.f_contiguous:
         # Through the transpose, so that the copy is Fortran-contiguous as well.
-        return Block(names, block.values.T[keep].T)
-    return Block(names, block.values[:, keep])
+        return Block(names, block.values.T[keep].T, groups)
+    return Block(names, block.values[:, keep], groups)

@@ -159,7 +159,9 @@ def iter_frame(df: Any) -> ColumnStream:
     Notes
     -----
     A few megabytes of columns are converted at a time. Text, categories, dates and nested values
-    are passed on as object columns, which the learner rejects with the column's name.
+    are passed on as object columns, which the learner rejects with the column's name; categories
+    are labels, also if they are numbers. [`encode`](stream.md#streamsel.stream.encode) turns text,
+    categories and dates into columns of numbers, as `learn_columns` does with a frame.
 
     Examples
     --------
@@ -265,7 +267,7 @@ def _convert(frame: Any, a: int, b: int, kind: _Kind) -> npt.NDArray[Any]:
         series = frame[:, a]
         column: npt.NDArray[Any] = series.to_numpy()
         if series.dtype in (nw.Categorical, nw.Enum):
-            column = column.astype(object)  # numeric categories are labels, not quantities
+            column = _labels(series, column.astype(object))
         if column.ndim > 1:  # numpy has expanded nested values
             column = np.fromiter(series.to_list(), dtype=object, count=len(series))
         return storable(column).reshape(-1, 1)
@@ -277,6 +279,19 @@ def _convert(frame: Any, a: int, b: int, kind: _Kind) -> npt.NDArray[Any]:
             return np.asfortranarray(storable(values))
         # Booleans with nulls are objects.
     return np.array([frame[:, j].cast(nw.Float64).to_numpy() for j in range(a, b)]).T
+
+
+def _labels(series: Any, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return categories as texts: numeric categories are labels, not quantities."""
+    accessor: Any = getattr(series.to_native(), "cat", None)
+    # Only pandas, and libraries with its interface, have categories that are not texts.
+    categories = list(getattr(accessor, "categories", ()))
+    if all(isinstance(category, str) for category in categories):
+        return column
+    # The code of a missing value is -1.
+    texts = np.array([*map(str, categories), None], dtype=object)
+    labels: npt.NDArray[Any] = texts[accessor.codes.to_numpy()]
+    return labels
 
 
 def iter_sparse(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream:
