@@ -16,6 +16,7 @@ import numpy as np
 from streamsel._utils.system import effective_jobs
 from streamsel.base.learn_target import new_summary, space_of
 from streamsel.base.phase import Method, Phase, columns_to_state
+from streamsel.base.source_facts import SourceFacts
 from streamsel.base.to_rows import new_row_phase, new_window_phase
 from streamsel.base.undo import with_rollback
 from streamsel.data.columns import (
@@ -64,6 +65,7 @@ class ColumnPhase(Phase):
         "space",
         "columns",
         "summary",
+        "source",
     )
 
     def __init__(self, *, without_target: bool) -> None:
@@ -76,6 +78,7 @@ class ColumnPhase(Phase):
         self.space: TargetSpace | None = None
         self.columns: ColumnState | None = None
         self.summary: StreamSummary | None = StreamSummary()
+        self.source = SourceFacts()
 
     # Results
 

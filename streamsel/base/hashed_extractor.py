@@ -253,6 +253,10 @@ class HashedExtractor(Extractor, Unsupervised):
             raise bad_value_error(list(x)[bad], values[bad])
         return dict(zip(self._names_of(self._k), self._components_of_sums(z).tolist(), strict=True))
 
+    def _numeric_stream(self, X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream:
+        # The map depends on names alone: which categories a batch of rows has must not change it.
+        return as_stream(X, names)
+
     def transform_many(self, X: Any) -> Any:
         """Return the components of many rows.
 
@@ -359,7 +363,7 @@ class CountPhase(Phase):
     def __init__(self, before: Phase, count: Stateless) -> None:
         self.n_columns, self.n_passes = before.n_columns, before.n_passes
         self.constant = before.constant
-        self.without_target = before.without_target
+        self.without_target, self.source = before.without_target, before.source
         self.count = count
 
     @property

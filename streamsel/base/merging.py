@@ -76,6 +76,7 @@ def merge_columns(model: Learner, other: Learner) -> None:
     else:
         mine.summary.merge(theirs.summary, mine.n_columns, theirs.n_columns)
     mine.n_columns += theirs.n_columns
+    mine.source = mine.source.merged(theirs.source)
     mine.constant += theirs.constant
     mine.n_passes = max(mine.n_passes, theirs.n_passes)
     model._invalidate()

@@ -268,6 +268,7 @@ class WindowPhase(Phase):
         "space",
         "columns",
         "summary",
+        "source",
         "window",
     )
 
@@ -284,6 +285,7 @@ class WindowPhase(Phase):
         self.space: TargetSpace | None = results.space
         self.columns: ColumnState | None = results.columns
         self.summary: StreamSummary | None = results.summary
+        self.source = results.source
 
     # Results
 

@@ -24,7 +24,8 @@ from streamsel.evaluate.model_batch import (
 )
 from streamsel.evaluate.nested_result import ALL, NONE, RANDOM, SELECTED, NestedFold, NestedScores
 from streamsel.evaluate.similarity import Floats, as_numbers
-from streamsel.stream import ColumnStream, as_stream
+from streamsel.stream import ColumnStream
+from streamsel.stream.inputs import numeric_stream
 from streamsel.targets.encoding import encode_covariates, encode_target
 from streamsel.targets.glm import FAMILIES
 
@@ -175,7 +176,7 @@ def nested_scores(
     >>> found.score().value > 0.99, found.difference("random").low > 0.0
     (True, True)
     """
-    stream = as_stream(X)
+    stream = numeric_stream(X, groups=getattr(learner, "_takes_groups", False))
     if not stream.reiterable:
         raise ValueError(
             "Expected X: a source that can be read more than once, because selected columns are "

@@ -20,7 +20,7 @@ from streamsel.evaluate.model_batch import (
     prepared_learner,
 )
 from streamsel.evaluate.stability import Stability, selection_stability
-from streamsel.stream import as_stream
+from streamsel.stream.inputs import numeric_stream
 
 # Thresholds of poor and of excellent agreement in Nogueira et al. (2018), after Fleiss.
 POOR, EXCELLENT = 0.4, 0.75
@@ -237,7 +237,7 @@ def subsample_stability(
     >>> found.selected[0], found.frequency[5]
     (5, 1.0)
     """
-    stream = as_stream(X)
+    stream = numeric_stream(X, groups=getattr(learner, "_takes_groups", False))
     subsampling = Subsampling(
         learner,
         y,

@@ -12,6 +12,7 @@ import numpy as np
 
 from streamsel import params
 from streamsel._utils.sparse import is_sparse
+from streamsel._utils.text import count_text
 from streamsel.data.columns import Block
 from streamsel.stream._blocks import BLOCK_BYTES, MAX_COLUMNS, storable
 from streamsel.stream._coerce import as_stream
@@ -20,8 +21,9 @@ from streamsel.stream._encoded_column import (
     RejectedColumn,
     columns_ending,
     encode_column,
+    holds_numbers,
 )
-from streamsel.stream._memory import is_frame, iter_frame
+from streamsel.stream._memory import columns_of_objects, is_frame, iter_frame
 from streamsel.stream._stream import ColumnStream, raise_unknown_names
 
 if TYPE_CHECKING:
@@ -146,6 +148,9 @@ class EncodedStream(ColumnStream):
         Number of columns left out, by reason.
     examples
         The first of them: name, reason and detail.
+    sources
+        Name of a column of numbers -> that of the column that it was made of; empty unless
+        requested, as the names need memory.
     """
 
     def __init__(
@@ -155,6 +160,7 @@ class EncodedStream(ColumnStream):
         *,
         groups: bool = True,
         report: ReportCallback | None = None,
+        keeps_sources: bool = False,
     ) -> None:
         rules = {"max_categories": params.IntRule(1)}
         params.check("encode", rules, {"max_categories": max_categories})
@@ -175,6 +181,8 @@ class EncodedStream(ColumnStream):
         self.n_made = 0
         self.skipped: Counter[str] = Counter()
         self.examples: list[tuple[Hashable, str, str]] = []
+        self.sources: dict[Hashable, Hashable] = {}
+        self._keeps_sources = keeps_sources
 
     def _encode_parts(self, parts: int | None, start: int) -> list[StreamPart]:
         if start:
@@ -239,6 +247,8 @@ class EncodedStream(ColumnStream):
             if isinstance(one, EncodedColumn):
                 self.encoded[one.kind] += 1
                 self.n_made += len(one.block.names)
+                if self._keeps_sources:
+                    self.sources |= dict.fromkeys(one.block.names, name)
                 continue
             self.skipped[one.reason] += 1
             if len(self.examples) < _MAX_EXAMPLES:
@@ -291,6 +301,32 @@ def numeric_stream(
     if is_array or not (isinstance(X, (str, os.PathLike)) or is_frame(X)):
         return stream
     return EncodedStream(stream, groups=groups)
+
+
+def not_encoded_text(stream: EncodedStream) -> str:
+    """Return a warning about the columns that a stream left out."""
+    n = sum(stream.skipped.values())
+    examples = [f"{name!r} ({detail})" for name, _, detail in stream.examples]
+    others = n - len(examples)
+    listed = "; ".join(examples) + (f"; and {others:,} more" if others else "")
+    return (
+        f"{count_text(n, 'column')} of {stream.n_read:,} cannot be encoded as numbers and "
+        f"{'is' if n == 1 else 'are'} not learnt: {listed}.\n"
+        "Hint: drop them, or use stream.encode(X, max_categories=...)."
+    )
+
+
+def columns_not_numeric(X: Any) -> list[Hashable]:
+    """Return the names of columns of text, categories, dates or other objects of a frame.
+
+    Empty if X is not an eager frame. A column of objects that are numbers is numeric.
+    """
+    if isinstance(X, np.ndarray) or is_sparse(X) or not is_frame(X):
+        return []
+    objects = columns_of_objects(X)
+    if objects is None:
+        return []
+    return [name for name, values in iter_frame(objects) if not holds_numbers(values)]
 
 
 def encoded_columns(df: Any, names: Sequence[Hashable]) -> dict[Hashable, Any]:

@@ -98,6 +98,11 @@ def encode_column(
     return EncodedColumn(kind, Block(names, indicators, [name] * len(names) if groups else None))
 
 
+def holds_numbers(values: npt.NDArray[Any]) -> bool:
+    """Return whether objects are numbers, or all missing."""
+    return _kind_of(values.tolist())[0] is None
+
+
 def columns_ending(values: npt.NDArray[Any], ends: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
     """Return the columns of numbers of a column of objects by the ends of their names.
 

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+# Columns of a generator in a block, at most: they may be expensive to make, and a consumer may stop
+# after a block.
+_MAX_GENERATED = 256
+
+
 def iter_columns(
     pairs: Iterable[tuple[Hashable, Any]] | Callable[[], Iterable[tuple[Hashable, Any]]],
     n_rows: int | None = None,
@@ -57,8 +62,9 @@ def iter_columns(
 
     Notes
     -----
-    Columns are copied into blocks of about 4 MiB. If an item is invalid or the generator fails,
-    the columns before it are yielded first. Column lengths are checked by the learner.
+    Columns are copied into blocks of at most 256 columns, or about 4 MiB. If an item is invalid or
+    the generator fails, the columns before it are yielded first. Column lengths are checked by the
+    learner.
 
     Examples
     --------
@@ -74,12 +80,14 @@ def iter_columns(
     """
     if callable(pairs):
         return ColumnStream(
-            lambda: gather_blocks(_checked_pairs(_call(pairs))), n_rows=n_rows, n_columns=n_columns
+            lambda: gather_blocks(_checked_pairs(_call(pairs)), _MAX_GENERATED),
+            n_rows=n_rows,
+            n_columns=n_columns,
         )
     if not is_iterable_collection(pairs):
         raise TypeError(f"Expected an iterable of (name, values). Got: {type(pairs).__name__}.")
     return ColumnStream(
-        lambda: gather_blocks(_checked_pairs(pairs)),
+        lambda: gather_blocks(_checked_pairs(pairs), _MAX_GENERATED),
         n_rows=n_rows,
         n_columns=n_columns,
         reiterable=iter(pairs) is not pairs,
@@ -217,6 +225,15 @@ def is_frame(X: Any) -> bool:
     """Return whether narwhals supports X as a data frame, eager or lazy."""
     native = nw.to_native(X, pass_through=True)
     return isinstance(nw.from_native(native, pass_through=True), (nw.DataFrame, nw.LazyFrame))
+
+
+def columns_of_objects(df: Any) -> Any:
+    """Return the columns of a frame that are not numeric by dtype, as a frame; None if lazy."""
+    frame = nw.from_native(nw.to_native(df, pass_through=True))
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    indices = [j for j, kind in enumerate(_column_kinds(frame)) if kind.dtype is None]
+    return frame[:, indices].to_native()
 
 
 class _Kind(NamedTuple):

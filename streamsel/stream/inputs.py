@@ -6,6 +6,21 @@ Other packages import these names from here, and no private module of `stream`.
 from __future__ import annotations
 
 from streamsel.stream._blocks import split_block
-from streamsel.stream._encode import EncodedStream, encoded_columns, numeric_stream
+from streamsel.stream._encode import (
+    DEFAULT_MAX_CATEGORIES,
+    EncodedStream,
+    columns_not_numeric,
+    encoded_columns,
+    not_encoded_text,
+    numeric_stream,
+)
 
-__all__ = ["EncodedStream", "encoded_columns", "numeric_stream", "split_block"]
+__all__ = [
+    "DEFAULT_MAX_CATEGORIES",
+    "EncodedStream",
+    "columns_not_numeric",
+    "encoded_columns",
+    "not_encoded_text",
+    "numeric_stream",
+    "split_block",
+]
