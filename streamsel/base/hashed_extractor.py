@@ -52,6 +52,8 @@ class HashedExtractor(Extractor, Unsupervised):
 
     _column_state_type = RandomSketch
     _row_state_type = Stateless
+    # The map depends on names alone: which categories a batch of rows has must not change it.
+    _encodes_tables = False
 
     # Parameters about tracking variables do not apply.
     _fixed_parameters: ClassVar[Mapping[str, Any]] = {
@@ -252,10 +254,6 @@ class HashedExtractor(Extractor, Unsupervised):
         if bad >= 0:
             raise bad_value_error(list(x)[bad], values[bad])
         return dict(zip(self._names_of(self._k), self._components_of_sums(z).tolist(), strict=True))
-
-    def _numeric_stream(self, X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream:
-        # The map depends on names alone: which categories a batch of rows has must not change it.
-        return as_stream(X, names)
 
     def transform_many(self, X: Any) -> Any:
         """Return the components of many rows.

@@ -71,10 +71,11 @@ def _note_source(
     encoded, not_encoded = (
         now - before for now, before in zip(_counts(stream), earlier, strict=True)
     )
-    until = stop.text if stop is not None and stop.is_met else None
     phase = model._column_phase
-    phase.source = phase.source.with_encoded(encoded, not_encoded).with_stop(until, phase.n_columns)
+    phase.source = phase.source.with_encoded(encoded, not_encoded).with_stop(None, 0)
     model._invalidate()
+    if stop is not None:
+        stop.note()
 
 
 def _learn_or_undo(model: Learner, stream: ColumnStream) -> None:

@@ -47,7 +47,7 @@ from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension
 from streamsel.state.sketch import Stateless
-from streamsel.stream import ColumnStream
+from streamsel.stream import ColumnStream, as_stream
 from streamsel.stream.inputs import numeric_stream
 from streamsel.targets.kernels import VariableKernel
 from streamsel.targets.normal_scores import NormalScores
@@ -87,6 +87,8 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     _takes_no_target: ClassVar[bool] = False
     # Whether columns may always have missing values, NaN; see `_allows_missing`.
     _takes_missing: ClassVar[bool] = False
+    # Whether text, categories and dates of tables are encoded.
+    _encodes_tables: ClassVar[bool] = True
     # Whether adjacent columns of a group are selected together, so that categories are groups.
     _takes_groups: ClassVar[bool] = False
     # Whether every column is tested by itself, so that inner products of two are not needed.
@@ -662,6 +664,8 @@ class Learner(river.MiniBatchTransformer, params.Declared):
 
     def _numeric_stream(self, X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream:
         """Return columns of numbers of any input: those of a table are encoded, if necessary."""
+        if not self._encodes_tables:
+            return as_stream(X, names)
         return numeric_stream(X, names, groups=self._takes_groups)
 
     def _used_variables(self) -> Collection[Hashable] | None:

@@ -72,6 +72,13 @@ class StopCondition:
         """Number of columns at the last check, and a digest of the variables in use at it."""
         return [self._checked_at, self._signature]
 
+    def note(self) -> None:
+        """Note in the model whether it has stopped because of this condition."""
+        phase = self._model._column_phase
+        text = self.text if self.is_met else None
+        phase.source = phase.source.with_stop(text, phase.n_columns)
+        self._model._invalidate()
+
     def cut(self, blocks: Iterable[Block]) -> Iterator[Block]:
         """Yield blocks that end where the condition is checked; stop where it was met.
 

@@ -75,6 +75,8 @@ class Skipped:
         Whether text lines that are not numeric are recorded.
     strict
         Whether the first of these is an error.
+    encodes_text
+        Whether lines of text are passed on, to be encoded.
     excluded
         Names of columns that are not reported: they were not to be learnt.
     examples
@@ -91,6 +93,7 @@ class Skipped:
         self.rejected: Counter[str] = Counter()
         self.is_recording = False
         self.strict = False
+        self.encodes_text = False
         self.excluded: Collection[str] = ()
         self.examples: dict[str, list[str]] = {}
         self.add_row_ids: Callable[[str], str] = str
@@ -151,17 +154,20 @@ class Skipped:
             # Another list: metadata that refer to this one must not change.
             self.listed = [self._path, self.listed[1] + size]
 
-    def on_bad_line(self, name: Hashable, reason: str, detail: str) -> None:
-        """Record a line of text that is not numeric."""
+    def on_bad_line(self, name: Hashable, reason: str, detail: str) -> bool:
+        """Record a line of text that is not numeric; return whether it is passed on."""
+        if self.encodes_text and reason == "text":
+            return True
         if not self.is_recording or name in self.excluded:
-            return
+            return False
         self._n_seen += 1
         if self._n_seen <= self._n_known:
-            return
+            return False
         self.n_bad_lines = self._n_seen
         if self.strict:
             raise ValueError(detail)
         self.reject(name, reason, detail)
+        return False
 
     def reject(self, name: Hashable, reason: str, detail: str) -> None:
         """Count a column, and list it."""

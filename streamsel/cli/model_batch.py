@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from streamsel._utils.text import count_text, skipped_text
+from streamsel._utils.text import count_text, encoded_text, skipped_text
 from streamsel._version import __version__
 from streamsel.cli.checkpoint import Interrupts, exit_code_of
 from streamsel.cli.exclusions import Skipped, learn_accepted
@@ -131,12 +131,12 @@ def _learn(
     job: Run, task: BatchTask, models: ModelBatch, interrupts: Interrupts, max_bytes: int
 ) -> None:
     """Let many models learn all columns of a job, with progress."""
-    plan = models.plan(job.screen.n_columns)
+    plan = models.plan(job.n_columns)
     if len(plan.passes) > 1 or plan.n_individual or plan.bytes_each >= _MIN_REPORTED_BYTES:
         job.log.note(plan.text(max_bytes))
-    job.log.begin(job.settings.command, file=job.settings.arguments, n_columns=job.screen.n_columns)
+    job.log.begin(job.settings.command, file=job.settings.arguments, n_columns=job.n_columns)
     job.given.report_target(job.model)
-    with meter(job.log, task.progress_title, job.screen.n_columns) as bar:
+    with meter(job.log, task.progress_title, job.n_columns) as bar:
         job.compile(bar)
         first, *further = plan.passes
 
@@ -211,6 +211,8 @@ def _show(job: Run, task: BatchTask, found: Any) -> None:
     if not on_terminal:
         for line in task.words(found):
             job.log.note(line)
+    if text := encoded_text(job.metadata):
+        job.log.note(text)
     skipped = job.metadata["skipped"]
     if text := skipped_text(skipped):
         job.log.note(f"skipped {count_text(sum(skipped.values()), 'column')}: {text}")

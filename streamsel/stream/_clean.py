@@ -131,8 +131,8 @@ class CleanStream(ColumnStream):
         Name of the last of them, None before the first.
     skipped
         Number of excluded columns, by reason, including those that are not encoded.
-    encoded
-        Number of encoded columns, as that of `EncodedStream`.
+    encoded, n_made
+        Numbers of encoded columns, and of columns of numbers made of them, as in `EncodedStream`.
     n_filled, n_filled_values
         Number of columns with imputed values, and of these values.
     """
@@ -180,6 +180,11 @@ class CleanStream(ColumnStream):
         self.skipped: Counter[str] = Counter() if source is None else source.skipped
         self.encoded: Counter[str] = Counter() if source is None else source.encoded
         self.n_filled = self.n_filled_values = 0
+
+    @property
+    def n_made(self) -> int:
+        """Number of columns of numbers that encoded columns became."""
+        return self._source.n_made if isinstance(self._source, EncodedStream) else 0
 
     def _screen_parts(self, parts: int | None, start: int) -> list[StreamPart]:
         if start:

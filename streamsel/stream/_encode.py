@@ -25,13 +25,14 @@ from streamsel.stream._encoded_column import (
 )
 from streamsel.stream._memory import columns_of_objects, is_frame, iter_frame
 from streamsel.stream._stream import ColumnStream, raise_unknown_names
+from streamsel.stream.formats import MAX_CATEGORIES
 
 if TYPE_CHECKING:
     from streamsel.stream._clean import ReportCallback
     from streamsel.stream._parts import StreamPart
 
-DEFAULT_MAX_CATEGORIES = 100
-# Columns of a source whose results are gathered into one block, at most.
+# Columns of a source whose results are gathered into one block, at most; with 1, a block is passed
+# on before another column of the source is requested.
 _MAX_GATHERED = 1000
 # Columns that are not encoded whose names and details the stream keeps.
 _MAX_EXAMPLES = 5
@@ -40,7 +41,7 @@ _MAX_EXAMPLES = 5
 def encode(
     X: Any,
     *,
-    max_categories: int = DEFAULT_MAX_CATEGORIES,
+    max_categories: int = MAX_CATEGORIES,
     groups: bool = True,
     report: ReportCallback | None = None,
 ) -> EncodedStream:
@@ -156,11 +157,13 @@ class EncodedStream(ColumnStream):
     def __init__(
         self,
         stream: ColumnStream,
-        max_categories: int = DEFAULT_MAX_CATEGORIES,
+        max_categories: int = MAX_CATEGORIES,
         *,
         groups: bool = True,
         report: ReportCallback | None = None,
         keeps_sources: bool = False,
+        whole: ColumnStream | None = None,
+        max_gathered: int = _MAX_GATHERED,
     ) -> None:
         rules = {"max_categories": params.IntRule(1)}
         params.check("encode", rules, {"max_categories": max_categories})
@@ -173,7 +176,8 @@ class EncodedStream(ColumnStream):
             row_metadata=stream.row_metadata,
             column_metadata=stream.column_metadata,
         )
-        self._source = stream
+        # Columns are fetched by name from all of a source, if only a part of it is encoded.
+        self._source, self._whole = stream, stream if whole is None else whole
         self._max_categories, self._groups, self._report = max_categories, groups, report
         self.n_read = 0
         self.last_read: Hashable = None
@@ -182,7 +186,7 @@ class EncodedStream(ColumnStream):
         self.skipped: Counter[str] = Counter()
         self.examples: list[tuple[Hashable, str, str]] = []
         self.sources: dict[Hashable, Hashable] = {}
-        self._keeps_sources = keeps_sources
+        self._keeps_sources, self._max_gathered = keeps_sources, max_gathered
 
     def _encode_parts(self, parts: int | None, start: int) -> list[StreamPart]:
         if start:
@@ -219,6 +223,8 @@ class EncodedStream(ColumnStream):
                 position += 1
                 if found is not None:
                     gathered.add(name, found, position)
+                    if len(gathered.found) >= self._max_gathered:
+                        yield from self._flush(gathered)
                     continue
                 self._note(position, name, [])
                 yield Block([name], values.reshape(-1, 1))
@@ -262,7 +268,7 @@ class EncodedStream(ColumnStream):
         found = {name: columns[name] for name in names if name in columns}
         found |= _numbers_of(columns, [name for name in names if name not in columns])
         if missing := [name for name in names if name not in found]:
-            known = self._source.names
+            known = self._whole.names
             raise_unknown_names(missing, columns if known is None else known)
         return {name: found[name] for name in names}
 
@@ -270,14 +276,14 @@ class EncodedStream(ColumnStream):
         self, names: Collection[Hashable], starts: Collection[str]
     ) -> dict[Hashable, Any]:
         """Return the columns of the source of these names, or with texts of names in `starts`."""
-        known = self._source.names
+        known = self._whole.names
         if known is not None:
-            return self._source.take(
+            return self._whole.take(
                 [name for name in known if name in names or str(name) in starts]
             )
         return {
             name: values if is_sparse(values) else values.copy()
-            for name, values in self._source
+            for name, values in self._whole
             if name in names or str(name) in starts
         }
 
@@ -385,8 +391,6 @@ class _Gathered:
 
     def fits(self, found: EncodedColumn | RejectedColumn) -> bool:
         """Return whether a column can be added."""
-        if len(self.found) >= _MAX_GATHERED:
-            return False
         if isinstance(found, RejectedColumn) or not self._blocks:
             return True
         values, last = found.block.values, self._blocks[-1].values

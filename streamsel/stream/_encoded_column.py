@@ -89,12 +89,18 @@ def encode_column(
             kind, Block([f"{name}_{end}" for end in found], np.array([*found.values()]).T)
         )
     most = min(max_categories, len(listed) // 2)
-    texts = _texts_of(listed, most)
-    if texts is None:
+    text_of = _texts_of(listed, most)
+    # The values of categories are few; of others, the reason depends on all.
+    why = diagnose_non_numeric(listed if text_of is None else list(text_of))
+    if why.reason != "text":
+        row = why.position if text_of is None else listed.index(list(text_of)[why.position])
+        cell = str(listed[row])[:_QUOTED]
+        return RejectedColumn(why.reason, CellMessage(f"{cell!r} in row {row}, {why.detail}", cell))
+    if text_of is None:
         quoted = _quoted(next(value for value in listed if value is not None))
         detail = f"more than {most:,} categories in {len(listed):,} rows, such as {quoted}"
         return RejectedColumn("text", detail)
-    names, indicators = one_hot(name, texts)
+    names, indicators = one_hot(name, list(map(text_of.__getitem__, listed)))
     return EncodedColumn(kind, Block(names, indicators, [name] * len(names) if groups else None))
 
 
@@ -119,12 +125,13 @@ def columns_ending(values: npt.NDArray[Any], ends: Sequence[str]) -> dict[str, n
     have none. A label that does not occur is 0 in every row.
     """
     kind, listed = _kind_of(values.tolist())
-    if kind is None or (isinstance(kind, RejectedColumn) and kind.reason == "text"):
+    if kind is None or isinstance(kind, RejectedColumn):
         return {}
-    if isinstance(kind, str) and kind in _NUMBERS_OF:
+    if kind in _NUMBERS_OF:
         found = _NUMBERS_OF[kind](listed)
         return {end: found[end] for end in ends if end in found}
-    texts = _texts_of(listed, len(listed)) or []
+    text_of = _texts_of(listed, len(listed)) or {}
+    texts = list(map(text_of.__getitem__, listed))
     return {end: np.array([text == end for text in texts], dtype=np.uint8) for end in ends}
 
 
@@ -149,20 +156,15 @@ def _kind_of(listed: list[Any]) -> tuple[str | RejectedColumn | None, list[Any]]
         what = type(listed[row]).__name__
         detail = f"{_quoted(listed[row])} in row {row}, of type {what}"
         return RejectedColumn("text", detail), listed
-    why = diagnose_non_numeric(listed)
-    if why.reason == "text":
-        return CATEGORIES, listed
-    cell = str(listed[why.position])[:_QUOTED]
-    text = f"{cell!r} in row {why.position}, {why.detail}"
-    return RejectedColumn(why.reason, CellMessage(text, cell)), listed
+    return CATEGORIES, listed
 
 
 def _may_be_missing(one: type) -> bool:
     return one is not type(None) and one.__name__ in ("NAType", "NaTType")
 
 
-def _texts_of(listed: list[Any], most: int) -> list[str] | None:
-    """Return the labels of a column as texts; None if more than `most` are different."""
+def _texts_of(listed: list[Any], most: int) -> dict[Any, str] | None:
+    """Return the text of each distinct label; None if more than `most` texts are different."""
     text_of: dict[Any, str] = {}
     texts: set[str] = set()
     for value in dict.fromkeys(listed):
@@ -170,7 +172,7 @@ def _texts_of(listed: list[Any], most: int) -> list[str] | None:
         texts.add(text)
         if len(texts) > most:
             return None
-    return list(map(text_of.__getitem__, listed))
+    return text_of
 
 
 def _quoted(value: Any) -> str:

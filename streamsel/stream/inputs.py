@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from streamsel.stream._blocks import split_block
 from streamsel.stream._encode import (
-    DEFAULT_MAX_CATEGORIES,
     EncodedStream,
     columns_not_numeric,
     encoded_columns,
@@ -16,7 +15,6 @@ from streamsel.stream._encode import (
 )
 
 __all__ = [
-    "DEFAULT_MAX_CATEGORIES",
     "EncodedStream",
     "columns_not_numeric",
     "encoded_columns",

@@ -117,7 +117,7 @@ class EvaluationTask:
         """Return the scores of predictions."""
         from streamsel.cli.progress import meter
 
-        with meter(job.log, "predicting", job.screen.n_columns) as bar:
+        with meter(job.log, "predicting", job.n_columns) as bar:
             bar.begin()
             return self._nested.result()
 
