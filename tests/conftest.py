@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from tests.seed import EVERYTHING, SEED
 from tests.signals import hear_signals
 
 hear_signals()
@@ -51,9 +52,14 @@ def dataset():
     return load
 
 
+def pytest_report_header():
+    """Show what chooses the modes and cases of the conformance tests."""
+    return f"STREAMSEL_TEST_SEED={SEED} ({EVERYTHING} runs all modes and cases)"
+
+
 def pytest_ignore_collect(collection_path, config):
     """Leave the benchmarks alone unless asked for: `pytest tests/bench --benchmark-only`."""
-    if collection_path.name == "bench" and not config.getoption("benchmark_only"):
+    if collection_path.name == "bench" and not config.getoption("benchmark_only", default=False):
         return True
     return None
 

@@ -1,6 +1,8 @@
 """Every compiled loop against numpy, in sizes small enough to run without compilation too."""
 
+from fractions import Fraction
 from itertools import combinations
+from math import comb, lgamma, log
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamsel._kernels.beta_tail import log_upper_tails, rests_of_log_tails
 from streamsel._kernels.genotypes import count_alternate_alleles
 from streamsel._kernels.gram import fill_product
 from streamsel._kernels.gram_schmidt import (
@@ -17,6 +20,14 @@ from streamsel._kernels.gram_schmidt import (
     fold_deflation,
     residual_direction,
 )
+from streamsel._kernels.group_bases import (
+    factor_groups,
+    group_products,
+    orthonormalize_rows,
+    scale_products,
+    sparse_group_products,
+)
+from streamsel._kernels.group_selection import forward_scores_of_groups
 from streamsel._kernels.independence import is_separated, update_kept
 from streamsel._kernels.pivoted_cholesky import factor
 from streamsel._kernels.pivoted_cholesky import fold_cholesky as fold_in_kernel
@@ -844,3 +855,86 @@ def test_fill_product(rng):
     np.testing.assert_allclose(out[1:4, 2:7], A @ B)
     out[1:4, 2:7] = np.nan
     assert np.isnan(out).all()
+
+
+# ----------------------------------------------------------------------------------- beta tails
+
+
+@pytest.mark.parametrize(("a", "b"), [(1, 1), (2, 30), (7, 400), (40, 3)])
+def test_log_of_a_beta_tail(a, b):
+    """Against sums of binomial probabilities in exact fractions, and back."""
+    rest = np.array([1e-3, 1e-9, 1e-60]) * b / (a + b)
+    exact = []
+    for y in map(Fraction, rest.tolist()):
+        n = a + b - 1
+        # P(X > 1 - y) for X ~ Beta(a, b) is that of at least b successes of n with probability y.
+        p = sum(comb(n, k) * y**k * (1 - y) ** (n - k) for k in range(b, n + 1))
+        exact.append(log(p.numerator) - log(p.denominator))
+    log_beta = lgamma(a) + lgamma(b) - lgamma(a + b)
+    found, back = np.empty(3), np.empty(3)
+    every = [np.full(3, float(value)) for value in (a, b, log_beta)]
+    log_upper_tails(rest, *every, found)
+    np.testing.assert_allclose(found, exact, rtol=1e-12)
+    rests_of_log_tails(found, float(a), float(b), log_beta, back)
+    np.testing.assert_allclose(back, rest, rtol=1e-10)
+
+
+# --------------------------------------------------------------------------- bases of small groups
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_bases_of_groups(rng, sparse):
+    n, sizes = 23, [1, 3, 6, 2, 5, 4]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    X = rng.normal(size=(starts[-1], n)) * (rng.random((starts[-1], n)) < 0.4)
+    X[5], X[8], X[12] = X[4], X[7] + 2.0 * X[6], 0.0
+    unit = X - X.mean(axis=1, keepdims=True)
+    length = np.sqrt(np.square(unit).sum(axis=1))
+    unit /= np.where(length > 0.0, length, 1.0)[:, None]
+    products = np.full(np.square(sizes).sum(), np.nan)
+    if sparse:
+        matrix = scipy.sparse.csr_array(X)
+        arrays = matrix.data, matrix.indices, matrix.indptr
+        sparse_group_products(*arrays, starts, X.mean(axis=1), n, products)
+        scale = 1.0 / np.where(length > 0.0, length, np.inf)
+    else:
+        group_products(unit, starts, 10, products)
+        scale = (length > 0.0) * 1.0
+    scale_products(products, starts, scale, np.zeros((len(X), 0)))
+    U = np.linalg.qr(rng.normal(size=(n, 3)))[0].T
+    G = unit @ U.T
+    rank, order = np.empty(len(sizes), dtype=np.int64), np.empty(len(X), dtype=np.int64)
+    C, weights = np.empty_like(G), np.empty(products.size)
+    n_axes = factor_groups(products, starts, G, 1e-10, rank, order, C, weights)
+    Q, firsts = np.empty((n_axes, n)), np.concatenate([[0], np.cumsum(rank)])
+    orthonormalize_rows(unit, order[:n_axes], firsts, 10, Q)
+    at = 0
+    for g, size in enumerate(sizes):
+        members, axes = unit[starts[g] : starts[g + 1]], Q[firsts[g] : firsts[g + 1]]
+        assert rank[g] == np.linalg.matrix_rank(members, tol=1e-6)
+        np.testing.assert_allclose(axes @ axes.T, np.eye(rank[g]), atol=1e-12)
+        np.testing.assert_allclose(members @ axes.T @ axes, members, atol=1e-9)
+        np.testing.assert_allclose(C[firsts[g] : firsts[g + 1]], axes @ U.T, atol=1e-9)
+        W = weights[at : at + rank[g] * size].reshape(rank[g], size)
+        np.testing.assert_allclose(W @ members, axes, atol=1e-9)
+        at += rank[g] * size
+
+
+def test_gains_of_groups(rng):
+    """Scores of forward selection, also of a group that the picks explain in part."""
+    Q = np.linalg.qr(rng.normal(size=(30, 9)))[0].T
+    U = np.linalg.qr(rng.normal(size=(30, 2)))[0].T
+    V = np.vstack([Q[0], (Q[1] + Q[5]) / np.sqrt(2.0)])
+    starts = np.array([0, 3, 4, 9])
+    for ridge in (0.7, 0.0):
+        scores = np.empty((3, 2))
+        inputs = Q @ U.T, Q @ V.T, V @ U.T, starts, np.array([0, 2])
+        forward_scores_of_groups(*inputs, ridge, 1e-8, scores)
+        R = np.eye(30) - V.T @ V
+        for g in range(3):
+            axes = Q[starts[g] : starts[g + 1]]
+            for s, M in enumerate((np.eye(30), R)):
+                inner = ridge * np.eye(len(axes)) + axes @ M @ axes.T
+                gain = np.trace(U @ M @ axes.T @ np.linalg.pinv(inner, rcond=1e-9) @ axes @ M @ U.T)
+                q = len(axes) if ridge else np.linalg.matrix_rank(inner, tol=1e-8)
+                np.testing.assert_allclose(scores[g, s], gain / q if q else -np.inf, rtol=1e-9)

@@ -13,10 +13,12 @@ import pytest
 from river import compose, preprocessing
 
 from streamsel import (
+    MRMR,
     PCA,
     PLS,
     ForwardSelection,
     ProbabilisticPCA,
+    ProjSe,
     RandomProjection,
     SelectKBest,
     load,
@@ -88,6 +90,20 @@ Y = EXPECTED["city_Rome"] + 0.01 * EXPECTED["age"] + 0.3 * EXPECTED["joined_day_
 DETAILS = {"encoded": {"categories": 2, "dates": 3}, "not_encoded": {"text": 1}}
 
 
+def learnt_by_hand(model, names=tuple(COLUMNS), y=Y):
+    """Return a model that has learnt the columns of numbers, those of categories as groups."""
+    if model._is_supervised:
+        model.learn_target(y)
+    for source in names:
+        parts = {n: x for n, x in EXPECTED.items() if n == source or n.startswith(f"{source}_")}
+        if source in ("city", "plan") and model._supports_groups():
+            model.learn_group(source, np.column_stack([*parts.values()]), list(parts))
+            continue
+        for name, values in parts.items():
+            model.learn_column(name, values)
+    return model
+
+
 def learnt(model, X, y=Y):
     if model._is_supervised:
         model.learn_target(y)
@@ -101,10 +117,10 @@ def frame(request):
 
 
 @pytest.mark.parametrize(
-    "model", [SelectKBest(6), ForwardSelection(4), PCA(3, scale=True)], ids=repr
+    "model", [SelectKBest(6), ForwardSelection(4), MRMR(4), PCA(3, scale=True)], ids=repr
 )
 def test_a_mixed_frame_is_learnt_as_its_numbers(model, frame):
-    expected = learnt(model.clone(), EXPECTED.items())
+    expected = learnt_by_hand(model.clone())
     with pytest.warns(
         UserWarning, match=r"1 column of 10 .* not learnt: 'customer' \(more than"
     ) as w:
@@ -112,18 +128,19 @@ def test_a_mixed_frame_is_learnt_as_its_numbers(model, frame):
     assert w[0].filename == __file__
     assert model.n_columns == len(EXPECTED)
     assert model.relevance == pytest.approx(expected.relevance)
+    assert getattr(model, "members", None) == getattr(expected, "members", None)
     assert {name: model.report().details[name] for name in DETAILS} == DETAILS
 
 
 def test_new_rows_of_a_frame_are_encoded_by_the_names_of_the_model(frame):
     model = learnt(SelectKBest(30), frame({n: v for n, v in COLUMNS.items() if n != "customer"}))
-    assert {"city_Rome", "city_None", "plan_pro", "joined_day_sin", "age"} < {*model.selected}
+    assert {"city_Rome", "city_None", "plan_pro", "joined_day_sin", "age"} < {*model.in_use}
     new = people(40, 1, cities=("Rome", None, "Bern"))
     expected = numbers_of(new)
     found = model.transform_many(frame(new))
     assert type(found) is type(frame(new))
     names = list(found.column_names if isinstance(found, pa.Table) else found.columns)
-    assert names == model.selected
+    assert names == model.in_use
     for name in names:
         column = found[name]
         values = column.to_pandas() if isinstance(found, pa.Table) else column
@@ -132,10 +149,11 @@ def test_new_rows_of_a_frame_are_encoded_by_the_names_of_the_model(frame):
 
 
 def test_new_rows_may_have_encoded_columns_alone(frame):
-    model = learnt(SelectKBest(3), frame({"city": COLUMNS["city"]}))
+    model = learnt(SelectKBest(1), frame({"city": COLUMNS["city"]}))
+    assert model.selected == ["city"]
     found = model.transform_many(frame({"city": ["Rome", "Bern", "Rome", "Oslo"]}))
     Z = found.to_pandas() if isinstance(found, pa.Table) else found
-    assert np.array(Z, dtype=float)[:, model.selected.index("city_Rome")].tolist() == [1, 0, 1, 0]
+    assert np.array(Z, dtype=float)[:, model.in_use.index("city_Rome")].tolist() == [1, 0, 1, 0]
 
 
 @pytest.mark.parametrize("model", [PCA(3, scale=True), PLS(2), ProbabilisticPCA(2)], ids=repr)
@@ -214,47 +232,92 @@ def test_evaluation_of_a_mixed_frame():
     assert found.selected == learnt(SelectKBest(2), df).selected
 
 
-def test_rows_continue_under_the_names_of_river():
-    """A model of a frame goes on learning rows that River encodes, with new categories in them."""
-    names = ["city", "plan", "age", "joined"]
-    first, later = people(80, 2), people(60, 3, cities=("Rome", "Oslo", "Bern"))
-    target = {}
-    for seed, columns in enumerate((first, later)):
+FEATURES = ["city", "plan", "age", "joined"]
+
+
+def dates_of_row(x):
+    joined = x["joined"].replace(tzinfo=dt.UTC)
+    day = (joined.hour + joined.minute / 60) / 24
+    year = (joined.timetuple().tm_yday - 1 + day) / (366 if joined.year % 4 == 0 else 365)
+    return {
+        "joined_seconds": joined.timestamp(),
+        "joined_year": joined.year,
+        "joined_month": joined.month,
+        "joined_weekday": joined.weekday(),
+        "joined_day_of_year": joined.timetuple().tm_yday,
+        "joined_hour": joined.hour,
+        "joined_year_sin": np.sin(2 * np.pi * year),
+        "joined_year_cos": np.cos(2 * np.pi * year),
+        "joined_day_sin": np.sin(2 * np.pi * day),
+        "joined_day_cos": np.cos(2 * np.pi * day),
+    }
+
+
+def in_pipeline(model):
+    """Return a pipeline that encodes rows under the names of encoded columns."""
+    features = compose.Select("city", "plan") | preprocessing.OneHotEncoder()
+    features += compose.Select("age") + compose.FuncTransformer(dates_of_row)
+    return features | model
+
+
+def earlier_and_later():
+    """Return two parts of a table, new cities in the second one, and their targets."""
+    parts = people(80, 2), people(60, 3, cities=("Rome", "Oslo", "Bern"))
+    targets = []
+    for seed, columns in enumerate(parts):
         numbers = numbers_of(columns)
         noise = np.random.default_rng(seed).normal(size=len(columns["age"]))
-        target[seed] = numbers["city_Rome"] + numbers["joined_day_sin"] + noise
-    df = polars_frame_of({name: first[name] for name in names})
-    model = learnt(SelectKBest(4), df, target[0])
+        targets.append(numbers["city_Rome"] + numbers["joined_day_sin"] + noise)
+    return parts, targets
 
-    def dates(x):
-        joined = x["joined"].replace(tzinfo=dt.UTC)
-        day = (joined.hour + joined.minute / 60) / 24
-        year = (joined.timetuple().tm_yday - 1 + day) / (366 if joined.year % 4 == 0 else 365)
-        return {
-            "joined_seconds": joined.timestamp(),
-            "joined_year": joined.year,
-            "joined_month": joined.month,
-            "joined_weekday": joined.weekday(),
-            "joined_day_of_year": joined.timetuple().tm_yday,
-            "joined_hour": joined.hour,
-            "joined_year_sin": np.sin(2 * np.pi * year),
-            "joined_year_cos": np.cos(2 * np.pi * year),
-            "joined_day_sin": np.sin(2 * np.pi * day),
-            "joined_day_cos": np.cos(2 * np.pi * day),
-        }
 
-    features = compose.Select("city", "plan") | preprocessing.OneHotEncoder()
-    features += compose.Select("age") + compose.FuncTransformer(dates)
-    pipeline = features | model
-    rows = [{name: later[name][i] for name in names} for i in range(60)]
-    for x, y in zip(rows, target[1].tolist(), strict=True):
+def test_rows_continue_single_columns_under_the_names_of_river():
+    (first, later), targets = earlier_and_later()
+    df = polars_frame_of({name: first[name] for name in FEATURES})
+    model = learnt(SelectKBest(4), encode(df, groups=False), targets[0])
+    pipeline = in_pipeline(model)
+    rows = [{name: later[name][i] for name in FEATURES} for i in range(60)]
+    for x, y in zip(rows, targets[1].tolist(), strict=True):
         pipeline.learn_one(x, y)
-    whole = {name: first[name] + later[name] for name in names}
-    both = polars_frame_of(whole)
-    expected = learnt(SelectKBest(4), both, np.concatenate([target[0], target[1]]))
+    both = polars_frame_of({name: first[name] + later[name] for name in FEATURES})
+    expected = learnt(SelectKBest(4), encode(both, groups=False), np.concatenate(targets))
     learner = pipeline["SelectKBest"]
     assert learner.n_rows == 140
     assert learner.n_columns == expected.n_columns  # Bern is a new variable, 0 in earlier rows
     assert learner.relevance == pytest.approx(expected.relevance, rel=1e-6)
     learner.refresh()
     assert {*pipeline.transform_one(rows[0])} <= {*expected.selected}
+
+
+def test_rows_continue_groups_in_windows_under_the_names_of_river():
+    (first, later), targets = earlier_and_later()
+    df = polars_frame_of({name: first[name] for name in FEATURES})
+    model = learnt(SelectKBest(4, window_size=60), df, targets[0])
+    assert "city" in model.selected
+    pipeline = in_pipeline(model)
+    rows = [{name: later[name][i] for name in FEATURES} for i in range(60)]
+    assert pipeline.transform_one(rows[0]).keys() <= {*model.in_use}
+    for x, y in zip(rows, targets[1].tolist(), strict=True):
+        pipeline.learn_one(x, y)
+    # The window is learnt as columns: of the city, the categories that its group had.
+    numbers = numbers_of({name: later[name] for name in FEATURES})
+    expected = SelectKBest(4)
+    expected.learn_target(targets[1])
+    for source in ("city", "plan"):
+        of_source = {n: x for n, x in numbers.items() if n.startswith(f"{source}_")}
+        bern = of_source.pop("city_Bern", None)
+        expected.learn_group(source, np.column_stack([*of_source.values()]), list(of_source))
+        if bern is not None:
+            expected.learn_column("city_Bern", bern)
+    for name in numbers:
+        if not name.startswith(("city", "plan")):
+            expected.learn_column(name, numbers[name])
+    assert pipeline["SelectKBest"].relevance == pytest.approx(expected.relevance, rel=1e-6)
+
+
+@pytest.mark.parametrize("more", [{"permutations": 20}, {"fading_factor": 0.01}], ids=str)
+def test_categories_are_single_columns_where_groups_are_refused(more):
+    model = learnt(SelectKBest(3, **more), polars_frame_of({"city": COLUMNS["city"]}))
+    assert model.selected == [*model.in_use]
+    assert "city_Rome" in model.selected
+    learnt(ProjSe(2), polars_frame_of({"city": COLUMNS["city"]}), None)

@@ -87,6 +87,8 @@ def test_parameters_are_those_of_the_learner_that_columns_need(name):
     ]
     if name == "Lasso":
         expected.insert(1, ("alpha", None, inspect.Parameter.KEYWORD_ONLY))
+    if registry.fetch(name)._supports_groups():
+        expected.append(("groups", None, inspect.Parameter.KEYWORD_ONLY))
     assert [(p.name, p.default, p.kind) for p in shown] == expected
     documented, _, attributes = inspect.getdoc(cls).partition("\n\nAttributes\n----------\n")
     listed = _entries(documented.partition("Parameters\n----------\n")[2])
@@ -453,3 +455,25 @@ def test_warnings_are_the_users_own():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         few("ProjSe").fit(X, CLASSES).transform(X)
+
+
+@pytest.mark.parametrize("name", ["SelectKBest", "ProjSe", "ForwardSelection", "Lasso"])
+def test_groups_of_features_are_selected_as_one(name):
+    rng = np.random.default_rng(0)
+    X, order = rng.normal(size=(80, 12)), rng.permutation(12)
+    y = X[:, 3] + X[:, 4] + rng.normal(size=80)
+    labels = np.repeat(["a", "b", "c", None], 3)
+    made = getattr(streamsel.sklearn, name)(1, groups=labels[order]).fit(X[:, order], y)
+    assert sorted(order[made.get_support()]) == [3, 4, 5]
+    mapping = {f"x{j}": label for j, label in enumerate(labels)}
+    frame = pd.DataFrame(X, columns=list(mapping))
+    same = clone(getattr(streamsel.sklearn, name)(1, groups=mapping)).fit(frame, y)
+    assert list(same.get_feature_names_out()) == ["x3", "x4", "x5"]
+    np.testing.assert_allclose(same.scores_[3:6], same.learner_.scores["b"])
+    if name == "Lasso":
+        fit = same.intercept_ + X @ same.coef_
+        np.testing.assert_allclose(same.predict(frame), fit)
+        assert np.flatnonzero(same.coef_).tolist() == [3, 4, 5]
+    for wrong, message in ((labels[:5], "each of 12"), ({"x1": ["a"]}, "one group")):
+        with pytest.raises(ValueError, match=message):
+            getattr(streamsel.sklearn, name)(1, groups=wrong).fit(frame, y)

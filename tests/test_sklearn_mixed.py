@@ -47,17 +47,29 @@ def test_a_column_is_selected_as_it_is(name, library):
     pd.testing.assert_frame_equal(found, FRAME[["city", "x"]])
 
 
-def test_scores_are_those_of_the_best_column_of_numbers():
-    selector = ss.SelectKBest(2).fit(FRAME, Y)
-    numbers = encode(FRAME, groups=False)
-    arrays = {name: np.ravel(x.toarray() if hasattr(x, "toarray") else x) for name, x in numbers}
-    of_numbers = ss.SelectKBest(2).fit(np.column_stack([*arrays.values()]), Y)
+def made_of(feature, names):
+    return [i for i, name in enumerate(names) if name == feature or name.startswith(f"{feature}_")]
+
+
+@pytest.mark.parametrize("more", [{}, {"permutations": 10}], ids=["groups", "single columns"])
+def test_scores_are_those_of_the_group_or_of_the_best_column(more):
+    selector = ss.SelectKBest(2, **more).fit(FRAME, Y)
+    stream = encode(FRAME, groups=False)
+    arrays = {name: np.ravel(x.toarray() if hasattr(x, "toarray") else x) for name, x in stream}
+    numbers, names = np.column_stack([*arrays.values()]), list(arrays)
+    groups = None
+    if not more:
+        groups = [next((f for f in ("city", "sex") if n.startswith(f)), None) for n in names]
+    of_numbers = ss.SelectKBest(2, groups=groups, **more).fit(numbers, Y)
     for j, feature in enumerate(FRAME):
-        made = [
-            i for i, name in enumerate(arrays) if name == feature or name.startswith(f"{feature}_")
-        ]
+        made = made_of(feature, names)
         assert selector.scores_[j] == pytest.approx(np.nanmax(of_numbers.scores_[made]))
         assert selector.pvalues_[j] == pytest.approx(np.nanmin(of_numbers.pvalues_[made]))
+
+
+def test_groups_of_features_must_be_of_numbers():
+    with pytest.raises(ValueError, match="Expected a frame of numbers with groups"):
+        ss.SelectKBest(2, groups={"x": "g"}).fit(FRAME, Y)
 
 
 def test_in_a_pipeline_before_an_encoder():

@@ -78,7 +78,7 @@ def fdr_level(rule):
         (OnlineFDR(), fdr_level("lord++")),
         (OnlineFDR(rule="saffron"), fdr_level("saffron")),
     ],
-    ids=repr,
+    ids=["AlphaInvesting", "LORD++", "SAFFRON"],
 )
 def test_a_budget_is_spent_when_the_next_level_is_a_small_share(model, level, monkeypatch):
     monkeypatch.setattr(stop_condition, "MIN_LEVEL", 3e-3)

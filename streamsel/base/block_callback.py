@@ -52,7 +52,8 @@ def block_callback(
         return
 
     def blocks() -> Iterator[Block]:
-        for block in stream.blocks() if stop is None else stop.cut(stream.blocks()):
+        made = stream.blocks(generated=True)
+        for block in made if stop is None else stop.cut(made):
             yield block
             # The consumer requests the next block only after learning this one.
             try:

@@ -14,6 +14,8 @@ from streamsel.state.base import ColumnState, VariableState
 from streamsel.state.pool.candidate_solution import StagedSolver
 from streamsel.state.pool.certifier import Certifier
 from streamsel.state.pool.fingerprint import PoolFingerprint, pool_changed_error
+from streamsel.state.pool.group_certifier import GroupCertifier
+from streamsel.state.pool.group_pool import GroupPool
 from streamsel.state.pool.partitioned import (
     PassRequest,
     StageResult,
@@ -25,6 +27,7 @@ from streamsel.state.pool.partitioned import (
 )
 from streamsel.state.pool.pool import Picks
 from streamsel.stream import ColumnStream
+from streamsel.targets.target import Target
 
 # Size of the pool in multiples of k (minimum, and sufficient) and in columns (sufficient). A
 # smaller pool needs more passes; a larger one takes more time than it saves.
@@ -109,6 +112,21 @@ class CertifiedSelector(Selector[Any]):
         room = 0 if self.max_candidates is not None else self.max_pool_bytes // (8 * n)
         return Certifier(self._new_pool(n, self._pool_capacity(n)), self._solver(), room)
 
+    def _new_group_certifier(self, n: int, solver: StagedSolver) -> ColumnState:
+        """Return an empty state for groups of columns of n observations, with their axes."""
+        target = self._target
+        assert isinstance(target, Target)  # noqa: S101
+        pool = GroupPool(
+            self._significance.known_space,
+            n,
+            self._pool_capacity(n),
+            samples=True,
+            normal_scores=self._normal_scores(),
+            target_rows=target.Y[: target.c],
+        )
+        room = 0 if self.max_candidates is not None else max(1, self.max_pool_bytes // (8 * n))
+        return GroupCertifier(pool, solver, room, _MIN_PER_K * (self._n_requested or 1))
+
     # Passes
 
     @property
@@ -139,7 +157,7 @@ class CertifiedSelector(Selector[Any]):
             self._run_pass(stream, state)
 
     def _begin_pass(self, state: Certifier) -> None:
-        state.begin_pass(self.n_columns)
+        state.begin_pass(self._phase.n_candidates)
         self._invalidate()
 
     def _run_pass(self, stream: ColumnStream, state: Certifier) -> None:
@@ -150,12 +168,12 @@ class CertifiedSelector(Selector[Any]):
             arrival += len(chunk.names)
             if state.is_certified:
                 return
-        if arrival != self.n_columns:
-            raise pool_changed_error(f"{arrival} columns, after {self.n_columns}")
+        if arrival != (total := self._phase.n_candidates):
+            raise pool_changed_error(f"{arrival} columns, after {total}")
 
     def _admit_again(self, state: Certifier, chunk: Chunk, stats: Stats, arrival: int) -> None:
         state.admit(chunk, stats, arrival)
-        self._phase.n_passes = state.seen / self.n_columns
+        self._phase.n_passes = state.seen / self._phase.n_candidates
         self._invalidate()
 
     # Passes over parts of the columns

@@ -8,26 +8,30 @@ kept of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from streamsel._utils.system import effective_jobs
+from streamsel.base.groups import GroupCounts, check_groups
 from streamsel.base.learn_target import new_summary, space_of
 from streamsel.base.phase import Method, Phase, columns_to_state
 from streamsel.base.source_facts import SourceFacts
-from streamsel.base.to_rows import new_row_phase, new_window_phase
+from streamsel.base.to_rows import new_row_phase, new_window_phase, refuse_rows_of_groups
 from streamsel.base.undo import with_rollback
+from streamsel.base.windows import WindowPhase
 from streamsel.data.columns import (
     Block,
     Chunk,
+    GeneratedChunk,
     Stats,
     bad_column_error,
+    group_starts,
     iter_chunks,
     single_column,
 )
-from streamsel.data.names import bad_name_error, first_invalid_name
+from streamsel.data.names import LazyNames, bad_name_error, first_invalid_name
 from streamsel.params import parameter_repr
 from streamsel.serialization.json_values import as_array
 from streamsel.state.base import ColumnState, VariableState
@@ -39,6 +43,9 @@ from streamsel.targets.target import NoTarget, Target
 from streamsel.targets.weights import weight_of_row
 
 _FLOAT64 = np.dtype(np.float64)
+# Generous bound of the error of a relevance from moments of a relative error of 1e-10, if at least
+# this fraction of the sum of squares is left after adjusting for covariates.
+_RELEVANCE_ERROR, _CANCELLATION_RTOL = 1e-6, 1e-3
 
 
 class ColumnPhase(Phase):
@@ -66,6 +73,7 @@ class ColumnPhase(Phase):
         "columns",
         "summary",
         "source",
+        "group_counts",
     )
 
     def __init__(self, *, without_target: bool) -> None:
@@ -79,6 +87,7 @@ class ColumnPhase(Phase):
         self.columns: ColumnState | None = None
         self.summary: StreamSummary | None = StreamSummary()
         self.source = SourceFacts()
+        self.group_counts: GroupCounts | None = None
 
     # Results
 
@@ -169,9 +178,13 @@ class ColumnPhase(Phase):
         target = self.expected_target(method, block.values.shape[0])
         self.target = target
         n_jobs = effective_jobs(method.n_jobs)
+        # A look-up of every tracked name in every chunk would take longer than the scan.
+        is_new = isinstance(block.names, LazyNames) and (
+            first_invalid_name(block.names, self.tracked_names()) is None
+        )
         for chunk in iter_chunks(block, target.n, target.row_transform, target.kept, n_jobs):
             stats = _scan(method, chunk, target, n_jobs)
-            stop, error = self._first_bad(chunk, stats)
+            stop, error = self._first_bad(chunk, stats, is_new=is_new)
             if error is not None:
                 stats = Stats(*(array[:stop] for array in stats))
             if stop:
@@ -181,10 +194,13 @@ class ColumnPhase(Phase):
                 return error
         return None
 
-    def scanned(self, method: Method, source: ColumnStream) -> Iterator[tuple[Chunk, Stats]]:
-        """Yield the columns of a further pass with their moments; raise at the first bad one."""
+    def scanned(self, method: Method, source: ColumnStream) -> Iterator[tuple[Any, Any]]:
+        """Yield the columns of a further pass with their moments; raise at the first bad one.
+
+        If columns have groups, yield the groups with their statistics.
+        """
         n_jobs = effective_jobs(method.n_jobs)
-        for block in source.blocks():
+        for block in source.blocks(generated=method._takes_generated):
             target = self.expected_target(method, block.values.shape[0])
             for chunk in iter_chunks(block, target.n, target.row_transform, target.kept, n_jobs):
                 stats = _scan(method, chunk, target, n_jobs)
@@ -193,16 +209,34 @@ class ColumnPhase(Phase):
                     raise bad_column_error(
                         chunk.names[bad[0]], chunk.column(int(bad[0])), target.kept
                     )
-                yield chunk, stats
+                if self.group_counts is None or self.columns is None:
+                    yield chunk, stats
+                else:
+                    yield from self.columns.iter_groups(chunk, stats)
 
     def _learn_chunk(
         self, method: Method, chunk: Chunk, stats: Stats, target: Target | NoTarget, constant: int
     ) -> None:
         """Learn the leading columns of a chunk, as many as `stats` has; all of them are valid."""
+        if chunk.groups is not None or self.group_counts is not None:
+            self._learn_groups(method, chunk, stats, target)
+        else:
+            self._learn_single_columns(method, chunk, stats, target)
+        self.n_columns += stats.m2.size
+        self.constant += constant
+        self.n_passes = self.n_passes or 1
+        self.target = target
+        method._invalidate()
+
+    def _learn_single_columns(
+        self, method: Method, chunk: Chunk, stats: Stats, target: Target | NoTarget
+    ) -> None:
         state = self.columns
         if state is None:
             state = self.columns = method._new_columns(target.n)
         space, summary = self.space, self.summary
+        if isinstance(chunk, GeneratedChunk):
+            stats = _with_exact(chunk, stats, state.exact_from, space)
         if space is None or summary is None or isinstance(target, NoTarget):
             method._add_columns(state, chunk, stats)
         else:
@@ -213,11 +247,47 @@ class ColumnPhase(Phase):
             finally:
                 space.clear_cache()
             summary.add(chunk, stats, target, space, relevance, self.n_columns)
-        self.n_columns += stats.m2.size
-        self.constant += constant
-        self.n_passes = self.n_passes or 1
-        self.target = target
-        method._invalidate()
+
+    def _learn_groups(
+        self, method: Method, chunk: Chunk, stats: Stats, target: Target | NoTarget
+    ) -> None:
+        """Learn the leading columns of a chunk by groups; columns without one by themselves."""
+        state = self.start_groups(method, target)
+        counts, summary = self.group_counts or GroupCounts(0, 0), self.summary
+        if summary is not None and isinstance(target, Target):
+            summary.add_sample(chunk, stats, target, self.n_columns)
+        for groups, of_groups in state.iter_groups(chunk, stats):
+            state.admit(groups, of_groups, counts.n)
+            varies = of_groups.rank > 0.0
+            if summary is not None:
+                relevance = np.where(varies, of_groups.relevance, -np.inf)
+                summary.add_relevance(relevance, counts.n)
+            counts = counts.plus(varies.size, int(np.count_nonzero(~varies)))
+        self.group_counts = counts
+
+    def start_groups(self, method: Method, target: Target | NoTarget) -> ColumnState:
+        """Return the state of groups; columns learnt before the first group become groups."""
+        state = self.columns
+        if state is None or not state.is_grouped:
+            state = self.columns = self.as_groups(method, target)
+            self.group_counts = GroupCounts(self.n_columns, self.constant)
+        return state
+
+    def as_groups(self, method: Method, target: Target | NoTarget) -> ColumnState:
+        """Return the state of columns as one of groups, without changing it."""
+        state = self.columns
+        if state is not None and state.is_grouped:
+            return state
+        grouped = method._new_groups(check_groups(method, target).n)
+        if state is not None:
+            if not state.complete:
+                raise ValueError(
+                    "Expected the first group before a bounded pool discards columns, which would "
+                    "otherwise become groups of one. Got: a group, after discarded columns.\n"
+                    "Hint: learn the groups first, or increase max_candidates."
+                )
+            grouped.adopt_columns(state)
+        return grouped
 
     def _can_skip(self, method: Method, name: Hashable, values: Any) -> bool:
         """Learn a valid column that changes only counts, and return True; False if unsure.
@@ -278,14 +348,24 @@ class ColumnPhase(Phase):
             self.n_columns = n_columns
             raise
 
-    def _first_bad(self, chunk: Chunk, stats: Stats) -> tuple[int, Exception | None]:
-        """Return the number of columns before the first bad one, and its error or None."""
+    def _first_bad(
+        self, chunk: Chunk, stats: Stats, *, is_new: bool
+    ) -> tuple[int, Exception | None]:
+        """Return the number of columns before the first bad one, and its error or None.
+
+        With groups, the number of columns before the group of the first bad one. `is_new` skips the
+        check of names.
+        """
         stop, error = len(chunk.names), None
         finite = np.isfinite(stats.m2)
         if not finite.all():
             stop = int(np.argmin(finite))
             kept = None if self.target is None else self.target.kept
             error = bad_column_error(chunk.names[stop], chunk.column(stop), kept)
+        if chunk.groups is not None:
+            return _first_bad_group(chunk, chunk.groups, self.tracked_names(), stop, error)
+        if is_new:
+            return stop, error
         repeated = first_invalid_name(chunk.names[:stop], self.tracked_names())
         if repeated is None:
             return stop, error
@@ -299,8 +379,8 @@ class ColumnPhase(Phase):
 
     def learn_row(self, method: Method, x: dict[Hashable, Any], y: Any, w: float) -> None:
         """Learn the first row; afterwards the learner is in another phase."""
-        if method._by_window:
-            new_window_phase(method, self).learn_row(method, x, y, w)
+        if method._by_window or self.is_grouped:
+            self._new_window_phase(method).learn_row(method, x, y, w)
             return
         w = 1.0 if w == 1.0 else weight_of_row(w)
         if w:
@@ -308,8 +388,14 @@ class ColumnPhase(Phase):
 
     def learn_rows(self, method: Method, X: Any, y: Any, w: Any) -> None:
         """Learn the first rows; afterwards the learner is in another phase."""
-        new_phase = new_window_phase if method._by_window else new_row_phase
-        new_phase(method, self).learn_rows(method, X, y, w)
+        by_window = method._by_window or self.is_grouped
+        phase = self._new_window_phase(method) if by_window else new_row_phase(method, self)
+        phase.learn_rows(method, X, y, w)
+
+    def _new_window_phase(self, method: Method) -> WindowPhase:
+        if self.is_grouped:
+            refuse_rows_of_groups(method, self)
+        return new_window_phase(method, self)
 
     # Files
 
@@ -318,7 +404,60 @@ class ColumnPhase(Phase):
         return columns_to_state(self)
 
 
+def _first_bad_group(
+    chunk: Chunk,
+    groups: Sequence[Hashable],
+    tracked: Mapping[Hashable, int],
+    stop: int,
+    error: Exception | None,
+) -> tuple[int, Exception | None]:
+    """Return the number of columns before the first bad group, and its error or None.
+
+    Parameters
+    ----------
+    chunk, groups
+        The columns, and the group of each.
+    tracked
+        Names of groups that are in use.
+    stop, error
+        Index of the first column with bad values, and its error; or their number and None.
+    """
+    starts = group_starts(groups, len(groups))
+    starts = starts[: np.searchsorted(starts, stop, side="right")]
+    is_whole = error is None
+    last = len(groups) if is_whole else int(starts[-1])
+    firsts = starts[starts < last].tolist()
+    names = [chunk.names[j] if groups[j] is None else groups[j] for j in firsts]
+    repeated = first_invalid_name(names, tracked)
+    if repeated is not None:
+        last, error = firsts[repeated], bad_name_error(names[repeated])
+    for start, end in zip(firsts, [*firsts[1:], last], strict=False):
+        if start >= last:
+            break
+        members = chunk.names[start:end]
+        bad = first_invalid_name(members, {}) if end - start > 1 else None
+        if bad is not None:
+            return start, bad_name_error(members[bad])
+    return last, error
+
+
 def _scan(method: Method, chunk: Chunk, target: Target | NoTarget, n_jobs: int) -> Stats:
     """Return the moments of a chunk's columns; not finite for columns that are not valid."""
     stats = chunk.scan(target, n_jobs)
     return method._observed_moments(chunk, stats) if method._allows_missing else stats
+
+
+def _with_exact(
+    chunk: GeneratedChunk, stats: Stats, exact_from: float, space: TargetSpace | None
+) -> Stats:
+    """Return moments that are exact for columns whose relevance may reach `exact_from`."""
+    if exact_from == math.inf:
+        return stats
+    if space is None or exact_from == -math.inf:
+        return chunk.exact(stats, np.arange(stats.m2.size))
+    relevance = space.relevance(stats.m2, stats.cxy)
+    adjusted = space.adjusted_squares(stats.m2, stats.cxy)
+    is_certain = (relevance < exact_from - _RELEVANCE_ERROR) & (
+        adjusted >= _CANCELLATION_RTOL * stats.m2
+    )
+    return chunk.exact(stats, np.flatnonzero(~is_certain))

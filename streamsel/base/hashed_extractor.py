@@ -76,6 +76,10 @@ class HashedExtractor(Extractor, Unsupervised):
     # Whether the components amplify rounding differences between orders of the variables in a row.
     _amplifies_rounding: ClassVar[bool] = False
 
+    @property
+    def _takes_generated(self) -> bool:
+        return False
+
     # Implemented by methods
 
     @abc.abstractmethod

@@ -7,9 +7,6 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from streamsel._utils.sparse import is_sparse
 from streamsel.base.block_callback import OnBlock, block_callback
 from streamsel.base.stop_condition import StopCondition
 from streamsel.base.undo import learn_atomically, learn_in_session
@@ -25,10 +22,7 @@ def learn_columns(
     model: Learner, X: Any, names: Sequence[Hashable] | None, on_block: OnBlock | None, until: Any
 ) -> None:
     """Learn many variables, as `Learner.learn_columns` describes."""
-    is_matrix = isinstance(X, np.ndarray) or is_sparse(X)
-    if names is None and is_matrix and X.ndim == 2:
-        names = range(model.n_columns, model.n_columns + X.shape[1])
-    stream = model._numeric_stream(X, names)
+    stream = model._stream_of(X, names)
     model._refuse_after_rows()
     model._check_source(stream)
     stop = None if until is None else StopCondition(until, model)

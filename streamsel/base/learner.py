@@ -8,12 +8,15 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from river import base as river
 
 from streamsel import params
+from streamsel._utils.sparse import is_sparse
 from streamsel.base.block_callback import OnBlock
 from streamsel.base.caching import cached_until_update
 from streamsel.base.columns import ColumnPhase
+from streamsel.base.groups import group_block
 from streamsel.base.guard import SingleThreadGuard, learn_exclusively, reads_consistently
 from streamsel.base.learn_columns import learn_columns
 from streamsel.base.learn_target import learn_target, refuse_weights
@@ -47,7 +50,7 @@ from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension
 from streamsel.state.sketch import Stateless
-from streamsel.stream import ColumnStream, as_stream
+from streamsel.stream import ColumnStream, as_stream, grouped
 from streamsel.stream.inputs import numeric_stream
 from streamsel.targets.kernels import VariableKernel
 from streamsel.targets.normal_scores import NormalScores
@@ -89,8 +92,6 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     _takes_missing: ClassVar[bool] = False
     # Whether text, categories and dates of tables are encoded.
     _encodes_tables: ClassVar[bool] = True
-    # Whether adjacent columns of a group are selected together, so that categories are groups.
-    _takes_groups: ClassVar[bool] = False
     # Whether every column is tested by itself, so that inner products of two are not needed.
     _is_univariate: ClassVar[bool] = False
 
@@ -296,6 +297,11 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         """Whether columns may have missing values, NaN, with these parameters."""
         return self._takes_missing
 
+    @property
+    def _takes_generated(self) -> bool:
+        """Whether columns need not be made: if only the moments of most of them are used."""
+        return not self._allows_missing
+
     def _observed_moments(self, chunk: Chunk, stats: Stats) -> Stats:
         """Return the moments of columns from their observed values."""
         return observed_moments(chunk, stats)
@@ -313,6 +319,29 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     @abc.abstractmethod
     def _new_columns(self, n: int) -> ColumnState:
         """Return an empty state for columns of n observations."""
+
+    def _new_groups(self, n: int) -> ColumnState:
+        """Return an empty state for groups of columns of n observations, if the method has one."""
+        raise NotImplementedError
+
+    @classmethod
+    def _supports_groups(cls) -> bool:
+        """Whether groups of columns can be selected as one."""
+        return cls._new_groups is not Learner._new_groups
+
+    @property
+    def _takes_groups(self) -> bool:
+        """Whether the columns of numbers of a category are learnt as a group."""
+        phase, target = self._phase, self._target
+        # Rows of a model with groups do not fade.
+        may_have = self._supports_groups() and not self.fading_factor
+        if target is None or not isinstance(phase, ColumnPhase) or not may_have:
+            return False
+        try:
+            phase.as_groups(self, target)
+        except ValueError:
+            return False
+        return True
 
     def _add_columns(self, state: ColumnState, chunk: Chunk, stats: Stats) -> None:
         """Learn the leading columns of a chunk, in order, as many as `stats` has; all are valid."""
@@ -582,6 +611,65 @@ class Learner(river.MiniBatchTransformer, params.Declared):
             self._check_source(None)
         phase.learn_column(self, name, values)
 
+    def learn_group(self, name: Hashable, X: Any, names: Sequence[Hashable] | None = None) -> None:
+        """Learn a group of columns, which is selected as one, or not at all.
+
+        A single column is a group of one, named as itself; columns and groups may be mixed.
+        `learn_columns` learns many groups, from a source with groups, such as `stream.grouped`.
+
+        Parameters
+        ----------
+        name
+            Name of the group: any hashable that is not tracked by the model.
+        X
+            The columns, in any form that `learn_columns` accepts; all are in memory at once.
+        names
+            Names of the columns of an array or matrix, distinct within the group; numbered from
+            `n_columns` on if None. A column may be in several groups.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `learn_columns`; the model is then left as it was. Also for a learner that does not
+            select groups, for a group after a bounded pool has discarded single columns, and with
+            permutations, a score test (`target_type="binary"` or `"count"`), or relatedness that
+            leaves out groups of columns.
+
+        Notes
+        -----
+        Columns that are constant, or linear combinations of others of their group, add no degree of
+        freedom. A group of m columns costs $O(n m^2)$, or that of its stored values if sparse.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from streamsel import SelectKBest
+        >>> rng = np.random.default_rng(0)
+        >>> colour = rng.integers(0, 3, size=200)
+        >>> model = SelectKBest(1)
+        >>> model.learn_target(np.array([0.0, 1.0, 0.5])[colour] + rng.normal(size=200))
+        >>> one_hot = (colour[:, None] == np.arange(3)).astype(float)
+        >>> model.learn_group("colour", one_hot, names=["red", "green", "blue"])
+        >>> model.learn_column("noise", rng.normal(size=200))
+        >>> model.selected, model.members
+        (['colour'], {'colour': ['red', 'green', 'blue']})
+        >>> model.transform_one({"red": 1.0, "green": 0.0, "blue": 0.0, "noise": 0.3})
+        {'red': 1.0, 'green': 0.0, 'blue': 0.0}
+        """
+        stream = self._stream_of(X, names)
+        self._refuse_after_rows()
+        if self._needs_single_source:
+            self._check_source(None)
+        self._column_phase.refuse_awaiting("a single group")
+        self._learn_block(group_block(name, stream))
+
+    def _stream_of(self, X: Any, names: Sequence[Hashable] | None) -> ColumnStream:
+        """Return columns of numbers; those of a matrix without names are numbered."""
+        is_matrix = isinstance(X, np.ndarray) or is_sparse(X)
+        if names is None and is_matrix and X.ndim == 2:
+            names = range(self.n_columns, self.n_columns + X.shape[1])
+        return self._numeric_stream(X, names)
+
     def learn_columns(
         self,
         X: Any,
@@ -598,8 +686,8 @@ class Learner(river.MiniBatchTransformer, params.Declared):
             An (n, p) array or sparse matrix, a frame of any library supported by narwhals, an
             AnnData, a `ColumnStream`, any iterable of (name, values), or the path or URL of a file
             of any format, as `stream.as_stream` accepts them. Text, categories, dates, times and
-            durations in a frame or a file are encoded as columns of numbers, as `stream.encode`
-            does by default, without groups where the learner has none.
+            durations in a frame or a file are encoded as columns of numbers, as by `stream.encode`,
+            without groups where these are not supported.
         names
             Names of the columns of an array or matrix; numbered from `n_columns` on if None.
         on_block
@@ -705,7 +793,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         self._learn_once(stream)
 
     def _learn_once(self, stream: ColumnStream) -> None:
-        for block in stream.blocks():
+        for block in stream.blocks(generated=self._takes_generated):
             self._learn_block(block)
 
     def _learn_block(self, block: Block) -> None:
@@ -771,9 +859,10 @@ class Learner(river.MiniBatchTransformer, params.Declared):
                 return
         results = twin._column_phase
         results.columns = twin._new_columns(len(X))
-        if names:
-            twin.learn_columns(X, names)
         phase = self._phase
+        if names:
+            stream = as_stream(X, names)
+            twin.learn_columns(stream if phase.groups is None else grouped(stream, phase.groups))
         if isinstance(phase, WindowPhase):
             phase.adopt(results)
         self._invalidate()

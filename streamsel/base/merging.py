@@ -38,7 +38,8 @@ def check_mergeable(model: Learner, other: Learner, along: Any) -> None:
     if other is model:
         raise ValueError("Expected another model to merge. Got: the model itself.")
     is_on_windows = any(isinstance(part._phase, WindowPhase) for part in (model, other))
-    if is_on_windows or (model._by_window and along == "rows"):
+    has_windows = model._by_window or any(part._phase.is_grouped for part in (model, other))
+    if is_on_windows or (has_windows and along == "rows"):
         raise ValueError(
             "Expected models whose rows can be merged. Got: windows of rows.\n"
             "Hint: models of this kind can be merged along columns, before they learn rows."
@@ -66,15 +67,25 @@ def merge_columns(model: Learner, other: Learner) -> None:
             "merge(other, along='rows') joins different rows."
         )
     _refuse_shared_names(mine.tracked_names(), theirs.tracked_names())
-    if theirs.columns is not None:
-        if mine.columns is None:
-            mine.columns = model._new_columns(target.n)
-        mine.columns.merge(theirs.columns, mine.n_columns)
     mine.target = target
+    columns, n_candidates = theirs.columns, theirs.n_candidates
+    if columns is not None:
+        if mine.is_grouped or theirs.is_grouped:
+            columns = theirs.as_groups(other, target)
+            mine.start_groups(model, target)
+        elif mine.columns is None:
+            mine.columns = model._new_columns(target.n)
+        assert mine.columns is not None  # noqa: S101
+        mine.columns.merge(columns, mine.n_candidates)
     if mine.summary is None or theirs.summary is None:
         mine.summary = None
     else:
-        mine.summary.merge(theirs.summary, mine.n_columns, theirs.n_columns)
+        mine.summary.merge(theirs.summary, mine.n_candidates, n_candidates)
+    if mine.group_counts is not None:
+        constant = (
+            theirs.constant if theirs.group_counts is None else theirs.group_counts.n_constant
+        )
+        mine.group_counts = mine.group_counts.plus(n_candidates, constant)
     mine.n_columns += theirs.n_columns
     mine.source = mine.source.merged(theirs.source)
     mine.constant += theirs.constant

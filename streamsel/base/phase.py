@@ -8,10 +8,11 @@ is None in other phases.
 from __future__ import annotations
 
 import abc
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 from streamsel._utils.rollback import Rollback
+from streamsel.base.groups import GroupCounts
 from streamsel.base.refresh import RefreshSchedule
 from streamsel.base.source_facts import SourceFacts
 from streamsel.base.undo import Transactional
@@ -61,6 +62,9 @@ class Method(Transactional, Protocol):
     def _allows_missing(self) -> bool: ...
 
     @property
+    def _takes_generated(self) -> bool: ...
+
+    @property
     def _row_target_type(self) -> str: ...
 
     @property
@@ -75,6 +79,11 @@ class Method(Transactional, Protocol):
     def _variable_kernel(self) -> VariableKernel: ...
 
     def _new_columns(self, n: int) -> ColumnState: ...
+
+    @classmethod
+    def _supports_groups(cls) -> bool: ...
+
+    def _new_groups(self, n: int) -> ColumnState: ...
 
     def _observed_moments(self, chunk: Chunk, stats: Stats) -> Stats: ...
 
@@ -118,6 +127,10 @@ class Phase(Rollback, abc.ABC):
         Statistics of all columns seen; None where not available.
     source
         Facts about how the columns were read.
+    group_counts
+        Numbers of groups of columns seen; None if no column had a group.
+    groups
+        On windows of rows that follow grouped columns: the members of each group; None otherwise.
     """
 
     on_rows: ClassVar[bool]
@@ -133,6 +146,8 @@ class Phase(Rollback, abc.ABC):
     space: TargetSpace | None = None
     summary: StreamSummary | None = None
     source: SourceFacts = SourceFacts()
+    group_counts: GroupCounts | None = None
+    groups: Mapping[Hashable, Sequence[Hashable]] | None = None
 
     # Results
 
@@ -153,8 +168,19 @@ class Phase(Rollback, abc.ABC):
 
     @property
     def n_varying(self) -> int:
-        """Number of non-constant variables among those seen."""
-        return self.n_columns - self.n_constant
+        """Number of non-constant variables, or groups of these, among those seen."""
+        counts = self.group_counts
+        return self.n_columns - self.n_constant if counts is None else counts.n - counts.n_constant
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of columns seen, or of groups of these."""
+        return self.n_columns if self.group_counts is None else self.group_counts.n
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether columns are selected by groups."""
+        return self.group_counts is not None or self.groups is not None
 
     @property
     def is_blank(self) -> bool:
@@ -231,4 +257,6 @@ def columns_to_state(phase: Phase) -> dict[str, Any]:
         state["summary"] = summary.to_state()
     if source := phase.source.to_state():
         state["source"] = source
+    if phase.group_counts is not None:
+        state["group_counts"] = phase.group_counts._asdict()
     return state

@@ -80,7 +80,9 @@ class Report:
     learner, parameters
         Class name, and parameters by name.
     rows, columns_seen, columns_constant
-        Numbers of rows, of columns, and of constant columns.
+        Numbers of rows, of columns, and of constant columns. If columns have groups, numbers of
+        groups instead of columns, here and in `excluded`; `details["n_columns"]` is that of
+        columns.
     noise_floor
         Relevance that pure noise reaches; None if not applicable.
     kind
@@ -145,6 +147,12 @@ class Report:
     inflation: float | None = None
     warnings: tuple[ResultWarning, ...] = ()
     rows_excluded: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def candidate(self) -> str:
+        """Name of what is selected or left out: "group" if columns have groups, or "variable"."""
+        is_group = self.kind == "selected" and "n_columns" in self.details
+        return "group" if is_group else "variable"
 
     def without_certification(self) -> Report:
         """Return the report of a model that has not seen all columns yet: no pick is certified."""

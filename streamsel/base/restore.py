@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel.base.columns import ColumnPhase
+from streamsel.base.groups import GroupCounts, check_groups, groups_from_state
 from streamsel.base.learn_target import refuse_weights
 from streamsel.base.source_facts import SourceFacts
 from streamsel.base.to_rows import new_row_phase, new_window_phase
@@ -28,6 +29,8 @@ def restore_phase(model: Learner, state: dict[str, Any]) -> None:
     columns = _restore_columns(model, state)
     if "window" in state:
         windows = new_window_phase(model, columns)
+        if "groups" in state:
+            windows.groups = groups_from_state(state["groups"])
         windows.window.set_state(state["window"])
         model._phase = windows
     elif "moments" in state:
@@ -53,11 +56,15 @@ def _restore_columns(model: Learner, state: dict[str, Any]) -> ColumnPhase:
     elif state["n_rows"] is not None:
         phase.target = NoTarget.restored(state)
         refuse_weights(model, phase.target)
+    if "group_counts" in state:
+        phase.group_counts = GroupCounts.restored(state["group_counts"])
+        check_groups(model, phase.target)
     if "columns" in state:
-        phase.columns = model._new_columns(state["n_rows"])
+        new = model._new_columns if phase.group_counts is None else model._new_groups
+        phase.columns = new(state["n_rows"])
         phase.columns.set_state(state["columns"])
     if "summary" in state and phase.summary is not None:
-        phase.summary.set_state(state["summary"], phase.n_columns)
+        phase.summary.set_state(state["summary"], phase.n_columns, phase.n_candidates)
     elif "moments" in state or (phase.space is not None and phase.n_columns):
         phase.summary = None
     return phase
@@ -87,7 +94,7 @@ def expect_possible(model: Learner) -> None:
                 "Corrupt model file: rows must have a target in supervised models only."
             )
     state = model._state
-    if state is None or isinstance(state, RandomSketch):
+    if state is None or isinstance(state, RandomSketch) or model._phase.group_counts is not None:
         return
     with np.errstate(all="ignore"):
         stats, relevance = state.stats(), state.relevance()
@@ -106,7 +113,7 @@ def expect_reachable(model: Learner) -> None:
     for part in model._phase.parts:
         part.expect_valid()
     state = model._state
-    if state is None or isinstance(state, RandomSketch):
+    if state is None or isinstance(state, RandomSketch) or model._phase.group_counts is not None:
         return
     stats, relevance = state.stats(), state.relevance()
     expect_relevances(relevance[relevance > -np.inf])

@@ -6,6 +6,7 @@ import abc
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -201,6 +202,21 @@ class Selector(Learner, Generic[State]):
         return list(self._selected())
 
     @property
+    def members(self) -> dict[Hashable, list[Hashable]]:
+        """Columns of each selected group, in order: name -> names; a single column has itself."""
+        return self._members_of(self._selected())
+
+    def _members_of(self, names: Collection[Hashable]) -> dict[Hashable, list[Hashable]]:
+        """Return the columns of groups, by the names of the groups."""
+        groups, state = self._phase.groups, self._columns
+        if groups is not None:
+            return {name: list(groups.get(name, (name,))) for name in names}
+        if state is None or not state.is_grouped:
+            return {name: [name] for name in names}
+        members = state.members_of([state.index_of[name] for name in names])
+        return dict(zip(names, members, strict=True))
+
+    @property
     def scores(self) -> dict[Hashable, float]:
         """Score of each selected variable at its selection, in order: name -> score."""
         return dict(zip(self._selected(), self._picks().scores, strict=True))
@@ -285,6 +301,8 @@ class Selector(Learner, Generic[State]):
         )
         if self._significance.null is not None:
             extra_columns["p_adjusted"] = self.adjusted_p_values
+        if self._phase.is_grouped:
+            extra_columns |= self._group_columns()
         noise_relevance = self._noise_relevance()
         found = []
         for rank, name in enumerate(self._selected()):
@@ -297,7 +315,12 @@ class Selector(Learner, Generic[State]):
             )
         facts: dict[str, Any] = {"n_certified": certified, "n_passes": self.n_passes}
         facts["pool_complete"] = self._state is None or self._state.complete
+        counts = self._phase.group_counts
+        if counts is not None:
+            facts["n_columns"] = self.n_columns
         report = self._report(floor, "selected", found, self._n_requested, facts)
+        if counts is not None:
+            report = replace(report, columns_seen=counts.n, columns_constant=counts.n_constant)
         alternatives, n_repeats, excluded = None, None, count_excluded(report, [], [], None)
         if self._state is not None:
             alternatives = self._alternatives()
@@ -317,6 +340,18 @@ class Selector(Learner, Generic[State]):
             n_near_duplicates=n_repeats,
             score_meaning=self._score_meaning,
         )
+
+    def _group_columns(self) -> dict[str, dict[Hashable, float]]:
+        """Return the report columns of groups: their numbers of members, and of dimensions."""
+        state = self._columns
+        sizes = {name: float(len(members)) for name, members in self.members.items()}
+        if state is None or not state.is_grouped:
+            return {"members": sizes, "degrees_of_freedom": dict.fromkeys(sizes, 1.0)}
+        rank: Any = state.stats(np.array(self._picks().indices, dtype=np.intp))
+        return {
+            "members": sizes,
+            "degrees_of_freedom": dict(zip(self._selected(), rank.rank.tolist(), strict=True)),
+        }
 
     @cached_until_update
     def _similar_variables(self) -> list[tuple[Indices, Floats]] | None:
@@ -380,8 +415,23 @@ class Selector(Learner, Generic[State]):
 
     @property
     def in_use(self) -> list[Hashable]:
-        """Names of the variables that a transform keeps; empty while it returns all features."""
-        return list(self._in_use() or ())
+        """Names of the variables that a transform keeps; empty while it returns all features.
+
+        Of groups these are the names of their members.
+        """
+        return list(self._features_in_use() or ())
+
+    def _features_in_use(self) -> dict[Hashable, int] | None:
+        """Return the features that a transform keeps, each with its rank; None for all."""
+        in_use: dict[Hashable, int] | None = self._in_use()
+        if in_use is None or not self._phase.is_grouped:
+            return in_use
+        known: tuple[Any, dict[Hashable, int]] = self._cache.get("features_in_use", (None, {}))
+        if known[0] is not in_use:
+            members = self._members_of(in_use)
+            known = in_use, _rank_of(dict.fromkeys(chain.from_iterable(members.values())))
+            self._cache["features_in_use"] = known
+        return known[1]
 
     def _snapshot_to_state(self) -> list[Hashable] | None:
         return None if self._refresh.stored is None else list(self._refresh.stored)
@@ -406,7 +456,7 @@ class Selector(Learner, Generic[State]):
         """
         if type(x) is not dict and not isinstance(x, Mapping):
             raise not_a_row_error(x)
-        in_use = self._in_use()
+        in_use: Any = self._features_in_use()
         if in_use is None:
             row = {name: x[name] for name in x if name not in (self.covariates or ())}
             return fill_row(row, self._mean_of) if self._imputes_mean else row
@@ -424,10 +474,18 @@ class Selector(Learner, Generic[State]):
             index = moments.index_of.get(name)
             return 0.0 if index is None else moments.mean_of(index)
         index = None if columns is None else columns.index_of.get(name)
+        if columns is not None and columns.is_grouped:
+            return self._means_of_members().get(name, 0.0)
         if columns is None or index is None:
             return 0.0
         stats = columns.stats(np.array([index]))
         return float(stats.mean[0] + stats.mean_error[0])
+
+    @cached_until_update
+    def _means_of_members(self) -> dict[Hashable, float]:
+        """Return the means of the members of groups."""
+        columns = self._columns
+        return {} if columns is None else columns.means_of_members()
 
     def transform_many(self, X: Any) -> Any:
         """Keep the selected variables of many rows.
@@ -444,7 +502,7 @@ class Selector(Learner, Generic[State]):
         an array of shape (n, number of variables in use) for any other input. X itself, without
         covariates, before the warm-up ends.
         """
-        in_use = self._in_use()
+        in_use = self._features_in_use()
         if in_use is None:
             X = self._without_covariates(X)
             fills = self._imputes_mean and not isinstance(X, ColumnStream)

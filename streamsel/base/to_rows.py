@@ -63,7 +63,32 @@ def new_window_phase(method: Method, before: Phase) -> WindowPhase:
         window.before = target.n
         if isinstance(target, Target):
             window.target = RowTarget.from_target(target, method._row_target_type)
-    return WindowPhase(before, window)
+    phase, state = WindowPhase(before, window), before.columns
+    if before.group_counts is not None and state is not None:
+        members = state.members_of(range(len(state.names)))
+        phase.groups = dict(zip(state.names, members, strict=True))
+    return phase
+
+
+def refuse_rows_of_groups(method: Method, before: Phase) -> None:
+    """Raise ValueError for a model of grouped columns that cannot learn rows, by windows."""
+    target, state = before.target, before.columns
+    fading = method.fading_factor
+    for is_refused, expected, got in (
+        (fading != 0.0, "fading_factor=0.0", f"fading_factor={fading!r}"),
+        (
+            target is not None and target.row_transform is not None,
+            "no weights or relatedness",
+            "some",
+        ),
+        (state is not None and not state.complete, "all groups", "a pool that has discarded some"),
+    ):
+        if is_refused:
+            raise ValueError(
+                f"Expected {expected}: rows after groups of columns are learnt by windows, in "
+                f"which all groups are known by name. Got: {got}.\n"
+                "Hint: learn the rows with model.clone(), as single columns."
+            )
 
 
 def _refuse_rows(method: Method, before: Phase) -> None:

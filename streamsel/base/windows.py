@@ -7,11 +7,12 @@ whose criterion is not a function of moments.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsel.base.groups import GroupCounts, groups_to_state
 from streamsel.base.phase import Method, Phase, columns_to_state
 from streamsel.base.row_input import (
     bad_value_error,
@@ -269,12 +270,16 @@ class WindowPhase(Phase):
         "columns",
         "summary",
         "source",
+        "group_counts",
+        "groups",
         "window",
     )
 
     def __init__(self, before: Phase, window: Window) -> None:
         self.adopt(before)
         self.window = window
+        # Replaced, never modified.
+        self.groups: Mapping[Hashable, Sequence[Hashable]] | None = None
 
     def adopt(self, results: Phase) -> None:
         """Adopt the results of learnt columns."""
@@ -286,6 +291,7 @@ class WindowPhase(Phase):
         self.columns: ColumnState | None = results.columns
         self.summary: StreamSummary | None = results.summary
         self.source = results.source
+        self.group_counts: GroupCounts | None = results.group_counts
 
     # Results
 
@@ -388,7 +394,8 @@ class WindowPhase(Phase):
 
     def to_state(self) -> dict[str, Any]:
         """Return what is learnt for a model file, as arrays and JSON-compatible values."""
-        return columns_to_state(self) | {"window": self.window.to_state()}
+        state = columns_to_state(self) | {"window": self.window.to_state()}
+        return state if self.groups is None else state | {"groups": groups_to_state(self.groups)}
 
     @property
     def parts(self) -> tuple[Any, ...]:

@@ -197,7 +197,8 @@ class Checkpointer:
         settings, state, further = job.settings, self._save_partial(), []
         if job.metadata["columns_read"]:
             show_results(job, job.report())
-            can_resume = job.metadata["complete"] or not job.model._needs_single_source
+            cannot_resume = job.model._needs_single_source or settings.groups is not None
+            can_resume = job.metadata["complete"] or not cannot_resume
             if settings.model is not None and can_resume and not self.failed_outputs:
                 arguments = [
                     "streamsel",
@@ -213,6 +214,8 @@ class Checkpointer:
             and not job.metadata["complete"]
         ):
             further.append("a run with --exact cannot be resumed; use --checkpoint or --no-exact")
+        elif settings.groups is not None and not job.metadata["complete"]:
+            further.append("a run with --groups cannot be resumed")
         unwritten = (settings.out, settings.statistics)
         further += [f"{path} was not written" for path in unwritten if path is not None]
         job.log.stop(f"interrupted {state}", exit_code, *further)

@@ -73,13 +73,14 @@ def _selection(report: Report) -> Table:
     from rich.text import Text
 
     rows = report.results
-    table = _table(f"{count_text(len(rows), 'variable')} of {report.columns_seen:,} selected")
+    what = report.candidate
+    table = _table(f"{count_text(len(rows), what)} of {report.columns_seen:,} selected")
     show_rounds = any(row["round"] != rows[0]["round"] for row in rows)
     needed = is_certificate_needed(report)
     show_certified = needed and not all(row["certified"] for row in rows)
     extra = [name for name in (rows[0] if rows else ()) if name not in SELECTED_FIELDS]
     table.add_column("", justify="right", style="dim")
-    table.add_column("variable", overflow="fold", style="bold")
+    table.add_column(what, overflow="fold", style="bold")
     table.add_column("relevance", justify="right")
     table.add_column("score", justify="right")
     if show_rounds:

@@ -19,6 +19,7 @@ from streamsel._utils.text import printable
 from streamsel.cli.diagnostics import MAX_EXAMPLES
 from streamsel.cli.errors import CommandError, message_of, missing_columns_text
 from streamsel.cli.output import row_writer
+from streamsel.data.columns import group_starts
 from streamsel.stream.files import (
     CellMessage,
     ReadOptions,
@@ -26,6 +27,7 @@ from streamsel.stream.files import (
     iter_files,
     numbered_lines,
     open_text,
+    part_of,
     raise_unknown_names,
     split_name,
     text_errors,
@@ -182,19 +184,23 @@ class Skipped:
             click.echo("\t".join(map(printable, (name, reason, detail))), err=True)
 
 
-def learn_accepted(learn: Callable[..., None], block: Block, skipped: Skipped) -> None:
-    """Learn a block; if it is rejected, learn all columns that are not rejected on their own."""
+def learn_accepted(learn: Callable[[Block], None], block: Block, skipped: Skipped) -> None:
+    """Learn a block; if it is rejected, learn all columns that are not rejected on their own.
+
+    A group of columns is rejected as a whole.
+    """
     try:
-        learn(block.values, names=block.names)
+        learn(block)
     except ValueError as error:
         # A name that the model already has, or an overflow: bisect to find the column.
-        if len(block.names) == 1:
-            skipped.reject(block.names[0], "refused", message_of(error))
+        starts = group_starts(block.groups, len(block.names))
+        if starts.size == 2:
+            for name in block.names:
+                skipped.reject(name, "refused", message_of(error))
             return
-        half = len(block.names) // 2
-        for part in (slice(None, half), slice(half, None)):
-            names, values = block.names[part], block.values[:, part]
-            learn_accepted(learn, block._replace(names=names, values=values), skipped)
+        half = int(starts[(starts.size - 1) // 2])
+        for start, stop in ((0, half), (half, len(block.names))):
+            learn_accepted(learn, part_of(block, start, stop), skipped)
 
 
 def may_be_pattern(name: str) -> bool:

@@ -198,7 +198,7 @@ def _is_group(group: Hashable, loco: str) -> bool:
 def _groups_in_file(path: str, source: Source) -> dict[Hashable, Hashable]:
     """Return the groups in a file; CommandError for a name with two groups."""
     found: dict[Hashable, Hashable] = {}
-    for text, group in _read_pairs(path):
+    for text, group in read_pairs("--loco", path):
         name = source.name(text)
         if found.setdefault(name, group) != group:
             raise CommandError(
@@ -216,7 +216,7 @@ def _no_groups_error(loco: str | None, n: int) -> CommandError:
     )
 
 
-def _read_pairs(path: str) -> Iterator[tuple[str, str]]:
+def read_pairs(option: str, path: str) -> Iterator[tuple[str, str]]:
     """Yield the two cells of every line; CommandError for another number of cells."""
     delimiter = delimiter_of(path, None)
     with open_text(path) as file, text_errors(path):
@@ -225,7 +225,7 @@ def _read_pairs(path: str) -> Iterator[tuple[str, str]]:
             cells = line.split() if len(cells) == 1 else cells
             if len(cells) != 2:
                 raise CommandError(
-                    f"--loco {path}: expected a name and a group in line {number}. Got: "
+                    f"{option} {path}: expected a name and a group in line {number}. Got: "
                     f"{count_text(len(cells), 'cell')}"
                 )
             yield cells[0].strip(), cells[1].strip()

@@ -44,6 +44,8 @@ def make_settings(ctx: click.Context) -> RunSettings:
     files = expand_files(options["files"])
     check_layer(files, ctx.obj, layer=options["layer"], raw=options["raw"])
     _check_workers(ctx)
+    if options["groups"] is not None:
+        _check_groups(ctx)
     if options["by_position"] and options["id"] is not None:
         raise click.UsageError("--id and --by-position are mutually exclusive", ctx)
     model, resume = _model_files(ctx)
@@ -59,8 +61,8 @@ def make_settings(ctx: click.Context) -> RunSettings:
         _note_unrepeated(ctx, saved)
         if saved.cannot_continue:
             ctx.obj.note(
-                f"--resume {resume}: a run with --exact cannot be continued; starting from the "
-                "beginning"
+                f"--resume {resume}: a run with --exact or --groups cannot be continued; starting "
+                "from the beginning"
             )
             saved = None
     arguments = options["files"]
@@ -206,6 +208,14 @@ def _check_relatedness(ctx: click.Context, learner: Any) -> None:
         )
     if loco is not None and learner.permutations:
         raise click.UsageError("--loco cannot be combined with --permutations", ctx)
+
+
+def _check_groups(ctx: click.Context) -> None:
+    """Refuse options that cannot be combined with groups of columns."""
+    for name in ("resume", "workers", "scheduler", "loco"):
+        if ctx.params[name] is not None:
+            # Groups are complete only once all their members were read.
+            raise click.UsageError(f"--groups and --{name} are mutually exclusive", ctx)
 
 
 def _check_workers(ctx: click.Context) -> None:

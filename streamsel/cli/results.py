@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -136,7 +137,8 @@ def _why_no_more(job: Run, report: Report) -> str:
 
 def _write(job: Run, out: str, report: Report) -> None:
     if report.kind == "selected":
-        names = [row["name"] for row in report.results]
+        # Of groups, their members.
+        names = list(dict.fromkeys(chain.from_iterable(job.model.members.values())))
         found = in_all_rows(job, names)
         columns = [found[name] for name in names]
     else:
@@ -295,7 +297,10 @@ def model_facts(path: str, report: Report, metadata: Any) -> list[tuple[str, str
         ("model file", path),
         ("model", f"{report.learner}({parameters})"),
         ("rows", f"{report.rows:,}{rows_excluded_text(report.rows_excluded)}"),
-        ("columns seen", f"{report.columns_seen:,}"),
+        (
+            ("groups" if report.candidate == "group" else "columns") + " seen",
+            f"{report.columns_seen:,}",
+        ),
     ]
     if report.target is not None:
         rows.append(("target type", report.target))

@@ -69,7 +69,8 @@ class SavedRun:
     @property
     def cannot_continue(self) -> bool:
         """Whether that run was interrupted and cannot be continued."""
-        return bool(self.model._needs_single_source) and not self.is_finished
+        is_single = self.model._needs_single_source or self.metadata["groups"] is not None
+        return bool(is_single) and not self.is_finished
 
 
 def read_saved(path: str, command: str) -> SavedRun | None:

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections import Counter
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from streamsel.cli.diagnostics import (
 )
 from streamsel.cli.errors import EXPECTED_ERRORS, CommandError
 from streamsel.cli.exclusions import RowCounterFinder, Skipped
+from streamsel.cli.groups import check_learns_groups, in_groups, read_groups
 from streamsel.cli.relatedness import compute_relatedness, groups_of_columns
 from streamsel.cli.resume import PROGRESS, SourceComparison, check_same_parts
 from streamsel.cli.settings import AUTO
@@ -68,6 +70,8 @@ class Run:
         The settings of the run.
     log
         The log.
+    has_groups
+        Whether encoded columns may be groups, if the learner selects groups.
 
     Attributes
     ----------
@@ -91,7 +95,8 @@ class Run:
         Inputs other than the columns.
     """
 
-    def __init__(self, settings: RunSettings, log: Log) -> None:
+    def __init__(self, settings: RunSettings, log: Log, *, has_groups: bool = True) -> None:
+        self._has_groups = has_groups
         self.settings, self.log, saved = settings, log, settings.saved
         if not log.on_terminal:
             silence_compile_message()
@@ -115,7 +120,7 @@ class Run:
         if saved is not None:
             check_same_parts(settings, saved.metadata)
         self.given = given = SideInputs(settings, log)
-        encodes = settings.learner._encodes_tables
+        encodes = settings.learner._encodes_tables and settings.groups is None
         self.skipped.encodes_text = encodes and settings.max_categories > 0
         # With parts, the reader of a part also counts its bad lines.
         on_bad: OnBad = "pass" if self.in_parts else self.skipped.on_bad_line
@@ -141,8 +146,16 @@ class Run:
                     self._seconds += time.monotonic() - began
             self.metadata["fingerprint"] = source.fingerprint(given.values())
         self.n_columns: int | None = None
+        if settings.groups is not None:
+            check_learns_groups(self.model, settings.groups)
         self.screen = self._remaining(None if saved is None else self._compare(saved))
         self.stop = self._stop_condition()
+
+    @cached_property
+    def _groups(self) -> dict[Hashable, list[Hashable]] | None:
+        """The groups of columns; None for none."""
+        path = self.settings.groups
+        return None if path is None else read_groups(path, self.source)
 
     def _computed_relatedness(self) -> Relatedness | None:
         """Return the relatedness that a pass over the columns yields; None unless requested."""
@@ -254,11 +267,13 @@ class Run:
 
     def _screened(self, stream: ColumnStream, report: Any) -> CleanStream:
         metadata, kept = self.metadata, self.given.used_rows.kept
-        if metadata["max_categories"] and self.model._encodes_tables:
+        if self._groups is not None:
+            stream = in_groups(stream, self._groups, str(self.settings.groups))
+        elif metadata["max_categories"] and self.model._encodes_tables:
             stream = EncodedStream(
                 stream,
                 metadata["max_categories"],
-                groups=self.model._takes_groups,
+                groups=self._has_groups and self.model._takes_groups,
                 report=_refuse_column if metadata["missing"] == "error" else report,
                 whole=self.source.stream,
                 max_gathered=1,  # progress is recorded when the source passes columns on
@@ -335,6 +350,8 @@ class Run:
     def _count_redundant(self, report: Report) -> int | None:
         """Count the variables that nearly repeat an earlier one; None if that is too expensive."""
         names = [row["name"] for row in report.results]
+        if report.candidate == "group":
+            return None
         # Columns in lines require another pass.
         cheap = self.source.stream.names is not None or self._n_bytes() <= MAX_BYTES
         if not cheap or len(names) * report.rows > MAX_CELLS:

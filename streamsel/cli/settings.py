@@ -224,6 +224,18 @@ class RunSettings:
         "chromosome of genotypes; a FILE has two columns, name and group. Without a value, after "
         "FILE.",
     )
+    groups: str | None = setting(
+        "--groups",
+        commands=("select",),
+        stored=_TEXT,
+        agrees=True,
+        shared=True,
+        metavar="FILE",
+        type=click.Path(),
+        help="Select groups of columns as one, such as loci or pathways: a .gmt file, or a table "
+        "with two columns, name and group. A column may be in several groups; one without a group "
+        "is a group of one. With SelectKBest, ProjSe, ForwardSelection or Lasso.",
+    )
     orientation: str = setting(
         "--orientation",
         stored=_TEXT,

@@ -281,6 +281,7 @@ def unread_columns(
         n_columns=None if kept.n_columns is None else max(0, kept.n_columns - n_read),
         reiterable=stream.reiterable,
         take=stream.take,
+        names=None if kept.names is None else kept.names[n_read:],
         cut=(kept.skip(n_read) if n_read else kept)._cut,
     )
 

@@ -7,6 +7,7 @@ loops therefore handle only four number types and two layouts, and nothing later
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from streamsel._kernels.scan import ROUNDING_RTOL, SMALL, UNDERFLOW, scan_dense,
 from streamsel._utils.numeric import two_sum
 from streamsel._utils.sparse import expect_consistent_sparse
 from streamsel._utils.system import run_in_threads
+from streamsel.data.generated import GeneratedColumns, parts_of_width
 from streamsel.params import parameter_repr
 from streamsel.serialization.json_values import as_array
 from streamsel.targets.kept_rows import KeptRows
@@ -32,6 +34,12 @@ _CONVERTED_BYTES = 2 << 20
 _MIN_CHUNK_COLUMNS = 8192
 # Largest size in bytes of a block that was gathered from single columns.
 _GATHERED_BYTES = 4 << 20
+# Largest size in bytes of the columns of a generated chunk, if code makes all of them at once, and
+# largest number of columns: more would save little time.
+_GENERATED_BYTES = 64 << 20
+_MAX_GENERATED_COLUMNS = 8192
+# Chunks grow from this size: nearly all columns are made until a bounded pool is full.
+_FIRST_GENERATED_COLUMNS = 512
 # Fewer numbers than this are scanned in one thread: waking others takes longer.
 _MIN_SIZE_FOR_THREADS = 1 << 18
 
@@ -44,8 +52,9 @@ class Block(NamedTuple):
     names
         One hashable name per column.
     values
-        The columns: an array of shape (n, b), preferably Fortran-contiguous, or a `scipy.sparse`
-        CSC matrix. A non-numeric column is a block of its own, an (n, 1) object array.
+        The columns: an array of shape (n, b), preferably Fortran-contiguous, a `scipy.sparse`
+        CSC matrix, or `GeneratedColumns`. A non-numeric column is a block of its own, an (n, 1)
+        object array.
     groups
         The name of the group of each column: adjacent columns of equal names are selected
         together, or not at all, and are never divided between blocks. None for a column that is
@@ -80,7 +89,14 @@ class DenseChunk:
     X
         (b, n) columns as rows, C-contiguous, of a type that is read in place. It is a view of the
         caller's array and is made read-only, since numba would compile again for a writable array.
+
+    Attributes
+    ----------
+    groups
+        As in `Block`; None if no column has a group.
     """
+
+    groups: Sequence[Hashable] | None = None
 
     def __init__(self, names: Sequence[Hashable], X: NDArray[Any]) -> None:
         self.names = names
@@ -127,6 +143,10 @@ class DenseChunk:
         """Return `stats` with the means that the arrays of this chunk have."""
         return stats
 
+    def exact(self, stats: Stats, indices: NDArray[np.intp]) -> Stats:  # noqa: ARG002
+        """Return the moments of the columns at `indices` from their values: `stats` itself."""
+        return stats
+
 
 class SparseChunk:
     """Validated sparse columns.
@@ -139,7 +159,14 @@ class SparseChunk:
         The arrays of a CSC matrix.
     n
         Number of rows.
+
+    Attributes
+    ----------
+    groups
+        As in `Block`; None if no column has a group.
     """
+
+    groups: Sequence[Hashable] | None = None
 
     def __init__(
         self,
@@ -207,6 +234,10 @@ class SparseChunk:
 
     def with_array_means(self, stats: Stats) -> Stats:
         """Return `stats` with the means that the arrays of this chunk have."""
+        return stats
+
+    def exact(self, stats: Stats, indices: NDArray[np.intp]) -> Stats:  # noqa: ARG002
+        """Return the moments of the columns at `indices` from their values: `stats` itself."""
         return stats
 
     def density(self, indices: NDArray[np.intp]) -> float:
@@ -293,7 +324,108 @@ class TransformedChunk(DenseChunk):
         )
 
 
+class GeneratedChunk(DenseChunk):
+    """Columns whose moments are computed without making them.
+
+    A column whose moments would be inaccurate is made and scanned, and so are the columns at the
+    indices that `exact` is called with: their moments have the bits of a dense column.
+
+    Parameters
+    ----------
+    names
+        One name per column.
+    generated
+        The columns.
+    """
+
+    def __init__(self, names: Sequence[Hashable], generated: GeneratedColumns) -> None:
+        self.names, self._generated = names, generated
+        self.n = generated.shape[0]
+        self._target: Target | NoTarget | None = None
+        # Which columns have the moments of made columns.
+        self._is_exact = np.zeros(generated.shape[1], dtype=np.bool_)
+
+    @functools.cached_property
+    def X(self) -> NDArray[Any]:  # type: ignore[override]
+        """All columns as rows, for code that reads dense columns in place."""
+        X = self.columns(np.arange(len(self._is_exact)))
+        X.flags.writeable = False
+        return X
+
+    def scan(self, target: Target | NoTarget, n_jobs: int) -> Stats:
+        """Compute the moments of every column with itself and the target."""
+        found = self._generated.moments(target.scan_rows, n_jobs)
+        cxy = found.cxy[:, : target.c].copy()
+        if cxy.shape[1] < target.c:
+            # The second of two classes is the first, negated.
+            cxy = np.hstack([cxy, -cxy])
+        stats = Stats(found.mean.copy(), found.mean_error.copy(), found.m2.copy(), cxy)
+        inaccurate = np.flatnonzero(~found.is_accurate)
+        self._scan_made(inaccurate, stats, target, n_jobs)
+        # The first scan is with the learner's target.
+        if self._target is None:
+            self._target = target
+            self._is_exact[inaccurate] = True
+        return stats
+
+    def exact(self, stats: Stats, indices: NDArray[np.intp]) -> Stats:
+        """Return moments, those of the columns at `indices` from the columns when made."""
+        indices = indices[~self._is_exact[indices]]
+        if not indices.size or self._target is None:
+            return stats
+        stats = Stats(*(array.copy() for array in stats))
+        self._scan_made(indices, stats, self._target, 1)
+        self._is_exact[indices] = True
+        return stats
+
+    def _scan_made(
+        self, indices: NDArray[np.intp], stats: Stats, target: Target | NoTarget, n_jobs: int
+    ) -> None:
+        """Make columns in batches, and replace their moments by those of the scan."""
+        width = max(1, _GATHERED_BYTES // (8 * self.n))
+        for part in parts_of_width(indices.size, width):
+            made = DenseChunk((), self._generated.columns(indices[part]))
+            for array, of_part in zip(stats, made.scan(target, n_jobs), strict=True):
+                array[indices[part]] = of_part
+
+    def products(self, indices: NDArray[np.intp], V: Floats) -> Floats:
+        """Return the inner products of the columns at `indices`, ascending, with rows V (q, n)."""
+        first, last = int(indices[0]), int(indices[-1]) + 1
+        if indices.size < (last - first) // 4:
+            return self.columns(indices) @ V.T
+        found = self._generated.part(slice(first, last)).products(V)
+        return found if indices.size == last - first else found[indices - first]
+
+    def columns(self, indices: NDArray[np.intp]) -> Floats:
+        """Make the columns at `indices` as float64, one per row."""
+        return self._generated.columns(indices)
+
+    def column(self, j: int) -> Floats:
+        """Make one column as float64, (n,)."""
+        x: Floats = self.columns(np.array([j]))[0]
+        return x
+
+    def part(self, which: slice) -> GeneratedChunk:
+        """Return a slice of consecutive columns."""
+        return GeneratedChunk(self.names[which], self._generated.part(which))
+
+
 Chunk = DenseChunk | SparseChunk
+
+
+def made_blocks(block: Block) -> Iterator[Block]:
+    """Yield a block whose columns are made if they are generated, in parts of bounded size.
+
+    Groups are not divided: a block of groups is one part.
+    """
+    names, values, groups = block
+    if not isinstance(values, GeneratedColumns):
+        yield block
+        return
+    n, size = values.shape
+    width = max(1, size if groups is not None else _GATHERED_BYTES // (8 * max(1, n)))
+    for part in parts_of_width(size, width):
+        yield Block(list(names[part]), values.make(part), groups)
 
 
 def iter_chunks(
@@ -308,12 +440,12 @@ def iter_chunks(
     Parameters
     ----------
     block
-        Names and an (n, b) array or sparse matrix.
+        Names and an (n, b) array, sparse matrix, or generated columns.
     n_rows
         The number of observations of the target.
     row_transform
         Transformation of the rows, by weights or relatedness; None for none. With one, columns are
-        copied in batches, sparse ones as dense.
+        copied in batches, sparse ones as dense, and generated ones are made.
     kept
         The rows that have a target; None for all. Columns have one value for every row, or for
         every row in `kept` if the others were dropped before.
@@ -327,8 +459,62 @@ def iter_chunks(
     TypeError
         If the values are not real numbers.
     """
+    if isinstance(block.values, GeneratedColumns):
+        are_rows_kept = kept is None or block.values.shape[0] == n_rows
+        if row_transform is None and block.groups is None and are_rows_kept:
+            return _generated(block, n_rows)
+        return (
+            chunk
+            for made in made_blocks(block)
+            for chunk in iter_chunks(made, n_rows, row_transform, kept, n_jobs)
+        )
     found = _chunks(block, n_rows) if kept is None else _of_kept(block, n_rows, kept)
+    if block.groups is not None and any(group is not None for group in block.groups):
+        found = _grouped(found, block.groups)
     return found if row_transform is None else _transformed(found, row_transform, n_jobs)
+
+
+def _grouped(found: Iterator[Chunk], groups: Sequence[Hashable]) -> Iterator[Chunk]:
+    """Yield the chunks of a block with the groups of their columns."""
+    start = 0
+    for chunk in found:
+        stop = start + len(chunk.names)
+        chunk.groups = groups[start:stop]
+        start = stop
+        yield chunk
+
+
+def group_starts(groups: Sequence[Hashable] | None, b: int) -> NDArray[np.intp]:
+    """Return the indices of the first columns of the groups of b columns, and b."""
+    if groups is None:
+        return np.arange(b + 1)
+    first = [j for j in range(b) if not j or groups[j] is None or groups[j] != groups[j - 1]]
+    return np.array([*first, b], dtype=np.intp)
+
+
+def group_slices(b: int, step: int, groups: Sequence[Hashable] | None) -> Iterator[slice]:
+    """Yield slices of about `step` of b columns, which divide no group."""
+    if groups is None:
+        yield from (slice(start, min(start + step, b)) for start in range(0, b, step))
+        return
+    starts, first = group_starts(groups, b), 0
+    while first < b:
+        last = int(starts[min(int(np.searchsorted(starts, first + step)), starts.size - 1)])
+        yield slice(first, last)
+        first = last
+
+
+def _generated(block: Block, n_rows: int) -> Iterator[Chunk]:
+    names, values = block.names, block.values
+    shape = _shape_of(block)
+    if shape[0] != n_rows:
+        raise wrong_length_error(names, shape[0], n_rows)
+    most = min(max(1, _GENERATED_BYTES // (8 * max(1, n_rows))), _MAX_GENERATED_COLUMNS)
+    start, width = 0, min(most, _FIRST_GENERATED_COLUMNS)
+    while start < shape[1]:
+        part = slice(start, start + width)
+        yield GeneratedChunk(names[part], values.part(part))
+        start, width = part.stop, min(2 * width, most)
 
 
 def _transformed(
@@ -338,8 +524,10 @@ def _transformed(
         itemsize = chunk.X.itemsize if isinstance(chunk, DenseChunk) else 8
         # A block gathered from single columns is not split.
         step = max(1, _GATHERED_BYTES // (itemsize * chunk.n))
-        for start in range(0, len(chunk.names), step):
-            yield TransformedChunk(chunk.part(slice(start, start + step)), row_transform, n_jobs)
+        for which in group_slices(len(chunk.names), step, chunk.groups):
+            transformed = TransformedChunk(chunk.part(which), row_transform, n_jobs)
+            transformed.groups = None if chunk.groups is None else chunk.groups[which]
+            yield transformed
 
 
 def _of_kept(block: Block, n_rows: int, kept: KeptRows) -> Iterator[Chunk]:
@@ -358,9 +546,9 @@ def _of_kept(block: Block, n_rows: int, kept: KeptRows) -> Iterator[Chunk]:
         return
     # A block gathered from single columns is not split: names must not repeat in it.
     step = max(1, _GATHERED_BYTES // (values.itemsize * n_rows))
-    for start in range(0, shape[1], step):
-        part = slice(start, start + step)
-        yield from _chunks(Block(names[part], kept.dense(values.T[part]).T), n_rows)
+    for part in group_slices(shape[1], step, block.groups):
+        groups = None if block.groups is None else block.groups[part]
+        yield from _chunks(Block(names[part], kept.dense(values.T[part]).T, groups), n_rows)
 
 
 def _shape_of(block: Block) -> tuple[int, int]:
@@ -386,13 +574,11 @@ def _chunks(block: Block, n_rows: int) -> Iterator[Chunk]:
     if values.dtype in _NATIVE_DTYPES and values.flags.f_contiguous:
         # A block gathered from single columns is not split: names must not repeat in it.
         width = max(_MIN_CHUNK_COLUMNS, _GATHERED_BYTES // (values.itemsize * max(1, n_rows)))
-        for start in range(0, shape[1], width):
-            part = slice(start, start + width)
+        for part in group_slices(shape[1], width, block.groups):
             yield DenseChunk(names[part], values.T[part])
         return
     step = max(1, _CONVERTED_BYTES // (8 * max(1, n_rows)))
-    for start in range(0, shape[1], step):
-        part = slice(start, start + step)
+    for part in group_slices(shape[1], step, block.groups):
         yield DenseChunk(names[part], _numbers(values[:, part].T, names[part]))
 
 

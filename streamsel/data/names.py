@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import decimal
 import hashlib
 import numbers
@@ -124,12 +125,28 @@ def _as_int(name: Any) -> int | None:
     return whole if whole == name else None
 
 
+class LazyNames(Sequence[Hashable]):
+    """Names of columns that are made when they are indexed or iterated over.
+
+    They are distinct, and valid names.
+    """
+
+    @abc.abstractmethod
+    def find(self, name: Hashable) -> int | None:
+        """Return the index of a name, None if it is not among these."""
+
+
 def first_invalid_name(names: Sequence[Hashable], known: Mapping[Hashable, int]) -> int | None:
     """Return the index of the first invalid name, or None if all are valid.
 
     A name is invalid if it cannot be hashed, is not equal to itself, or occurs earlier in `names`
     or in `known`.
     """
+    if isinstance(names, LazyNames):
+        if len(known) < len(names):
+            found = (names.find(name) for name in known)
+            return min((index for index in found if index is not None), default=None)
+        return next((index for index, name in enumerate(names) if name in known), None)
     if isinstance(names, range):
         if len(known) < len(names):
             indices = [names.index(h) for h in known if type(h) is int and h in names]

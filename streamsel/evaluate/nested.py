@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from streamsel.evaluate.model_batch import (
     check_learner,
     prepared_learner,
     row_subset,
+    takes_groups,
 )
 from streamsel.evaluate.nested_result import ALL, NONE, RANDOM, SELECTED, NestedFold, NestedScores
 from streamsel.evaluate.similarity import Floats, as_numbers
@@ -54,8 +56,10 @@ class SelectedFeatures:
 
 
 def output_names(model: Any) -> list[Hashable]:
-    """Return the names of the variables or components of a model."""
-    return list(model.selected if hasattr(model, "selected") else model.components)
+    """Return the names of the variables (of groups, their members) or components of a model."""
+    if not hasattr(model, "selected"):
+        return list(model.components)
+    return list(dict.fromkeys(chain.from_iterable(model.members.values())))
 
 
 def extract_features(
@@ -176,7 +180,7 @@ def nested_scores(
     >>> found.score().value > 0.99, found.difference("random").low > 0.0
     (True, True)
     """
-    stream = numeric_stream(X, groups=getattr(learner, "_takes_groups", False))
+    stream = numeric_stream(X, groups=takes_groups(learner, y, covariates))
     if not stream.reiterable:
         raise ValueError(
             "Expected X: a source that can be read more than once, because selected columns are "

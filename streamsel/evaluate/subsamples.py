@@ -18,6 +18,7 @@ from streamsel.evaluate.model_batch import (
     check_learner,
     count_rows,
     prepared_learner,
+    takes_groups,
 )
 from streamsel.evaluate.stability import Stability, selection_stability
 from streamsel.stream.inputs import numeric_stream
@@ -237,7 +238,7 @@ def subsample_stability(
     >>> found.selected[0], found.frequency[5]
     (5, 1.0)
     """
-    stream = numeric_stream(X, groups=getattr(learner, "_takes_groups", False))
+    stream = numeric_stream(X, groups=takes_groups(learner, y, covariates, weights))
     subsampling = Subsampling(
         learner,
         y,
@@ -330,7 +331,7 @@ class Subsampling:
         """Return the selections and their stability, after the last column."""
         model = self.full_model
         selections = [self._selections[i] for i in range(1, len(self._subsamples) + 1)]
-        n_variables = model.n_columns - model.n_constant
+        n_variables = model._phase.n_varying
         sizes = sum(map(len, selections))
         index = None
         if 0 < sizes < len(selections) * n_variables:

@@ -107,6 +107,11 @@ class SOSPCAState(ColumnState):
         """The relevance up to which a column is rejected; -2 while there is room."""
         return self._threshold
 
+    @property
+    def exact_from(self) -> float:
+        """The relevance from which moments must be exact: that of a column that may be kept."""
+        return self.irrelevant_below
+
     def admit(self, chunk: Chunk, stats: Stats, first_arrival: int) -> None:
         """Add the columns of a chunk that are more relevant than the weakest component."""
         del first_arrival

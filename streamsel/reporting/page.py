@@ -73,7 +73,10 @@ def plot_sections(
         along = _optional_section(GENOME, lambda: plot.manhattan(model, metadata=positions))
         # It replaces the plot by arrival.
         drawn = along + drawn[1:] if along else drawn
-    if report.kind == "selected" and report.results and data is not None:
+    if report.candidate == "group":
+        # Groups have no correlations.
+        pass
+    elif report.kind == "selected" and report.results and data is not None:
         first = replace(report, results=report.results[:_MAX_HEATMAP])
         drawn.append(
             _section(CORRELATIONS, plot.heatmap(first, data), _first(report, _MAX_HEATMAP))

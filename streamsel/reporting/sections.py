@@ -102,7 +102,7 @@ def build_document(
 
 
 def _in_short(report: Report) -> str:
-    what = "variables" if report.kind == "selected" else "components"
+    what = f"{report.candidate}s" if report.kind == "selected" else "components"
     return f"{len(report.results):,} {what} of {report.columns_seen:,}"
 
 
@@ -126,7 +126,10 @@ def _kicker(report: Report, metadata: Mapping[str, Any]) -> str:
 def _keys(report: Report) -> list[tuple[str, str]]:
     """Return the key figures."""
     what = "selected" if report.kind == "selected" else "components"
-    keys = [("columns seen", f"{report.columns_seen:,}"), ("rows", f"{report.rows:,}")]
+    n_columns = report.details.get("n_columns", report.columns_seen)
+    keys = [("columns seen", f"{n_columns:,}"), ("rows", f"{report.rows:,}")]
+    if report.candidate == "group":
+        keys.insert(1, ("groups", f"{report.columns_seen:,}"))
     keys.append((what, f"{len(report.results):,}"))
     if report.noise_floor is not None:
         keys.append(("noise floor", relevance_text(report.noise_floor)))

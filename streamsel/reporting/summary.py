@@ -78,7 +78,7 @@ def used_variables(report: Report) -> set[Any]:
 
 
 def _of_selected(report: Report) -> str:
-    n, seen = len(report.results), count_text(report.columns_seen, "variable")
+    n, seen = len(report.results), count_text(report.columns_seen, report.candidate)
     if not n:
         return f"Nothing was selected: none of {seen} passes"
     text = f"{n:,} of {seen} selected"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -224,7 +224,14 @@ class _AlphaPenalty(NamedTuple):
         return cls(alpha, threshold, ridge, threshold * (1.0 + KKT_RTOL) + _ROUNDING)
 
 
-def alpha_scale(problem: LassoProblem, penalty: LassoPenalty) -> float:
+class ScaledLoss(Protocol):
+    """A loss of n observations with coefficients divided by `norm`."""
+
+    n: float
+    norm: float
+
+
+def alpha_scale(problem: ScaledLoss, penalty: LassoPenalty) -> float:
     """Return the factor that times alpha and a variable's weight gives its gradient threshold."""
     return problem.n * penalty.l1_ratio / problem.norm
 

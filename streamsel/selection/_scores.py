@@ -33,6 +33,7 @@ from streamsel.selection._rank_scores import (
     score_xi,
 )
 from streamsel.state.base import Floats, Indices, VariableState
+from streamsel.state.pool.group_pool import GroupPool
 from streamsel.state.pool.pool import MOST_RELEVANT, Pool, Ranking, TopRanked
 from streamsel.targets.target import Target
 
@@ -217,6 +218,36 @@ class MomentScore(UnivariateScore):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GroupScore(MomentScore):
+    """Score of groups of columns: their F statistics, or a function of their relevance.
+
+    Parameters
+    ----------
+    is_f
+        Whether it is the F statistic.
+    """
+
+    is_f: bool
+
+    def effects(
+        self,
+        view: VariableState,  # noqa: ARG002
+        indices: Indices,  # noqa: ARG002
+        column: int,  # noqa: ARG002
+        significance: Significance,  # noqa: ARG002
+    ) -> Effects | None:
+        """Return None: a group has no single effect."""
+        return None
+
+    def scores(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:
+        """Return the scores of groups."""
+        if not self.is_f or not isinstance(view, GroupPool):
+            return super().scores(view, indices, significance)
+        stats = view.stats(indices)
+        return view.test.f_statistics(stats.trace, stats.rank)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SampleScore(UnivariateScore):
     """Univariate score that needs the values of a column, on arrival.
 
@@ -371,6 +402,22 @@ SCORES: dict[str, UnivariateScore] = {
         of_columns=score_xi,
         strength=np.exp,
         p_value=first_field,
+    ),
+}
+
+# Scores of groups of columns.
+GROUP_SCORES: dict[str, UnivariateScore] = {
+    "correlation": GroupScore(
+        meaning="relevance of a single column with the same p-value",
+        targets=_ANY,
+        of_relevance=correlation,
+        is_f=False,
+    ),
+    "f": GroupScore(
+        meaning="F statistic of the group (for several targets that of Pillai's trace)",
+        targets=_ANY,
+        of_relevance=f_statistic,
+        is_f=True,
     ),
 }
 

@@ -14,6 +14,7 @@ from streamsel.base.phase import Phase
 from streamsel.base.significance import Significance
 from streamsel.selection._scores import UnivariateScore
 from streamsel.state.base import Floats, Indices, VariableState
+from streamsel.state.pool.group_pool import GroupPool
 from streamsel.targets.encoding import is_given
 from streamsel.targets.target import Target
 from streamsel.targets.whitening import Whitening
@@ -55,10 +56,12 @@ class Statistics(NamedTuple):
         indices = np.flatnonzero(np.isfinite(view.relevance()))
         names = [view.names[j] for j in indices.tolist()]
         # Metadata may have constant columns only.
-        known = {} if metadata is None else metadata_of(view.names, metadata)
+        is_grouped = isinstance(view, GroupPool)
+        known = {} if metadata is None or is_grouped else metadata_of(view.names, metadata)
         known = {title: values[indices] for title, values in known.items()}
         found = self._tests(indices)
-        frequency = allele_frequency(known, found["mean"]) if self._has_plain_means else {}
+        has_means = not is_grouped and self._has_plain_means
+        frequency = allele_frequency(known, found["mean"]) if has_means else {}
         known = {title: values for title, values in known.items() if title not in ("name", *found)}
         table = {"name": np.fromiter(names, object, len(names)), **known, **frequency, **found}
         if picked is None:
@@ -91,17 +94,17 @@ class Statistics(NamedTuple):
     def _tests(self, indices: Indices) -> dict[str, NDArray[Any]]:
         """Return the statistics of all variables that vary."""
         view, significance = self.view, self.significance
-        stats = view.stats(indices)
+        stats: Any = view.stats(indices)
         target, n_rows = self.phase.target, self.phase.n_rows
         if self.score.needs_samples and isinstance(target, Target):
             # Rows are scored by windows.
             n_rows = target.n
-        found: dict[str, NDArray[Any]] = {
-            "n": self.score.observed(view, indices, n_rows),
-            "mean": stats.mean + stats.mean_error,
-            **self.effects(indices),
-            "score": self.score.scores(view, indices, significance),
-        }
+        found: dict[str, NDArray[Any]] = {"n": self.score.observed(view, indices, n_rows)}
+        if isinstance(view, GroupPool):
+            found |= {"members": stats.size, "degrees_of_freedom": stats.rank}
+        else:
+            found |= {"mean": stats.mean + stats.mean_error, **self.effects(indices)}
+        found["score"] = self.score.scores(view, indices, significance)
         if self.score.has_p_values:
             p_values = self.score.p_values(view, indices, significance)
             # Discarded columns have larger p-values.

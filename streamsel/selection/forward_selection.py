@@ -14,7 +14,8 @@ from streamsel.base.joint_rows import max_joint_features
 from streamsel.base.river import Supervised
 from streamsel.params import param
 from streamsel.selection._forward import ForwardSolver, select_from_correlations
-from streamsel.state.base import Floats, VariableState
+from streamsel.selection._group_forward import GroupForwardSolver
+from streamsel.state.base import ColumnState, Floats, VariableState
 from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.pool.pool import NO_PICKS, Picks
 from streamsel.targets.target import Target
@@ -101,7 +102,8 @@ class ForwardSelection(CertifiedSelector, Supervised):
         estimator: folds of the cross-validation, as in scikit-learn: a number, a
         splitter, or a list of pairs of row numbers, (train, test).
     window_size
-        estimator, on rows: number of rows buffered before they are learnt as columns.
+        Rows with an estimator, or after groups of columns: number of rows buffered before they are
+        learnt as columns.
 
     Attributes
     ----------
@@ -138,6 +140,12 @@ class ForwardSelection(CertifiedSelector, Supervised):
     rows, where only products are known). If the picks leave a single direction of the observations
     all variables tie, and the first that is not excluded is picked; the selection ends when the
     target is fully explained, or all variables are excluded.
+
+    **Groups of columns** (`learn_group`, `stream.grouped`): with $Q$ an orthonormal basis of a
+    group of dimension $q$, each pick maximises $\mathrm{tr}\, U^T R Q (\lambda I + Q^T R
+    Q)^{-1} Q^T R U / q$, the gain per degree of freedom; with `ridge=0` those that the picks leave,
+    whose squared residual is at least 1e-8. The pool counts $q$ times $8 n$ bytes per group,
+    and a pick costs $q$ products with all candidates. Rows after groups are learnt by windows.
 
     **Missing and new features.** A column with a missing value is refused. In a row an absent
     variable is 0, and NaN or None was not observed and counts as the variable's mean; a new
@@ -216,6 +224,12 @@ class ForwardSelection(CertifiedSelector, Supervised):
                 "Expected exact=False with an estimator, whose picks cannot be certified. Got: "
                 "exact=True.\nHint: leave out estimator, or set exact=False."
             )
+
+    def _new_groups(self, n: int) -> ColumnState:
+        if self.estimator is not None:
+            expected = "None with groups of columns"
+            raise params.parameter_error(type(self).__name__, "estimator", expected, self.estimator)
+        return self._new_group_certifier(n, GroupForwardSolver(self.k, self.ridge))
 
     def _solver(self) -> ForwardSolver:
         return ForwardSolver(self.k, self.ridge)

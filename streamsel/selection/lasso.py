@@ -16,6 +16,12 @@ from streamsel.base.joint_rows import max_joint_features
 from streamsel.base.river import Supervised
 from streamsel.base.selector import EVERY_COLUMN
 from streamsel.params import param
+from streamsel.selection._group_lasso import (
+    GroupLassoProblem,
+    GroupLassoSolution,
+    GroupLassoSolver,
+    coefficients_of_members,
+)
 from streamsel.selection._lasso_losses import SquaredLoss, check_family
 from streamsel.selection._lasso_path import (
     NO_PATH,
@@ -26,10 +32,11 @@ from streamsel.selection._lasso_path import (
     solve_path,
 )
 from streamsel.selection._lasso_solution import LassoSolver, PathSolution, rank_by_entry
-from streamsel.state.base import VariableState
+from streamsel.state.base import ColumnState, VariableState
 from streamsel.state.moments.aligned_view import AlignedView
 from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.pool.certifier import Certifier
+from streamsel.state.pool.group_pool import GroupPool
 from streamsel.state.pool.pool import Picks
 from streamsel.stream import ColumnStream
 from streamsel.targets.observation import Observation
@@ -86,7 +93,8 @@ class Lasso(CertifiedSelector, Supervised):
         Whether $s_j$ is the standard deviation of a variable, as in glmnet, which makes the result
         independent of units; otherwise $s_j = 1$, as in scikit-learn.
     window_size
-        On rows, for the logistic family: number of rows buffered before they are learnt as columns.
+        Rows with the logistic family, or after groups of columns: number of rows buffered before
+        they are learnt as columns.
 
     Attributes
     ----------
@@ -132,6 +140,12 @@ class Lasso(CertifiedSelector, Supervised):
     and supports neither covariates nor fading; with `family="auto"` rows continue with it if the
     columns had two classes.
 
+    **Groups of columns** (`learn_group`, `stream.grouped`; group Lasso): with $Q_g$ an orthonormal
+    basis of a group of dimension $q_g$, scaled to standard deviations of 1, the penalty is $\alpha
+    \rho \sum_g \sqrt{q_g} \|b_g\| + \frac{\alpha (1 - \rho)}{2} \sum_g \|b_g\|^2$, which
+    for groups of one is that of the Lasso. `k` counts groups, `coefficients` are those of the
+    members. Least squares with `scale=True` only; rows after groups are learnt by windows.
+
     **Missing and new features.** A column with a missing value is refused. In a row an absent
     variable is 0, and NaN or None counts as the variable's mean; a new variable counts as 0 in
     earlier rows.
@@ -152,6 +166,9 @@ class Lasso(CertifiedSelector, Supervised):
 
     [^3]: Tibshirani, R. et al. (2012). Strong rules for discarding predictors in lasso-type
     problems. Journal of the Royal Statistical Society B 74, 245-266.
+
+    [^4]: Yuan, M. and Lin, Y. (2006). Model selection and estimation in regression with grouped
+    variables. Journal of the Royal Statistical Society B 68, 49-67.
 
     Examples
     --------
@@ -315,6 +332,16 @@ class Lasso(CertifiedSelector, Supervised):
             classes = np.rint(self._target.columns()[:, 1])
         return LassoSolver(self._n_requested, self._penalty, classes)
 
+    def _new_groups(self, n: int) -> ColumnState:
+        for name, is_refused, expected in (
+            ("family", self._is_logistic, "'gaussian'"),
+            ("scale", not self.scale, "True"),
+        ):
+            if is_refused:
+                text, value = f"{expected} with groups of columns", getattr(self, name)
+                raise params.parameter_error(type(self).__name__, name, text, value)
+        return self._new_group_certifier(n, GroupLassoSolver(self._n_requested, self._penalty))
+
     def _select(self, view: VariableState, k: int) -> Picks:
         wanted = len(view.names) if self._n_requested is None else self._n_requested
         if self._certifier is not None and k == wanted:
@@ -359,7 +386,7 @@ class Lasso(CertifiedSelector, Supervised):
         solution = cast("PathSolution", state.latest_solution())
         if solution.is_rough:
             # With all alphas.
-            solution = self._solver().solve(state.pool, None, None)
+            solution = cast("PathSolution", state.solver.solve(state.pool, None, None))
         return solution.current_path()
 
     @cached_until_update
@@ -368,6 +395,8 @@ class Lasso(CertifiedSelector, Supervised):
         view, path = self._state, self._path()
         if view is None:
             return []
+        if self._group_pool is not None:
+            return self._models_of_groups(self._group_pool, path)
         stats, space, models = view.stats(), view.space, []
         squares = stats.m2 if space is None else space.adjusted_squares(stats.m2, stats.cxy)
         for alpha, indices, values, level in path.solutions:
@@ -378,6 +407,21 @@ class Lasso(CertifiedSelector, Supervised):
             models.append(
                 _Model(alpha, float(intercept), dict(zip(names, w.tolist(), strict=True)))
             )
+        return models
+
+    @property
+    def _group_pool(self) -> GroupPool | None:
+        """The pool of groups, if columns have groups."""
+        pool = None if self._certifier is None else self._certifier.pool
+        return pool if isinstance(pool, GroupPool) else None
+
+    def _models_of_groups(self, pool: GroupPool, path: LassoPath) -> list[_Model]:
+        """Return the solutions on the original scale of the members of groups."""
+        models = []
+        for one in path.solutions:
+            found = cast("GroupLassoSolution", one)
+            coefficients, offset = coefficients_of_members(pool, found, path.norm)
+            models.append(_Model(one.alpha, self._mean_of_target() - offset, coefficients))
         return models
 
     def _mean_of_target(self) -> float:
@@ -396,9 +440,14 @@ class Lasso(CertifiedSelector, Supervised):
 
     @property
     def coefficients(self) -> dict[Hashable, float]:
-        """Coefficients of the last solution, the selected variables first: name -> coefficient."""
+        """Coefficients of the last solution, the selected variables first: name -> coefficient.
+
+        Of groups, those of their members, in the order of the groups.
+        """
         models = self._models()
         last = models[-1].coefficients if models else {}
+        if self._group_pool is not None:
+            return dict(last)
         first = {name: last[name] for name in self._selected()}
         return first | last
 
@@ -419,15 +468,18 @@ class Lasso(CertifiedSelector, Supervised):
         view, state, outside = self._state, self._certifier, None
         if view is None or (self._target is None and self._moments is None):
             return math.nan, math.nan
+        if state is not None and not state.complete:
+            if not self._is_certified(state):
+                return math.nan, math.nan
+            outside = state.best_discarded
+        if (pool := self._group_pool) is not None:
+            found = cast("list[GroupLassoSolution]", self._path().solutions)
+            return GroupLassoProblem(pool, self._penalty).quality(found, outside)
         problem: LassoProblem = (
             SquaredLoss(view, self._penalty)
             if state is None
             else self._solver().problem(state.pool)
         )
-        if state is not None and not state.complete:
-            if not self._is_certified(state):
-                return math.nan, math.nan
-            outside = state.best_discarded
         return path_quality(problem, self._penalty, self._path(), outside)
 
     @property
@@ -455,4 +507,17 @@ class Lasso(CertifiedSelector, Supervised):
         return len(self._picks().indices) if self._is_certified(state) else 0
 
     def _extra_report_columns(self) -> Mapping[str, Mapping[Hashable, float]]:
+        if (pool := self._group_pool) is not None:
+            found, path = self._path().solutions, self._path()
+            one = found[-1] if found else None
+            lengths = (
+                {} if one is None else dict(zip(one.indices.tolist(), one.values, strict=True))
+            )
+            names = pool.index_of
+            scale = path.norm / math.sqrt(pool.n)
+            return {
+                "coefficient_length": {
+                    name: scale * float(lengths[names[name]]) for name in self._selected()
+                }
+            }
         return {"coefficient": self.coefficients}

@@ -12,11 +12,13 @@ from streamsel.base.certified_selector import CertifiedSelector
 from streamsel.base.river import Supervised
 from streamsel.base.selector import MAX_CANDIDATES
 from streamsel.params import param
+from streamsel.selection._group_projse import ProjSeGroupRanking, select_groups_by_projection
 from streamsel.selection._projse import squared_relevance_of_rows
 from streamsel.selection._projse_certified import ProjSeSolver
 from streamsel.selection._projse_pool import ProjSeRanking
 from streamsel.state.base import ColumnState, Floats, Indices, VariableState
-from streamsel.state.pool.pool import Pool
+from streamsel.state.pool.group_pool import GroupPool
+from streamsel.state.pool.pool import Picks, Pool
 from streamsel.state.pool.two_phase import TwoPhaseCertifier
 from streamsel.targets.kernels import VariableKernel
 
@@ -49,6 +51,8 @@ class ProjSe(CertifiedSelector, Supervised):
         Behaviour after $r$ picks, which exhaust a target space of dimension $r$: `"restart"` begins
         another round with the whole projector, over the columns not yet selected; `"stop"` ends the
         selection.
+    window_size
+        Rows after groups of columns: number of rows buffered before they are learnt as columns.
 
     Attributes
     ----------
@@ -90,6 +94,10 @@ class ProjSe(CertifiedSelector, Supervised):
 
     **Two views.** Each is the target of the other: learn one's columns with `learn_target` of the
     other.
+
+    **Groups of columns** (`learn_group`, `stream.grouped`), with the linear kernel: with $Q$ an
+    orthonormal basis of a group of dimension $q$, each pick maximises $\|P_s Q\|^2 / q$, and the
+    span of $P_s Q$ is projected out. Rows after groups are learnt by windows, of `window_size`.
 
     **Missing and new features.** A column with a missing value is refused. In a row an absent
     variable is 0, and NaN or None was not observed and counts as the variable's mean; a new
@@ -158,6 +166,7 @@ class ProjSe(CertifiedSelector, Supervised):
         params.IntRule(1, optional=True), default=None, doc=MAX_CANDIDATES
     )
     on_rank_exhausted: str = param(params.ChoiceRule(("restart", "stop")), default="restart")
+    window_size: int = param(params.IntRule(2), default=200)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -198,6 +207,29 @@ class ProjSe(CertifiedSelector, Supervised):
             normal_scores=self._normal_scores(),
         )
 
+    def _new_groups(self, n: int) -> ColumnState:
+        for name, is_refused, expected in (
+            ("kernel", self.kernel != "linear", "'linear'"),
+            ("exact", self._needs_single_source, "False"),
+        ):
+            if is_refused:
+                text, value = f"{expected} with groups of columns", getattr(self, name)
+                raise params.parameter_error(type(self).__name__, name, text, value)
+        return GroupPool(
+            self._significance.known_space,
+            n,
+            self.max_candidates,
+            ProjSeGroupRanking(),
+            coordinates=True,
+            normal_scores=self._normal_scores(),
+        )
+
+    def _select(self, view: VariableState, k: int) -> Picks:
+        if isinstance(view, GroupPool):
+            restart = self.on_rank_exhausted == "restart"
+            return select_groups_by_projection(view, k, restart=restart)
+        return super()._select(view, k)
+
     def _solver(self) -> ProjSeSolver:
         return ProjSeSolver(self.k, self.on_rank_exhausted == "restart", self._variable_kernel())
 
@@ -206,7 +238,7 @@ class ProjSe(CertifiedSelector, Supervised):
         return "squared relevance to the residual of the target given the earlier picks"
 
     def _relevances(self, view: VariableState, indices: Indices) -> Floats:
-        if self._columns is None:
+        if self._columns is None or isinstance(view, GroupPool):
             return view.relevance(indices)
         rows = view.stats(indices)._asdict()
         return np.sqrt(np.minimum(squared_relevance_of_rows(view, rows), 1.0))

@@ -24,9 +24,10 @@ from streamsel.selection._markers import ClassComparisons, class_sizes
 from streamsel.selection._pairwise import PAIRWISE_SCORES
 from streamsel.selection._rank_scores import warning_of_xi
 from streamsel.selection._score_tests import SCORE_TESTS
-from streamsel.selection._scores import RANKS_PER_CLASS, SCORES, UnivariateScore
+from streamsel.selection._scores import GROUP_SCORES, RANKS_PER_CLASS, SCORES, UnivariateScore
 from streamsel.selection._statistics import COLUMNS, Statistics
 from streamsel.state.base import ColumnState, Floats, Indices, VariableState
+from streamsel.state.pool.group_pool import GroupPool
 from streamsel.state.pool.pool import Picks, Pool, Ranking
 from streamsel.targets.glm import FAMILIES
 from streamsel.targets.normal_scores import NormalScores
@@ -85,8 +86,8 @@ class SelectKBest(Selector[VariableState], Supervised):
         Whether columns may have missing values, NaN: each is scored on its observed rows. Requires
         one of the first three scores.
     window_size
-        On rows, for all scores but the first three: number of rows buffered before they are scored
-        as columns.
+        Rows with other scores than the first three, or after groups of columns: number of rows
+        buffered before they are scored as columns.
 
     Raises
     ------
@@ -129,6 +130,12 @@ class SelectKBest(Selector[VariableState], Supervised):
     over their values. The noise floor is that of the $\chi^2$ distribution; `above_noise` compares
     p-values.
 
+
+    **Groups of columns** (`learn_group`, `stream.grouped`) are compared by p-values with
+    `score="f"` or `"correlation"`: those of Pillai's trace, for one numeric target of the
+    regression on the group. The relevance of a group is that of a single column with the same
+    p-value. The score `"f"` is the F statistic of the group. A group of m columns costs
+    $O(n m^2)$; rows after groups are learnt by windows.
 
     **Cost.** One pass over each column, and for all scores but the first three a sort; `"rank"`
     counts small integers instead, and takes the stored values of a sparse column only. Per row
@@ -313,6 +320,10 @@ class SelectKBest(Selector[VariableState], Supervised):
                 raise params.parameter_error(type(self).__name__, name, text, value)
 
     @property
+    def _takes_generated(self) -> bool:
+        return super()._takes_generated and not self._univariate.needs_samples
+
+    @property
     def _allows_missing(self) -> bool:
         return self.pairwise
 
@@ -374,6 +385,8 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     @property
     def _univariate(self) -> UnivariateScore:
+        if self._phase.group_counts is not None:
+            return GROUP_SCORES[self.score]
         if self.target_type in FAMILIES:
             return SCORE_TESTS.get(self.score, SCORES[self.score])
         if self.pairwise and not self._phase.on_rows:
@@ -390,6 +403,20 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     def _extra_fields(self) -> Mapping[str, tuple[int, ...]]:
         return self._univariate.field_shapes(self._prepared)
+
+    def _new_groups(self, n: int) -> ColumnState:
+        if self.score not in GROUP_SCORES or self.pairwise:
+            option = "pairwise=True" if self.pairwise else f"score={self.score!r}"
+            raise ValueError(
+                "Expected score='f' or 'correlation', and pairwise=False, with groups of columns, "
+                f"which are compared by their F tests. Got: {option}."
+            )
+        return GroupPool(
+            self._significance.known_space,
+            n,
+            self.max_candidates,
+            normal_scores=self._normal_scores(),
+        )
 
     def _add_columns(self, pool: ColumnState, chunk: Chunk, stats: Stats) -> None:
         assert isinstance(pool, Pool)  # noqa: S101

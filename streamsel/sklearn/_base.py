@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from streamsel import params
 from streamsel.sklearn import _inputs, _mixed
-from streamsel.stream import ColumnStream
+from streamsel.stream import ColumnStream, grouped
 from streamsel.stream.inputs import EncodedStream
 from streamsel.targets.encoding import encode_target
 
@@ -106,10 +106,18 @@ class StreamEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         frame = _mixed.fitted_frame(self, X)
         stream = _inputs.fitted_stream(self, X, y) if frame is None else frame
         names, values = _inputs.matrix_names(stream), self._learner_params()
+        groups = values.pop("groups", None)
         own = self._covariates_of_X(values.pop("covariates", None), covariates)
         self._has_separate_covariates = covariates is not None
         if own:
             covariates, stream = _inputs.split_covariates(stream, own)
+        if groups is not None and frame is not None:
+            raise ValueError(
+                "Expected a frame of numbers with groups of features. Got: text, categories or "
+                "dates, which are groups themselves.\nHint: encode them before."
+            )
+        if groups is not None:
+            stream = grouped(stream, _inputs.groups_of_features(groups, names))
         learner = self._new_learner(values)
         if covariates is not None and not learner._by_window:
             # Rows refer to covariates by name; windows of rows do not support them.

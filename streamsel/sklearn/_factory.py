@@ -35,6 +35,13 @@ alpha
     A single alpha, as in scikit-learn's Lasso: the same as `alphas=alpha`."""
 
 
+_GROUPS = """\
+groups
+    Groups of features that are selected as one, or not at all: (p,) the group of each feature, None
+    for one without; or a mapping of names of features to groups. The features of an array are
+    named from 0. A feature is in one group at most."""
+
+
 def make_estimator(name: str) -> type[StreamEstimator]:
     """Return the estimator class of a learner, with its name, parameters and summary."""
     learner = registry.fetch(name)
@@ -47,6 +54,8 @@ def make_estimator(name: str) -> type[StreamEstimator]:
     if parent is LassoEstimator:
         alpha = dataclasses.field(default=None, kw_only=True)
         parameters.insert(1, ("alpha", float | None, alpha))
+    if learner._supports_groups():
+        parameters.append(("groups", Any, dataclasses.field(default=None, kw_only=True)))
     namespace = {
         "__module__": "streamsel.sklearn",
         "__doc__": _doc(learner, parent),
@@ -108,12 +117,14 @@ def _fit_of(learner: Any) -> Callable[..., Any]:
     return fit
 
 
-def _doc(learner: type, parent: type) -> str:
+def _doc(learner: Any, parent: type) -> str:
     """Return the docstring: summary and parameters of the learner, and the fitted attributes."""
     about = re.split(r"\n\n(?:Attributes|Raises)\n--", inspect.getdoc(learner) or "")[0]
     for name, other in RENAMED_PARAMETERS.items():
         about = re.sub(rf"^{name}$", other, about, flags=re.MULTILINE)
     about = _without(about, ROW_PARAMETERS)
+    if learner._supports_groups():
+        about += f"\n{_GROUPS}"
     if parent is LassoEstimator:
         about = about.replace("\nalphas\n", f"\n{_ALPHA}\nalphas\n", 1)
     fitted = (inspect.getdoc(parent) or "").partition("\n\n")[2]

@@ -113,6 +113,28 @@ def matrix_names(stream: ColumnStream) -> Sequence[Hashable]:
     return stream.names
 
 
+def groups_of_features(groups: Any, names: Sequence[Hashable]) -> dict[Hashable, Hashable]:
+    """Return the group of each feature by name, from the parameter `groups` of an estimator."""
+    if isinstance(groups, Mapping):
+        found = dict(groups)
+    else:
+        of_each = np.asarray(groups, dtype=object).tolist()
+        if not isinstance(of_each, list) or len(of_each) != len(names):
+            got = len(of_each) if isinstance(of_each, list) else repr(groups)
+            raise ValueError(
+                f"Expected groups: a group for each of {len(names)} features, or a mapping of "
+                f"names to groups. Got: {got}."
+            )
+        found = dict(zip(names, of_each, strict=True))
+    listed = [name for name, group in found.items() if isinstance(group, list | set)]
+    if listed:
+        raise ValueError(
+            f"Expected one group for each feature. Got: a list for {listed[0]!r}.\n"
+            "Hint: the learner takes groups with common members, by stream.grouped."
+        )
+    return found
+
+
 def indices_of(names: Sequence[Hashable], wanted: Collection[Hashable]) -> list[int]:
     """Return the indices of the columns with these names."""
     if isinstance(names, range):

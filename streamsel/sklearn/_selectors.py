@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,8 @@ from streamsel.stream.inputs import EncodedStream
 class SelectorEstimator(SelectorMixin, StreamEstimator):  # type: ignore[misc]
     """A streamsel selector as a scikit-learn estimator.
 
-    A column of text, categories or dates in a frame is encoded as columns of numbers, and `k` of
-    all columns of numbers are selected; a feature is selected if one of its columns is.
+    A column of text, categories or dates in a frame is encoded as columns of numbers; the feature
+    is selected if one of these is, or their group.
 
     Attributes
     ----------
@@ -33,8 +34,8 @@ class SelectorEstimator(SelectorMixin, StreamEstimator):  # type: ignore[misc]
     support_
         (p,) mask of the selected features.
     scores_
-        (p,) score of each selected feature at its selection, NaN for the others; the highest of the
-        columns of numbers of a feature.
+        (p,) score of each selected feature at its selection, NaN for the others. Of a feature that
+        was encoded, that of the group of its columns of numbers, or the highest of these.
     n_features_in_, feature_names_in_
         Number of features of X, and their names if they were text.
     """
@@ -56,11 +57,20 @@ class SelectorEstimator(SelectorMixin, StreamEstimator):  # type: ignore[misc]
                 stacklevel=4,
             )
         self._sources = stream.sources if isinstance(stream, EncodedStream) else {}
-        scores = self._by_feature(self.learner_.scores, max)
+        scores = self._scores_of_features()
         indices = _inputs.indices_of(names, scores)
         self._set_scores(indices, scores)
         self.support_: NDArray[np.bool_] = np.zeros(len(names), dtype=np.bool_)
         self.support_[indices] = True
+
+    def _scores_of_features(self) -> dict[Any, float]:
+        """Return the scores of the selected features."""
+        scores: dict[Any, float] = self.learner_.scores
+        if self._is_mixed:
+            return self._by_feature(scores, max)
+        # Every member of a group has the score of the group.
+        members = self.learner_.members
+        return {feature: score for name, score in scores.items() for feature in members[name]}
 
     def _by_feature(
         self, values: Mapping[Any, float], best: Callable[[float, float], float]
@@ -122,7 +132,7 @@ class UnivariateEstimator(SelectorEstimator):
         a bounded pool discards columns.
     pvalues_
         (p,) p-values of the features; `"misclassification"` and `"margin"` have none. Of a feature
-        that was encoded, the smallest of its columns of numbers.
+        that was encoded, that of the group of its columns of numbers, or the smallest of these.
     n_features_in_, feature_names_in_
         Number of features of X, and their names if they were text.
     """
@@ -160,6 +170,10 @@ class UnivariateEstimator(SelectorEstimator):
         if self._is_mixed:
             best = max if what == "scores_" else min
             found = self._by_feature(dict(zip(names, values, strict=True)), best)
-            names, values = list(found), np.array([*found.values()])
-        result[_inputs.indices_of(self._names, names)] = values
+            result[_inputs.indices_of(self._names, found)] = [*found.values()]
+            return result
+        members = learner._members_of(names)
+        sizes = [len(of_one) for of_one in members.values()]
+        features = [*chain.from_iterable(members.values())]
+        result[_inputs.indices_of(self._names, features)] = np.repeat(values, sizes)
         return result

@@ -6,7 +6,7 @@ import abc
 import copy
 import functools
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -144,9 +144,24 @@ class VariableTable(Rollback):
 
         return restored
 
+    def extend(self, other: VariableTable, **replaced: NDArray[Any]) -> None:
+        """Add the rows of another table, some of its fields replaced."""
+        self.append(other.names, **({field: other[field] for field in self.fields} | replaced))
+
+    def part(self, start: int, stop: int) -> VariableTable:
+        """Return a copy of consecutive rows as a table."""
+        other = VariableTable(self.fields)
+        rows = {field: self[field][start:stop] for field in self.fields}
+        other.append(self._names[start:stop], **rows)
+        return other
+
     def to_state(self) -> dict[str, Any]:
         """Return names and arrays for a model file."""
         return {"names": list(self._names)} | {field: self[field] for field in self.fields}
+
+    def restored(self, state: dict[str, Any]) -> VariableTable:
+        """Return the table of the same fields that `to_state` described."""
+        return self.from_state(state, self.fields)
 
     @classmethod
     def from_state(cls, state: dict[str, Any], fields: dict[str, tuple[int, ...]]) -> VariableTable:
@@ -312,6 +327,8 @@ class ColumnState(VariableState):
     why_not_mergeable: ClassVar[str] = ""
     # Whether constant columns may be stored: learning may continue on rows.
     accepts_constant: bool = True
+    # Whether its variables are groups of columns.
+    is_grouped: bool = False
 
     _open: Snapshot | None = None
 
@@ -361,6 +378,27 @@ class ColumnState(VariableState):
         """Return the sums of cross products of variables, if `products` are available."""
         raise NotImplementedError
 
+    def iter_groups(self, chunk: Chunk, stats: Stats) -> Iterator[tuple[Any, Any]]:
+        """Yield the groups of columns of a chunk, as many as `stats` has, for `admit`.
+
+        Yields
+        ------
+        The groups and their statistics, in place of a chunk of columns and their moments.
+        """
+        raise NotImplementedError
+
+    def adopt_columns(self, state: ColumnState) -> None:
+        """Learn the columns of a state that has discarded none, each as a group of one."""
+        raise NotImplementedError
+
+    def members_of(self, indices: Sequence[int]) -> list[list[Hashable]]:
+        """Return the names of the members of groups; of a single column its own name."""
+        return [[self.names[j]] for j in indices]
+
+    def means_of_members(self) -> dict[Hashable, float]:
+        """Return the means of the members of all groups by name."""
+        raise NotImplementedError
+
     def bytes_for(self, p: int) -> int:  # noqa: ARG002
         """Return the approximate memory of this state in bytes, after p columns."""
         return _NUMBERS_PER_OBSERVATION * 8 * math.ceil(self.n)
@@ -369,6 +407,14 @@ class ColumnState(VariableState):
     def irrelevant_below(self) -> float:
         """The relevance below which a column changes nothing; -inf if every column may."""
         return -math.inf
+
+    @property
+    def exact_from(self) -> float:
+        """The relevance from which the moments of generated columns must be those of made ones.
+
+        Infinity, the default, if rounding errors of 1e-10 are immaterial.
+        """
+        return math.inf
 
     @abc.abstractmethod
     def admit(self, chunk: Chunk, stats: Stats, first_arrival: int) -> None:

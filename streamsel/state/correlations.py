@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsel.data.columns import Chunk, SparseChunk, Stats
+from streamsel.data.columns import Chunk, GeneratedChunk, SparseChunk, Stats
 from streamsel.state.base import Floats, Indices
 
 # A mean of this many standard deviations costs two digits of a product; columns with a larger one
@@ -53,6 +53,8 @@ def correlate_columns(
 
 
 def _raw_products(chunk: Chunk, indices: Indices, V: Floats) -> Floats:
+    if isinstance(chunk, GeneratedChunk):
+        return chunk.products(indices, V)
     first, last = int(indices[0]), int(indices[-1]) + 1
     is_contiguous = last - first == indices.size
     if isinstance(chunk, SparseChunk):

@@ -217,13 +217,25 @@ class StreamSummary(Rollback):
         """Count columns of these relevances, after `arrived` others."""
         stop = arrived + stats.m2.size
         if stop > self.histogram_only_until:
-            self.sample.add(chunk, stats, arrived, target.row_transform)
+            self.add_sample(chunk, stats, target, arrived)
             if self.null is not None:
                 self.null.add(chunk, stats, space, relevance, arrived)
-            if arrived < MOST_POINTS:
-                self.first = np.append(self.first, np.maximum(relevance, -1.0))[:MOST_POINTS]
+            self._add_first(relevance, arrived)
             self._update_simple_until(stop)
         self.histogram.add(relevance, arrived)
+
+    def add_sample(self, chunk: Chunk, stats: Stats, target: Target, arrived: int) -> None:
+        """Sample columns, after `arrived` others."""
+        self.sample.add(chunk, stats, arrived, target.row_transform)
+
+    def add_relevance(self, relevance: Floats, arrived: int) -> None:
+        """Count groups of columns of these relevances, after `arrived` others."""
+        self._add_first(relevance, arrived)
+        self.histogram.add(relevance, arrived)
+
+    def _add_first(self, relevance: Floats, arrived: int) -> None:
+        if arrived < MOST_POINTS:
+            self.first = np.append(self.first, np.maximum(relevance, -1.0))[:MOST_POINTS]
 
     def _update_simple_until(self, arrived: int) -> None:
         self.histogram_only_until = arrived
@@ -231,7 +243,7 @@ class StreamSummary(Rollback):
             self.histogram_only_until = next_sampled(arrived)
 
     def merge(self, other: StreamSummary, arrived: int, size: int) -> None:
-        """Add the counts of another, `size` columns that arrived after `arrived` of mine."""
+        """Add the counts of another, `size` columns or groups that arrived after `arrived`."""
         if arrived < MOST_POINTS:
             self.first = np.append(self.first, other.first)[:MOST_POINTS]
         self.histogram.merge(other.histogram, arrived, size)
@@ -255,12 +267,20 @@ class StreamSummary(Rollback):
         state["sample"] = self.sample.to_state()
         return state if self.null is None else state | {"null": self.null.to_state()}
 
-    def set_state(self, state: dict[str, Any], arrived: int) -> None:
-        """Restore the state that `to_state` returned after `arrived` columns."""
-        size = min(arrived, MOST_POINTS)
+    def set_state(self, state: dict[str, Any], arrived: int, n_candidates: int) -> None:
+        """Restore the state that `to_state` returned after `arrived` columns.
+
+        Parameters
+        ----------
+        state, arrived
+            The state, and the number of columns.
+        n_candidates
+            Number of columns, or of groups of these.
+        """
+        size = min(n_candidates, MOST_POINTS)
         expect(state, first=ArrayKind((size,), minimum=-1.0, below=1.0 + 1e-6))
         self.first = np.array(state["first"])
-        self.histogram = RelevanceHistogram.restored(state["histogram"], arrived)
+        self.histogram = RelevanceHistogram.restored(state["histogram"], n_candidates)
         self.sample.set_state(state["sample"], arrived)
         if self.null is not None:
             self.null.set_state(state["null"])

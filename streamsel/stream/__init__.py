@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from streamsel.stream._coerce import as_stream
     from streamsel.stream._csv import iter_csv
     from streamsel.stream._encode import encode
+    from streamsel.stream._groups import grouped, read_gmt
+    from streamsel.stream._interactions import iter_interactions
+    from streamsel.stream._lags import iter_lags
     from streamsel.stream._memory import iter_columns, iter_frame, iter_sparse
     from streamsel.stream._multi_file import iter_files
     from streamsel.stream._ngrams import iter_ngrams, iter_positions, iter_skipgrams
@@ -39,6 +42,7 @@ __all__ = [
     "as_stream",
     "clean",
     "encode",
+    "grouped",
     "iter_anndata",
     "iter_array",
     "iter_bed",
@@ -46,7 +50,9 @@ __all__ = [
     "iter_csv",
     "iter_files",
     "iter_frame",
+    "iter_interactions",
     "iter_ipc",
+    "iter_lags",
     "iter_ngrams",
     "iter_npy",
     "iter_one_hot",
@@ -60,6 +66,7 @@ __all__ = [
     "normal_scores",
     "prune",
     "ranks",
+    "read_gmt",
     "with_probes",
 ]
 
@@ -68,6 +75,8 @@ _MODULE_OF = {
     "StreamPart": "_parts",
     "as_stream": "_coerce",
     "encode": "_encode",
+    "grouped": "_groups",
+    "read_gmt": "_groups",
     "iter_anndata": "_anndata",
     "iter_array": "_npy",
     "iter_bed": "_plink",
@@ -75,7 +84,9 @@ _MODULE_OF = {
     "iter_csv": "_csv",
     "iter_files": "_multi_file",
     "iter_frame": "_memory",
+    "iter_interactions": "_interactions",
     "iter_ipc": "_arrow",
+    "iter_lags": "_lags",
     "iter_ngrams": "_ngrams",
     "iter_npy": "_npy",
     "iter_one_hot": "_one_hot",

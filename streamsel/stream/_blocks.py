@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from streamsel._utils.sparse import is_sparse
-from streamsel.data.columns import Block
+from streamsel.data.columns import Block, group_slices
+from streamsel.data.generated import GeneratedColumns
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -85,6 +86,8 @@ def part_of(block: Block, start: int, stop: int) -> Block:
     groups = None if groups is None else groups[start:stop]
     if is_sparse(values):
         return Block(names[start:stop], csc_columns(values, start, stop), groups)
+    if isinstance(values, GeneratedColumns):
+        return Block(names[start:stop], values.part(slice(start, stop)), groups)
     return Block(names[start:stop], values[:, start:stop], groups)
 
 
@@ -113,7 +116,7 @@ def drop_columns(block: Block, dropped: Sequence[int]) -> Iterator[Block]:
     width = len(block.names)
     if not dropped:
         yield block
-    elif len(dropped) <= _MAX_CUTS:
+    elif len(dropped) <= _MAX_CUTS and block.groups is None:
         for start, stop in zip([-1, *dropped], [*dropped, width], strict=True):
             if stop - start > 1:
                 yield part_of(block, start + 1, stop)
@@ -121,13 +124,17 @@ def drop_columns(block: Block, dropped: Sequence[int]) -> Iterator[Block]:
         # Copies of bounded size: the block may be a view that is too large to be copied at once.
         kept = np.delete(np.arange(width), dropped)
         step = columns_per_block(block.values.shape[0])
-        for start in range(0, kept.size, step):
-            chosen = kept[start : start + step]
-            values = (
-                block.values[:, chosen] if is_sparse(block.values) else block.values.T[chosen].T
-            )
-            groups = None if block.groups is None else [block.groups[j] for j in chosen]
-            yield Block([block.names[j] for j in chosen], values, groups)
+        left = None if block.groups is None else [block.groups[j] for j in kept.tolist()]
+        for part in group_slices(kept.size, step, left):
+            chosen = kept[part]
+            if is_sparse(block.values):
+                values = block.values[:, chosen]
+            elif isinstance(block.values, GeneratedColumns):
+                values = block.values.columns(chosen).T
+            else:
+                values = block.values.T[chosen].T
+            of_part: Sequence[Hashable] | None = None if left is None else left[part]
+            yield Block([block.names[j] for j in chosen], values, of_part)
 
 
 def gather_blocks(

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from decimal import Decimal
 from functools import partial
-from itertools import compress
 from numbers import Complex, Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -236,8 +235,9 @@ class CleanStream(ColumnStream):
             self.n_read, self.last_read = n_screened, last
 
     def _select_rows(self, block: Block) -> Block:
-        kept = self._kept
-        return block if kept is None else block._replace(values=kept.block(block.values))
+        if self._kept is None:
+            return block
+        return block._replace(values=self._kept.block(block.values))
 
     def _good_part(self, block: Block, first_pass: bool) -> Block | None:
         if block.values.dtype.kind == "O":
@@ -401,11 +401,11 @@ def _without(block: Block, columns: Any) -> Block | None:
     keep[columns] = False
     if not keep.any():
         return None
-    names = list(compress(block.names, keep))
-    groups = None if block.groups is None else list(compress(block.groups, keep))
-    if sparse.issparse(block.values):
-        return Block(names, block.values[:, keep], groups)
-    if block.values.flags.f_contiguous:
+    names = [name for name, k in zip(block.names, keep, strict=True) if k]
+    groups = block.groups
+    if groups is not None:
+        groups = [group for group, k in zip(groups, keep, strict=True) if k]
+    if not sparse.issparse(block.values) and block.values.flags.f_contiguous:
         # Through the transpose, so that the copy is Fortran-contiguous as well.
         return Block(names, block.values.T[keep].T, groups)
     return Block(names, block.values[:, keep], groups)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel.data.columns import Block, SparseChunk, bad_column_error, iter_chunks
+from streamsel.data.columns import Block, SparseChunk, bad_column_error, group_slices, iter_chunks
 from streamsel.data.ranks import rank_columns, rank_stored
 from streamsel.stream._blocks import columns_per_block
 from streamsel.stream._coerce import as_stream
@@ -184,13 +184,13 @@ def _blocks(blocks: Any, is_normal: bool) -> Iterator[Block]:
                 x = chunk.column(j)
                 if not np.isfinite(x).all():
                     raise bad_column_error(chunk.names[j], x)
-            for start in range(0, len(chunk.names), step):
-                part = slice(start, min(start + step, len(chunk.names)))
+            for part in group_slices(len(chunk.names), step, chunk.groups):
                 if isinstance(chunk, SparseChunk):
                     values = _sparse_values(chunk, part, table)
                 else:
                     values = table[rank_columns(chunk.X[part]) + (n - 1)].T
-                yield Block(chunk.names[part], values)
+                groups = None if chunk.groups is None else chunk.groups[part]
+                yield Block(chunk.names[part], values, groups)
 
 
 def _sparse_values(chunk: SparseChunk, part: slice, table: Floats) -> Any:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Never
 
 from streamsel._utils.sparse import is_sparse
 from streamsel._utils.text import close_spellings
-from streamsel.data.columns import Block
+from streamsel.data.columns import Block, made_blocks
+from streamsel.data.names import LazyNames
 from streamsel.stream._blocks import csc_columns, drop_columns, drop_first
 from streamsel.stream._parts import check_parts, split_without
 
@@ -27,7 +28,8 @@ class ColumnStream:
     Parameters
     ----------
     blocks
-        Called once for every pass; yields `streamsel.data.columns.Block`s.
+        Called once for every pass; yields `streamsel.data.columns.Block`s, also of
+        `GeneratedColumns`.
     n_rows
         Observations in every column, None if unknown before the first column.
     n_columns
@@ -116,8 +118,14 @@ class ColumnStream:
             f"reiterable={self.reiterable})"
         )
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self, *, generated: bool = False) -> Iterator[Block]:
         """Iterate over the columns in blocks.
+
+        Parameters
+        ----------
+        generated
+            Whether the values of a block may be `streamsel.data.generated.GeneratedColumns`, which
+            compute moments without making columns. If not, these are made, about 4 MiB at a time.
 
         Returns
         -------
@@ -135,7 +143,10 @@ class ColumnStream:
                 "iterator, so that the stream can be read more than once."
             )
         self._is_consumed = True
-        return self._track_size(self._blocks())
+        blocks = self._track_size(self._blocks())
+        if generated:
+            return blocks
+        return (made for block in blocks for made in made_blocks(block))
 
     def __iter__(self) -> Iterator[tuple[Hashable, Any]]:
         """Yield (name, values) one column at a time; values are (n,), or CSC (n, 1) if sparse."""
@@ -213,7 +224,11 @@ class ColumnStream:
 
         cut = self._cut
         return ColumnStream(
-            lambda: (part for block in self.blocks() for part in _drop_columns(block, excluded)),
+            lambda: (
+                part
+                for block in self.blocks(generated=True)
+                for part in _drop_columns(block, excluded)
+            ),
             n_rows=self.n_rows,
             n_columns=n_columns,
             reiterable=self.reiterable,
@@ -237,7 +252,7 @@ class ColumnStream:
         blocks_from, cut = self._blocks_from, self._cut
         rest = None if self.names is None else self.names[n:]
         return ColumnStream(
-            (lambda: drop_first(self.blocks(), n))
+            (lambda: drop_first(self.blocks(generated=True), n))
             if blocks_from is None
             else (lambda: blocks_from(n)),
             n_rows=self.n_rows,
@@ -387,4 +402,7 @@ def _copy_column(values: Any, j: int) -> Any:
 
 
 def _drop_columns(block: Block, excluded: frozenset[Hashable]) -> Iterator[Block]:
+    if isinstance(block.names, LazyNames):
+        found = (block.names.find(name) for name in excluded)
+        return drop_columns(block, sorted(j for j in found if j is not None))
     return drop_columns(block, [j for j, name in enumerate(block.names) if name in excluded])

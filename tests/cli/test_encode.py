@@ -64,8 +64,8 @@ def test_categories_are_candidates_and_found_in_new_files(call, tmp_path, file):
     new = call(
         "transform", model, written(NEW, tmp_path, file.replace(".", "new."))
     ).stdout.splitlines()
-    assert new[0].split(",") == expected.selected
-    position = expected.selected.index("city_Rome")
+    assert new[0].split(",") == expected.in_use
+    position = expected.in_use.index("city_Rome")
     assert [float(cells.split(",")[position]) for cells in new[1:]] == [1, 0, 0, 0] * 2
 
 
@@ -76,8 +76,8 @@ def test_a_model_of_python_transforms_files(call, tmp_path):
     model.learn_target(FRAME["y"])
     model.learn_columns(FRAME[["city", "x"]])
     save(model, tmp_path / "model")
-    path = written(NEW, tmp_path, "new.parquet")
-    assert call("transform", tmp_path / "model", path).stdout.startswith("city_Rome,x\n1.0,")
+    lines = call("transform", tmp_path / "model", written(NEW, tmp_path, "new.parquet")).stdout
+    assert lines.startswith("city_None,city_Oslo,city_Paris,city_Rome,x\n0.0,0.0,0.0,1.0,")
 
 
 @pytest.mark.parametrize("file", ["table.parquet", "lines.tsv"])
@@ -115,7 +115,7 @@ def test_identifiers_targets_and_other_roles_are_never_candidates(call, tmp_path
     line += ["-t", "kind", "--id", "id", "--covariate", "plan", "--method", "SelectKBest"]
     found = call(*line, "--set", "k=all", "--json").json()
     names = {row["name"] for row in found["selected"]}
-    assert "city_Rome" in names
+    assert "city" in names
     assert not [name for name in names if name.startswith(("plan", "kind", "id"))]
 
 
@@ -147,7 +147,7 @@ def test_an_interrupted_run_is_continued(call, interrupt_after, monkeypatch, tmp
     for key in ("encoded", "columns_made", "columns_read", "skipped"):
         assert rest["metadata"][key] == whole["metadata"][key]
     header = out.read_text().splitlines()[0].split(",")
-    assert header == [row["name"] for row in whole["selected"]]
+    assert header == load(tmp_path / "model").in_use
 
 
 def test_merged_models_transform_files(call, tmp_path):
@@ -171,7 +171,22 @@ def test_models_of_subsets_of_rows(call, tmp_path, command):
     result = call(command, path, "-t", "y", "--method", "SelectKBest", "-k", 2, *count, "--json")
     assert "encoded 3 columns" in result.stderr
     if command == "stability":
-        assert "city_Rome" in {row["name"] for row in result.json()["frequency"]}
+        assert "city" in {row["name"] for row in result.json()["frequency"]}
+
+
+def test_an_extractor_is_evaluated_on_single_columns(call, tmp_path):
+    path = written(FRAME.drop(columns="id"), tmp_path, "table.parquet")
+    line = ["evaluate", path, "-t", "y", "--method", "PCA", "-q", 2, "--folds", 3, "--json"]
+    assert "encoded 3 columns" in call(*line).stderr
+
+
+def test_groups_of_a_file_are_of_numbers(call, tmp_path):
+    path = written(FRAME.assign(z=FRAME["x"] ** 2), tmp_path, "table.parquet")
+    (tmp_path / "groups.tsv").write_text("x\tg\nz\tg\n")
+    line = ["select", path, "-t", "y", "-k", 2, "--method", "SelectKBest"]
+    result = call(*line, "--groups", tmp_path / "groups.tsv", "--json")
+    assert [row["name"] for row in result.json()["selected"]] == ["g"]
+    assert result.json()["metadata"]["skipped"]["text"] == 4
 
 
 def test_rows_without_a_target_are_left_out_of_indicators(call, tmp_path):

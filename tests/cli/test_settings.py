@@ -33,6 +33,7 @@ STORED = {
     "loco",
     "max_categories",
     "until",
+    "groups",
 }
 
 

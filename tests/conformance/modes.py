@@ -19,6 +19,7 @@ from streamsel.base.hashed_extractor import HashedExtractor
 from streamsel.base.selector import Selector
 from streamsel.params import rules_of
 from tests.conformance import imagined
+from tests.seed import EVERYTHING, SEED
 
 # Those that are registered, and those that are while the suite runs.
 REGISTERED = registry.LEARNERS
@@ -36,6 +37,7 @@ SHOWN = (
     "landmarks",
     *("n_certified", "n_passes", "n_rows", "n_columns", "n_constant"),
 )
+_traits: dict[str, set[Any]] = {}
 
 
 class Mode(NamedTuple):
@@ -71,6 +73,12 @@ class Mode(NamedTuple):
 
     def traits(self) -> set[Any]:
         """Return all by which the code that learners share tells modes apart, of what applies."""
+        label = str(self)
+        if label not in _traits:
+            _traits[label] = self._find_traits()
+        return _traits[label]
+
+    def _find_traits(self) -> set[Any]:
         keeps = (
             self.cls._column_state_type,
             getattr(self.cls, "_needs_samples", None),
@@ -124,16 +132,20 @@ IN_PIECES = {name: mode for name, mode in COLUMN_MODES.items() if mode.in_pieces
 
 
 class Meets(NamedTuple):
-    """What a test says of the modes that it meets, for the audit: of which, and by which rule."""
+    """What a test says of the modes that it meets, for the audit.
+
+    That is by which rule, and all pairs of a mode and a case that a run of everything has.
+    """
 
     rule: str
     modes: dict[str, Mode]
     cases: Callable[[Mode], list[Any]]
+    pairs: dict[str, tuple[Any, ...]]
 
 
 def over(modes: dict[str, Mode]) -> Any:
     """Run a test in every mode: what is asked of the method itself."""
-    return _meets("over", modes, "mode", modes, lambda _: [()])
+    return _meets("over", modes, "mode", {name: (mode,) for name, mode in modes.items()})
 
 
 def rotated(modes: dict[str, Mode], name: str, cases: Any, each: int = 1) -> Any:
@@ -162,30 +174,46 @@ def sampled(modes: dict[str, Mode]) -> Any:
     """
 
     def decorate(test: Any) -> Any:
-        chosen = sample(modes, test.__name__)
-        return _meets("sampled", modes, "mode", chosen, lambda _: [()])(test)
+        pairs = {name: (mode,) for name, mode in sample_modes(modes, test.__name__).items()}
+        return _meets("sampled", modes, "mode", pairs)(test)
 
     return decorate
 
 
-def sample(modes: dict[str, Mode], turn: str) -> dict[str, Mode]:
-    """Go through the modes in an order that `turn` shuffles; keep who brings what none has yet."""
+def sample(pairs: dict[str, tuple[Any, ...]], turn: str) -> dict[str, tuple[Any, ...]]:
+    """Go through pairs in an order that `turn` shuffles; keep those that bring what none has yet.
+
+    A pair brings its learner, the traits of its mode, and each value of its case.
+    """
     seen: set[Any] = set()
     chosen = set()
-    for label in sorted(modes, key=lambda label: crc32(f"{turn} {label}".encode())):
-        brings = {modes[label].learner, *modes[label].traits()}
+    for label in sorted(pairs, key=lambda label: crc32(f"{turn} {label}".encode())):
+        mode, *case = pairs[label]
+        brings = {mode.learner, *mode.traits(), *enumerate(case)}
         if not brings <= seen:
             chosen.add(label)
             seen |= brings
-    return {label: mode for label, mode in modes.items() if label in chosen}
+    return {label: pair for label, pair in pairs.items() if label in chosen}
 
 
-def _meets(rule: str, modes: Any, names: str, values: dict[str, Any], cases: Any) -> Any:
-    parametrize = pytest.mark.parametrize(names, list(values.values()), ids=list(values))
+def sample_modes(modes: dict[str, Mode], turn: str) -> dict[str, Mode]:
+    """Return the sample of modes without cases."""
+    chosen = sample({label: (mode,) for label, mode in modes.items()}, turn)
+    return {label: modes[label] for label in chosen}
 
+
+def _meets(
+    rule: str,
+    modes: dict[str, Mode],
+    names: str,
+    pairs: dict[str, tuple[Any, ...]],
+    cases: Any = lambda _: [()],
+) -> Any:
     def decorate(test: Any) -> Any:
-        test.meets = Meets(rule, modes, cases)
-        return parametrize(test)
+        test.meets = Meets(rule, modes, cases, pairs)
+        run = pairs if SEED == EVERYTHING else sample(pairs, f"{SEED} {test.__name__}")
+        values = [pair if "," in names else pair[0] for pair in run.values()]
+        return pytest.mark.parametrize(names, values, ids=list(run))(test)
 
     return decorate
 

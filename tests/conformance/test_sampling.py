@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.modes import COLUMN_MODES
+from tests.conformance.modes import COLUMN_MODES, sample
 from tests.conformance.rowwise import ROW_MODES
 
 HERE = Path(__file__)
@@ -40,14 +40,8 @@ every_test = pytest.mark.parametrize("name", TESTS)
 
 
 def pairs(test):
-    """Return the modes that a test is run in, each with its case."""
-    for mark in test.pytestmark:
-        names, values = mark.args
-        if names == "mode":
-            return [(mode, ()) for mode in values]
-        if names.startswith("mode,"):
-            return [(mode, tuple(case)) for mode, *case in values]
-    return []
+    """Return the modes that a run of everything meets, each with its case."""
+    return [(mode, tuple(case)) for mode, *case in test.meets.pairs.values()]
 
 
 def learners(modes):
@@ -87,6 +81,19 @@ def test_every_case_meets_two_learners_and_every_learner_two_cases(name):
             could[mode.learner].add(case)
     for one, others in could.items():
         assert len(met[one]) >= min(2, len(others), modes.get(one, 2)), one
+
+
+@every_test
+def test_a_run_meets_every_learner_and_every_value_of_a_case(name):
+    """What is run is a sample of all pairs, another one for every seed; the same for one seed."""
+    everything = TESTS[name].meets.pairs
+    for seed in ("0", "1"):
+        run = sample(everything, f"{seed} {name}")
+        assert run.items() <= everything.items()
+        assert run == sample(dict(reversed(everything.items())), f"{seed} {name}")
+        for at in range(len(next(iter(everything.values()), ()))):
+            of = (lambda pair: pair[0].learner) if at == 0 else (lambda pair, at=at: pair[at])
+            assert {*map(of, run.values())} == {*map(of, everything.values())}
 
 
 def test_every_mode_is_met_often():

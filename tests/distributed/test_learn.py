@@ -32,7 +32,16 @@ from streamsel.stream import (
     iter_npy,
     iter_parquet,
 )
-from tests.conformance.modes import COLUMN_MODES, bits, close, data, fresh, learnt, same, sample
+from tests.conformance.modes import (
+    COLUMN_MODES,
+    bits,
+    close,
+    data,
+    fresh,
+    learnt,
+    same,
+    sample_modes,
+)
 from tests.distributed.parts import Made, N, made
 
 pytest.importorskip("distributed")
@@ -131,7 +140,7 @@ def files(tmp_path_factory):
     return path, X, X[:, 3] - X[:, 150] + 0.1 * X[:, 77]
 
 
-@pytest.mark.parametrize("mode", sample(MERGING, "distributed").values(), ids=str)
+@pytest.mark.parametrize("mode", sample_modes(MERGING, "distributed").values(), ids=str)
 def test_workers_learn_what_a_loop_over_parts_does(mode, client, tmp_path):
     X, y = data(mode)
     np.save(tmp_path / "x.npy", X)
@@ -296,7 +305,7 @@ def test_an_exact_model_is_as_it_was_after_an_error(client):
     assert bits(model) == before
 
 
-@pytest.mark.parametrize("mode", sample(APART, "apart").values(), ids=str)
+@pytest.mark.parametrize("mode", sample_modes(APART, "apart").values(), ids=str)
 def test_who_does_not_merge_is_refused_before_anything_is_read(mode):
     _, y = data(mode)
     model = fresh(mode, y)

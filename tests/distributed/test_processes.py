@@ -80,7 +80,7 @@ def test_workers_killed_from_outside_change_nothing(workers, alone):
         y,
         client=workers,
         fan_in=3,
-        on_block=lambda *_: None if killed else thread.start(),
+        on_block=lambda *_: None if thread.ident else thread.start(),
     )
     thread.join()
     assert len(killed) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from streamsel.cli.checkpoint import Checkpointer, Interrupts, exit_code_of
@@ -204,7 +205,7 @@ class Learning:
             with self._interrupts.deferred():
                 # Progress is that of whole blocks, also if the condition is checked within one.
                 for part in [block] if job.stop is None else job.stop.cut([block]):
-                    learn_accepted(model.learn_columns, part, job.skipped)
+                    learn_accepted(partial(_learn_block, model), part, job.skipped)
                     if job.stop is not None:
                         job.stop.update()
                 job.row_number_detector.check_block(block)
@@ -252,6 +253,13 @@ class Learning:
             until=stop_argument(job.settings.until),
         )
         job.record_progress(0)
+
+
+def _learn_block(model: Any, block: Block) -> None:
+    if block.groups is None:
+        model.learn_columns(block.values, names=block.names)
+    else:
+        model.learn_columns(ColumnStream(lambda: [block]))
 
 
 def _with_counts(screen: CleanStream, n_columns: int | None) -> Iterator[tuple[int, Block]]:

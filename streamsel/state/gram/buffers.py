@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from streamsel._kernels.gram import add_sparse_products, center, center_stored, gather_stored
 from streamsel._utils.rollback import Restore
 from streamsel._utils.system import effective_jobs, run_in_threads
-from streamsel.data.columns import Chunk, DenseChunk, SparseChunk, Stats
+from streamsel.data.columns import Chunk, DenseChunk, GeneratedChunk, SparseChunk, Stats
 from streamsel.serialization.invariants import expect_bounded, expect_factors
 from streamsel.serialization.schema import (
     ArrayKind,
@@ -373,6 +373,9 @@ class BufferedAccumulator(State):
         self, chunk: Chunk, stats: Stats, indices: Indices, scale: Floats, out: Floats
     ) -> None:
         stats = chunk.with_array_means(stats)
+        if isinstance(chunk, GeneratedChunk):
+            stats = Stats(*(array[indices] for array in stats))
+            chunk, indices = chunk.subset(indices), np.arange(indices.size)
 
         def center_part(part: slice) -> None:
             arguments = (indices[part], stats.mean, stats.mean_error, scale[part], out[part])

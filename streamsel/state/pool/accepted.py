@@ -120,6 +120,12 @@ class AcceptedColumns(PooledState):
         space = self.space
         return -math.inf if space is None else self.policy.rejection_threshold(space)
 
+    @property
+    def exact_from(self) -> float:
+        """The relevance from which moments must be exact; inf if every column is tested."""
+        threshold = self.irrelevant_below
+        return threshold if threshold > -math.inf else super().exact_from
+
     # Learning
 
     def admit(self, chunk: Chunk, stats: Stats, first_arrival: int) -> None:

@@ -24,7 +24,7 @@ from streamsel.serialization.schema import (
     expect_shapes,
     length_in,
 )
-from streamsel.state.base import Floats, Indices, VariableTable
+from streamsel.state.base import Floats, Indices
 from streamsel.state.correlations import index_runs
 from streamsel.state.pool.candidate_solution import (
     MINUS_FLOAT_MAX,
@@ -466,9 +466,8 @@ class Certifier(PooledState):
         n, table, pool = state["n_solved"], state["table"], self.pool
         if n > length_in(table, "names"):
             raise ValueError(f"Expected at most {len(table['names'])} solved variables. Got: {n}.")
-        fields = pool.table.fields
-        solved = {field: table[field][:n] for field in ("names", *fields)}
-        pool.replace_table(VariableTable.from_state(solved, fields))
+        whole = pool.table.restored(table)
+        pool.replace_table(whole.part(0, n))
         self.seen, self.total = state["seen"], state["total"]
         self.score_upper_bound = state["score_upper_bound"]
         if state["has_discarded"]:
@@ -477,8 +476,7 @@ class Certifier(PooledState):
         self.solution = self._latest_solution = None
         if state["solution"] is not None:
             self.solution = self.solver.restore(pool, state["solution"])
-        rest = {field: table[field][n:] for field in ("names", *fields)}
-        pool.append_all(VariableTable.from_state(rest, fields), 0)
+        pool.append_all(whole.part(n, len(whole)), 0)
         # A pool that has discarded nothing yet has more room.
         pool.expect_fewer_than(2 * self.limit if self.has_discarded else self.room)
         size = 0 if self.solution is None else len(self.solution.keys)

@@ -339,6 +339,11 @@ class Pool(ColumnState):
             return -math.inf
         return self.ranking.relevance_cutoff(threshold)
 
+    @property
+    def exact_from(self) -> float:
+        """The relevance from which moments must be exact: that of a column that may be kept."""
+        return math.inf if self.limit is None else self.irrelevant_below
+
     def adjusted_squares(self, stats: Stats, indices: Indices | slice = _ALL) -> Floats:
         """Return the sums of squares of columns after adjusting for the covariates."""
         m2 = stats.m2[indices]
@@ -463,6 +468,8 @@ class Pool(ColumnState):
         else:
             names = [chunk.names[index] for index in indices.tolist()]
             arrival = first_arrival + indices
+            if self.limit is not None:
+                stats = chunk.exact(stats, indices)
         rows = self.rows_of(chunk, stats, indices)
         self.table.append(names, arrival=arrival, **rows, **extra)
 
@@ -504,9 +511,7 @@ class Pool(ColumnState):
     def append_all(self, table: VariableTable, arrived: int) -> None:
         """Add the variables of another table, which arrived after `arrived` columns."""
         self._copy_before_write()
-        rows = {field: table[field] for field in table.fields}
-        rows["arrival"] = rows["arrival"] + arrived
-        self.table.append(table.index_of, **rows)
+        self.table.extend(table, arrival=table["arrival"] + arrived)
 
     def keep(self, indices: Indices) -> None:
         """Drop all variables but these."""
@@ -550,7 +555,7 @@ class Pool(ColumnState):
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the state from `to_state`, in a new object with the same parameters."""
         expect(state, max_discarded_bound=FloatKind(), admission_threshold=FloatKind())
-        self.replace_table(VariableTable.from_state(state["table"], self.table.fields))
+        self.replace_table(self.table.restored(state["table"]))
         self.max_discarded_bound, self.admission_threshold = (
             state["max_discarded_bound"],
             state["admission_threshold"],

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from streamsel._utils.rollback import Restore
-from streamsel.data.columns import Stats
+from streamsel.data.columns import Chunk, Stats
 from streamsel.state.base import ColumnState, Floats, Indices
 from streamsel.state.pool.pool import Pool
 from streamsel.targets.space import TargetSpace
@@ -25,6 +25,7 @@ class PooledState(ColumnState):
         super().__init__(pool.n)
         self.pool = pool
         self.accepts_constant = pool.accepts_constant
+        self.is_grouped = pool.is_grouped
 
     @property
     def index_of(self) -> Mapping[Hashable, int]:
@@ -78,6 +79,26 @@ class PooledState(ColumnState):
     def cross_products(self, indices: Indices) -> Floats:
         """Return the sums of cross products of variables, if `products` are available."""
         return self.pool.cross_products(indices)
+
+    def iter_groups(self, chunk: Chunk, stats: Stats) -> Iterator[tuple[Any, Any]]:
+        """Yield the groups of columns of a chunk, as many as `stats` has, for `admit`."""
+        return self.pool.iter_groups(chunk, stats)
+
+    def adopt_columns(self, state: ColumnState) -> None:
+        """Learn the columns of a state that has discarded none, each as a group of one."""
+        self.pool.adopt_columns(state)
+
+    def members_of(self, indices: Sequence[int]) -> list[list[Hashable]]:
+        """Return the names of the members of groups; of a single column its own name."""
+        return self.pool.members_of(indices)
+
+    def means_of_members(self) -> dict[Hashable, float]:
+        """Return the means of the members of all groups by name."""
+        return self.pool.means_of_members()
+
+    def relevance(self, indices: Indices | None = None) -> Floats:
+        """Return relevances; 1 for every variable without a target."""
+        return self.pool.relevance(indices)
 
     def bytes_for(self, p: int) -> int:
         """Return the approximate memory of this state in bytes, after p columns."""

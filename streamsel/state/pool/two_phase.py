@@ -21,6 +21,11 @@ class TwoPhaseCertifier(Certifier):
         """The relevance below which a column is discarded and no bound changes."""
         return self.pool.irrelevant_below
 
+    @property
+    def exact_from(self) -> float:
+        """The relevance from which moments must be exact in the first pass."""
+        return self.pool.exact_from if self.total is None else super().exact_from
+
     def admit(self, chunk: Chunk, stats: Stats, first_arrival: int) -> None:
         """Learn the columns of a chunk, in order."""
         if self.total is None:
