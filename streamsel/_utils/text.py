@@ -92,6 +92,24 @@ def filled_text(notes: Mapping[str, Any]) -> str:
     return f"{what} {'was' if n_values == 1 else 'were'} replaced by the mean of the column"
 
 
+def encoded_text(notes: Mapping[str, Any]) -> str:
+    """Return how many columns were encoded, from the metadata of a run."""
+    counts, n_made = notes.get("encoded"), notes.get("columns_made")
+    if not isinstance(counts, Mapping) or not counts or type(n_made) is not int:
+        return ""
+    kinds = ", ".join(f"{n:,} of {kind}" for kind, n in sorted(counts.items()))
+    n = sum(counts.values())
+    return f"encoded {count_text(n, 'column')} ({kinds}) as {n_made:,} columns of numbers"
+
+
+def stopped_text(details: Mapping[str, Any]) -> str:
+    """Return where and why the learning has stopped, from the details of a report."""
+    stopped = details.get("stopped")
+    if not isinstance(stopped, Mapping):
+        return ""
+    return f"stopped after {count_text(stopped['n_columns'], 'column')}: {stopped['until']}"
+
+
 def skipped_text(skipped: Mapping[str, int]) -> str:
     """Format the numbers of skipped columns by reason."""
     return ", ".join(f"{n:,} {reason}" for reason, n in sorted(skipped.items()) if n)

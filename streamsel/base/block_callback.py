@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from streamsel.base.stop_condition import StopCondition
 from streamsel.data.columns import Block
 from streamsel.stream import ColumnStream
 
@@ -24,6 +25,7 @@ def block_callback(
     stream: ColumnStream,
     model: Any,
     on_block: OnBlock | None,
+    stop: StopCondition | None = None,
 ) -> None:
     """Learn a stream, and call a function after each block.
 
@@ -37,22 +39,28 @@ def block_callback(
         Argument of the function.
     on_block
         The function; None for none.
+    stop
+        A condition that ends the stream; it is checked after the function was called.
 
     Raises
     ------
     Exception
-        Any exception of the function, and those of `learn`.
+        Any exception of the function or the condition, and those of `learn`.
     """
-    if on_block is None:
+    if on_block is None and stop is None:
         learn(stream)
         return
 
     def blocks() -> Iterator[Block]:
-        for block in stream.blocks(generated=True):
+        made = stream.blocks(generated=True)
+        for block in made if stop is None else stop.cut(made):
             yield block
             # The consumer requests the next block only after learning this one.
             try:
-                on_block(model)
+                if on_block is not None:
+                    on_block(model)
+                if stop is not None:
+                    stop.update()
             except Exception as error:
                 raise _CallbackError(error) from error
 

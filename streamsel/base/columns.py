@@ -17,6 +17,7 @@ from streamsel._utils.system import effective_jobs
 from streamsel.base.groups import GroupCounts, check_groups
 from streamsel.base.learn_target import new_summary, space_of
 from streamsel.base.phase import Method, Phase, columns_to_state
+from streamsel.base.source_facts import SourceFacts
 from streamsel.base.to_rows import new_row_phase, new_window_phase, refuse_rows_of_groups
 from streamsel.base.undo import with_rollback
 from streamsel.base.windows import WindowPhase
@@ -71,6 +72,7 @@ class ColumnPhase(Phase):
         "space",
         "columns",
         "summary",
+        "source",
         "group_counts",
     )
 
@@ -84,6 +86,7 @@ class ColumnPhase(Phase):
         self.space: TargetSpace | None = None
         self.columns: ColumnState | None = None
         self.summary: StreamSummary | None = StreamSummary()
+        self.source = SourceFacts()
         self.group_counts: GroupCounts | None = None
 
     # Results

@@ -30,7 +30,6 @@ from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension
 from streamsel.state.pool.pool import Pool, TopRanked, variances
 from streamsel.state.source_check import PASS_RTOL, PassVerifier, source_changed_error
-from streamsel.stream import as_stream
 from streamsel.targets.target import Target
 
 # Maximum size of an array of values compared with landmarks in one batch.
@@ -322,7 +321,7 @@ class Embedder(Extractor, Unsupervised):
                 "Hint: learn_columns(X) first."
             )
         n, variance = len(Z), observed.variance
-        learnt, new = (as_stream(part, names) for part in (X, X_new))
+        learnt, new = (self._numeric_stream(part, names) for part in (X, X_new))
         same = PassVerifier(state, self.n_columns)
         products = cross_products(learnt, new, n, math.sqrt(variance), same)
         if not np.allclose(products.learnt, observed.squares, rtol=PASS_RTOL, atol=PASS_RTOL):

@@ -52,6 +52,8 @@ class HashedExtractor(Extractor, Unsupervised):
 
     _column_state_type = RandomSketch
     _row_state_type = Stateless
+    # The map depends on names alone: which categories a batch of rows has must not change it.
+    _encodes_tables = False
 
     # Parameters about tracking variables do not apply.
     _fixed_parameters: ClassVar[Mapping[str, Any]] = {
@@ -363,7 +365,7 @@ class CountPhase(Phase):
     def __init__(self, before: Phase, count: Stateless) -> None:
         self.n_columns, self.n_passes = before.n_columns, before.n_passes
         self.constant = before.constant
-        self.without_target = before.without_target
+        self.without_target, self.source = before.without_target, before.source
         self.count = count
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import functools
-import warnings
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -14,11 +13,12 @@ from river import base as river
 
 from streamsel import params
 from streamsel._utils.sparse import is_sparse
-from streamsel.base.block_callback import OnBlock, block_callback
+from streamsel.base.block_callback import OnBlock
 from streamsel.base.caching import cached_until_update
 from streamsel.base.columns import ColumnPhase
 from streamsel.base.groups import group_block
 from streamsel.base.guard import SingleThreadGuard, learn_exclusively, reads_consistently
+from streamsel.base.learn_columns import learn_columns
 from streamsel.base.learn_target import learn_target, refuse_weights
 from streamsel.base.merging import (
     Pass,
@@ -34,6 +34,7 @@ from streamsel.base.relatedness import Relatedness
 from streamsel.base.report import NOISE_LEVEL, Density, Report, number
 from streamsel.base.restore import expect_possible, expect_reachable, restore_phase
 from streamsel.base.significance import OwnTests, Significance, check_noise_floor
+from streamsel.base.stop_condition import Until
 from streamsel.base.undo import learn_atomically, learn_in_session
 from streamsel.base.windows import Window, WindowPhase
 from streamsel.data.columns import Block, Chunk, Stats, observed_moments
@@ -50,6 +51,7 @@ from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension
 from streamsel.state.sketch import Stateless
 from streamsel.stream import ColumnStream, as_stream, grouped
+from streamsel.stream.inputs import numeric_stream
 from streamsel.targets.kernels import VariableKernel
 from streamsel.targets.normal_scores import NormalScores
 from streamsel.targets.observation import Observation
@@ -88,6 +90,8 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     _takes_no_target: ClassVar[bool] = False
     # Whether columns may always have missing values, NaN; see `_allows_missing`.
     _takes_missing: ClassVar[bool] = False
+    # Whether text, categories and dates of tables are encoded.
+    _encodes_tables: ClassVar[bool] = True
     # Whether every column is tested by itself, so that inner products of two are not needed.
     _is_univariate: ClassVar[bool] = False
 
@@ -324,6 +328,20 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     def _supports_groups(cls) -> bool:
         """Whether groups of columns can be selected as one."""
         return cls._new_groups is not Learner._new_groups
+
+    @property
+    def _takes_groups(self) -> bool:
+        """Whether the columns of numbers of a category are learnt as a group."""
+        phase, target = self._phase, self._target
+        # Rows of a model with groups do not fade.
+        may_have = self._supports_groups() and not self.fading_factor
+        if target is None or not isinstance(phase, ColumnPhase) or not may_have:
+            return False
+        try:
+            phase.as_groups(self, target)
+        except ValueError:
+            return False
+        return True
 
     def _add_columns(self, state: ColumnState, chunk: Chunk, stats: Stats) -> None:
         """Learn the leading columns of a chunk, in order, as many as `stats` has; all are valid."""
@@ -646,11 +664,11 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         self._learn_block(group_block(name, stream))
 
     def _stream_of(self, X: Any, names: Sequence[Hashable] | None) -> ColumnStream:
-        """Return columns as a stream; those of a matrix without names are numbered."""
+        """Return columns of numbers; those of a matrix without names are numbered."""
         is_matrix = isinstance(X, np.ndarray) or is_sparse(X)
         if names is None and is_matrix and X.ndim == 2:
             names = range(self.n_columns, self.n_columns + X.shape[1])
-        return as_stream(X, names)
+        return self._numeric_stream(X, names)
 
     def learn_columns(
         self,
@@ -658,6 +676,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         names: Sequence[Hashable] | None = None,
         *,
         on_block: OnBlock | None = None,
+        until: Until | None = None,
     ) -> None:
         """Learn many variables: a block, or a stream of blocks.
 
@@ -666,13 +685,26 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         X
             An (n, p) array or sparse matrix, a frame of any library supported by narwhals, an
             AnnData, a `ColumnStream`, any iterable of (name, values), or the path or URL of a file
-            of any format, as `stream.as_stream` accepts them.
+            of any format, as `stream.as_stream` accepts them. Text, categories, dates, times and
+            durations in a frame or a file are encoded as columns of numbers, as by `stream.encode`,
+            without groups where these are not supported.
         names
             Names of the columns of an array or matrix; numbered from `n_columns` on if None.
         on_block
             Called with the model after each block that was learnt completely, in every pass: to
             report progress, or to save the model. An exception that it raises ends the learning,
             without rolling back any block.
+        until
+            A condition that ends the learning before the end of X, which may be endless; None for
+            none. `"certified"`: k variables are selected, all certified to be those of a selection
+            over all columns so far, and all above the noise floor. `"budget"`: the level of the
+            next test is below a millionth of the error budget of AlphaInvesting
+            (`initial_wealth`) or OnlineFDR (`fdr`), or no further column can be selected. A
+            number n: n columns have not changed which variables are selected. A function of the
+            model: it returns True. A number n is checked after every n columns, the others after
+            every 1,000 columns of the model, or after the end of a group; the model is then that of
+            the columns until there, and `report().details["stopped"]` states their number. An
+            exception of the function ends the learning, as one of `on_block` does.
 
         Raises
         ------
@@ -680,33 +712,20 @@ class Learner(river.MiniBatchTransformer, params.Declared):
             As `learn_column`, and for a name that occurs twice in one block. If X can be read
             again, the model is then rolled back to its state before the call; if it cannot (a
             generator), the columns before the bad one stay learnt, as they would be lost otherwise.
+            For a condition `until` that does not apply to the learner.
+
+        Warns
+        -----
+        UserWarning
+            For columns of a frame or a file that cannot be encoded, such as identifiers: they are
+            not learnt. `report().details` has the numbers of encoded columns, and of these.
 
         Notes
         -----
         The result depends neither on how the columns are divided into blocks, nor on `n_jobs`.
         After an interrupt (Ctrl-C) every complete block is learnt and the model is usable.
         """
-        stream = self._stream_of(X, names)
-        self._refuse_after_rows()
-        self._check_source(stream)
-        block_callback(self._learn_or_undo, stream, self, on_block)
-        transform = None if self._target is None else self._target.row_transform
-        if isinstance(transform, Whitening) and not transform.has_found_groups and self.n_columns:
-            warnings.warn(transform.no_group_text(), UserWarning, stacklevel=2)
-
-    def _learn_or_undo(self, stream: ColumnStream) -> None:
-        """Learn a stream; roll back on an error if the stream is reiterable."""
-        before = self.n_columns
-        try:
-            learn_in_session(
-                self, Exception if stream.reiterable else (), self._learn_related, stream
-            )
-        except (ValueError, TypeError) as error:
-            if stream.reiterable or type(error) not in (ValueError, TypeError):
-                raise
-            raise type(error)(
-                f"{error}\nThe {self.n_columns - before} columns before it stay learnt."
-            ) from error
+        learn_columns(self, X, names, on_block, until)
 
     def _check_source(self, stream: ColumnStream | None) -> None:
         """Raise ValueError for a source (None: a single column) that rules out several passes."""
@@ -730,6 +749,29 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     def _n_passes_expected(self) -> float:
         """Expected total number of passes over the columns, if the answer does not change."""
         return self.n_passes
+
+    def _numeric_stream(self, X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream:
+        """Return columns of numbers of any input: those of a table are encoded, if necessary."""
+        if not self._encodes_tables:
+            return as_stream(X, names)
+        return numeric_stream(X, names, groups=self._takes_groups)
+
+    def _used_variables(self) -> Collection[Hashable] | None:
+        """Return the variables of the results; None if every column changes results."""
+        return None
+
+    @property
+    def _why_never_certified(self) -> str | None:
+        """Why results cannot be certified and compared with noise; None if they can."""
+        return "which does not select variables"
+
+    def _is_all_certified(self) -> bool:
+        """Whether all results that are requested are certified, and above the noise floor."""
+        return False
+
+    def _level_left(self) -> float | None:
+        """Return the level of the next test, relative to the error budget; None without one."""
+        return None
 
     def _learn_related(self, stream: ColumnStream) -> None:
         """Learn a stream, after a pass that computes relatedness if the target awaits it."""
@@ -1027,6 +1069,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
             for group, found in self.variance_components.items()
         ]
         facts = (facts or {}) | ({"variance_components": components} if components else {})
+        facts |= self._phase.source.details()
         return Report(name, params, *counts, floor, kind, found, asked, facts, **fields)
 
     def _target_description(self) -> str | None:

@@ -87,6 +87,7 @@ def merge_columns(model: Learner, other: Learner) -> None:
         )
         mine.group_counts = mine.group_counts.plus(n_candidates, constant)
     mine.n_columns += theirs.n_columns
+    mine.source = mine.source.merged(theirs.source)
     mine.constant += theirs.constant
     mine.n_passes = max(mine.n_passes, theirs.n_passes)
     model._invalidate()

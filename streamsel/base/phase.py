@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol
 from streamsel._utils.rollback import Rollback
 from streamsel.base.groups import GroupCounts
 from streamsel.base.refresh import RefreshSchedule
+from streamsel.base.source_facts import SourceFacts
 from streamsel.base.undo import Transactional
 from streamsel.data.columns import Chunk, Stats
 from streamsel.state.base import ColumnState, Floats, VariableState
@@ -124,6 +125,8 @@ class Phase(Rollback, abc.ABC):
         Whether the learner learns without a target.
     summary
         Statistics of all columns seen; None where not available.
+    source
+        Facts about how the columns were read.
     group_counts
         Numbers of groups of columns seen; None if no column had a group.
     groups
@@ -142,6 +145,7 @@ class Phase(Rollback, abc.ABC):
     target: Target | NoTarget | None = None
     space: TargetSpace | None = None
     summary: StreamSummary | None = None
+    source: SourceFacts = SourceFacts()
     group_counts: GroupCounts | None = None
     groups: Mapping[Hashable, Sequence[Hashable]] | None = None
 
@@ -251,6 +255,8 @@ def columns_to_state(phase: Phase) -> dict[str, Any]:
         state["columns"] = columns.to_state()
     if phase.space is not None and phase.n_columns and summary is not None:
         state["summary"] = summary.to_state()
+    if source := phase.source.to_state():
+        state["source"] = source
     if phase.group_counts is not None:
         state["group_counts"] = phase.group_counts._asdict()
     return state

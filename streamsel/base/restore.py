@@ -9,6 +9,7 @@ import numpy as np
 from streamsel.base.columns import ColumnPhase
 from streamsel.base.groups import GroupCounts, check_groups, groups_from_state
 from streamsel.base.learn_target import refuse_weights
+from streamsel.base.source_facts import SourceFacts
 from streamsel.base.to_rows import new_row_phase, new_window_phase
 from streamsel.serialization.invariants import expect_explained, expect_relevances
 from streamsel.serialization.schema import BoolKind, CountKind, FloatKind, OptionalKind, expect
@@ -43,6 +44,8 @@ def _restore_columns(model: Learner, state: dict[str, Any]) -> ColumnPhase:
     model._phase = phase = ColumnPhase(without_target=state["without_target"])
     phase.n_columns, phase.constant = state["n_columns"], state["n_constant"]
     phase.n_passes = state["n_passes"]
+    if "source" in state:
+        phase.source = SourceFacts.restored(state["source"], phase.n_columns)
     _expect_target(model, state)
     if "target_Y" in state:
         target = Target.restored(state)

@@ -16,6 +16,7 @@ from streamsel._kernels.row_moments import MAX_ABS_VALUE, any_too_large
 from streamsel._utils.sparse import as_dense, expect_consistent_sparse
 from streamsel.data.names import bad_name_error, first_invalid_name
 from streamsel.stream import ColumnStream
+from streamsel.stream.inputs import encoded_columns
 from streamsel.targets.encoding import is_missing
 
 Floats = NDArray[np.float64]
@@ -321,16 +322,52 @@ def frame_columns(X: Any, names: Sequence[Hashable]) -> tuple[list[int], Any] | 
     """Return the indices of those names that a frame has, and a frame of these columns.
 
     The frame is of the same library. None if X is not a frame. Of the other columns, only the names
-    add to the cost.
+    add to the cost. A column of numbers that `stream.encode` makes of one of text, categories or
+    dates is computed, if the frame does not have it.
     """
     if _is_pandas(X) and X.columns.is_unique:
         found, indices = locate_columns(X, names)
-        return found, X.take(indices, axis=1)
-    frame = as_frame(X)
-    if frame is None:
-        return None
-    found, indices = locate_columns(frame, names)
-    return found, frame[:, indices].to_native()
+        part = X.take(indices, axis=1)
+    else:
+        frame = as_frame(X)
+        if frame is None:
+            return None
+        found, indices = locate_columns(frame, names)
+        part = frame[:, indices].to_native()
+    if len(found) == len(names):
+        return found, part
+    has = {*found}
+    encoded = encoded_columns(as_frame(X), [n for i, n in enumerate(names) if i not in has])
+    if not encoded:
+        return found, part
+    found = [i for i, name in enumerate(names) if i in has or name in encoded]
+    return found, _with_columns(X, part, [names[i] for i in found], encoded)
+
+
+def _with_columns(
+    X: Any, part: Any, names: Sequence[Hashable], columns: Mapping[Hashable, Any]
+) -> Any:
+    """Return columns of a frame, and further ones, in the order of the names.
+
+    Parameters
+    ----------
+    X, part
+        The frame, and the part of it that has no further columns yet.
+    """
+    if _is_pandas(part):
+        for position, name in enumerate(names):
+            if name in columns:
+                part.insert(position, name, columns[name])
+        return part
+    import narwhals.stable.v2 as nw
+
+    # Not `part`, which has no rows if it has no columns.
+    frame = nw.from_native(X, eager_only=True)
+    series = [
+        nw.new_series(str(name), values, backend=frame.implementation)
+        for name, values in columns.items()
+    ]
+    return frame.with_columns(*series).select([str(name) for name in names]).to_native()
 
 
 def _is_pandas(X: Any) -> bool:

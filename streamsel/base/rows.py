@@ -106,7 +106,7 @@ class RowPhase(Phase):
     ) -> None:
         self.n_columns, self.n_passes = before.n_columns, before.n_passes
         self.constant = constant
-        self.without_target = before.without_target
+        self.without_target, self.source = before.without_target, before.source
         self.moments: Moments = moments
         self.extension: RowExtension | None = extension
         self.vocabulary = vocabulary
@@ -525,6 +525,8 @@ class RowPhase(Phase):
         }
         if self.extension is not None:
             state["extension"] = self.extension.to_state()
+        if source := self.source.to_state():
+            state["source"] = source
         return state | {"no_room_until": self.vocabulary.no_room_until}
 
     def set_state(self, state: dict[str, Any]) -> None:

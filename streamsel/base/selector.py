@@ -266,6 +266,23 @@ class Selector(Learner, Generic[State]):
             return state.count_certified(picks.scores, picks.rounds)
         return len(picks.indices) if state.complete else 0
 
+    def _used_variables(self) -> Collection[Hashable]:
+        return self._selected()
+
+    @property
+    def _why_never_certified(self) -> str | None:
+        if self._n_requested is None:
+            return "which selects any number of variables"
+        if self._phase.without_target:
+            return "without a target, so that there is no noise floor"
+        return None
+
+    def _is_all_certified(self) -> bool:
+        if self.n_certified < (self._n_requested or 0):
+            return False
+        floor = self._report_noise_floor()
+        return all(is_above(number(found), floor) for found in self._noise_relevance())
+
     def report(self) -> Report:
         """Return the results as a `Report`, which the command and the HTML report show.
 

@@ -269,6 +269,7 @@ class WindowPhase(Phase):
         "space",
         "columns",
         "summary",
+        "source",
         "group_counts",
         "groups",
         "window",
@@ -289,6 +290,7 @@ class WindowPhase(Phase):
         self.space: TargetSpace | None = results.space
         self.columns: ColumnState | None = results.columns
         self.summary: StreamSummary | None = results.summary
+        self.source = results.source
         self.group_counts: GroupCounts | None = results.group_counts
 
     # Results

@@ -204,6 +204,10 @@ class SectionCommand(click.Command):
                 formatter.write_dl(records, col_max=34)
 
 
+# Stop conditions; those of `base.stop_condition`, which help does not load.
+UNTIL_NAMES = ("certified", "budget")
+
+
 class DelimiterType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.2 has none
     """One character; the word "tab", or a backslash and t, for a tab."""
 
@@ -220,6 +224,27 @@ class DelimiterType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  #
                 ctx,
             )
         return character
+
+
+class UntilType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.2 has none
+    """The name of a stop condition, or a number of columns."""
+
+    name = "condition"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the condition."""
+        text = value.strip().lower()
+        if text not in UNTIL_NAMES and not (text.isdecimal() and int(text) > 0):
+            expected = f"{', '.join(UNTIL_NAMES)} or a number of columns"
+            self.fail(f"expected {expected}. Got: {value!r}", param, ctx)
+        return text
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the names that start with the incomplete text."""
+        del ctx, param
+        return [CompletionItem(name) for name in UNTIL_NAMES if name.startswith(incomplete)]
 
 
 class NameType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.2 has none

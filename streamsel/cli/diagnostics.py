@@ -168,8 +168,11 @@ def row_number_exclusion_warning(path: str, names: Sequence[str]) -> list[DataWa
 def exclusion_warning(metadata: Mapping[str, Any]) -> DataWarning | None:
     """Return a warning if a run skipped many columns, given the metadata of the run."""
     can_list = metadata["command"] in _COMMANDS_WITH_LIST
+    # Columns of numbers that encoded columns became may be skipped one by one.
+    n_encoded = sum(metadata.get("encoded", {}).values())
+    n_candidates = metadata["columns_read"] - n_encoded + metadata.get("columns_made", 0)
     return skipped_warning(
-        metadata["columns_read"], metadata["skipped"], metadata["max_skipped"], listed=can_list
+        n_candidates, metadata["skipped"], metadata["max_skipped"], listed=can_list
     )
 
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from streamsel._utils.text import (
     bytes_text,
     count_text,
+    encoded_text,
     filled_text,
     printable,
     rows_excluded_text,
     seconds_text,
     skipped_text,
+    stopped_text,
 )
 from streamsel.base.report import NOISE_LEVEL
 from streamsel.cli.output import cell_text
@@ -185,9 +187,8 @@ def _footer(report: Report, metadata: Any) -> list[str]:
         )
         + (f"; skipped: {skipped}." if skipped else ".")
     )
-    if filled := filled_text(metadata):
-        lines.append(f"{filled}.")
-    return lines
+    texts = encoded_text(metadata), stopped_text(report.details), filled_text(metadata)
+    return lines + [f"{text[0].upper()}{text[1:]}." for text in texts if text]
 
 
 def _assumption(report: Report) -> str:

@@ -20,7 +20,6 @@ from streamsel.cli.diagnostics import MAX_EXAMPLES
 from streamsel.cli.errors import CommandError, message_of, missing_columns_text
 from streamsel.cli.output import row_writer
 from streamsel.data.columns import group_starts
-from streamsel.stream import ColumnStream
 from streamsel.stream.files import (
     CellMessage,
     ReadOptions,
@@ -78,6 +77,8 @@ class Skipped:
         Whether text lines that are not numeric are recorded.
     strict
         Whether the first of these is an error.
+    encodes_text
+        Whether lines of text are passed on, to be encoded.
     excluded
         Names of columns that are not reported: they were not to be learnt.
     examples
@@ -94,6 +95,7 @@ class Skipped:
         self.rejected: Counter[str] = Counter()
         self.is_recording = False
         self.strict = False
+        self.encodes_text = False
         self.excluded: Collection[str] = ()
         self.examples: dict[str, list[str]] = {}
         self.add_row_ids: Callable[[str], str] = str
@@ -154,17 +156,20 @@ class Skipped:
             # Another list: metadata that refer to this one must not change.
             self.listed = [self._path, self.listed[1] + size]
 
-    def on_bad_line(self, name: Hashable, reason: str, detail: str) -> None:
-        """Record a line of text that is not numeric."""
+    def on_bad_line(self, name: Hashable, reason: str, detail: str) -> bool:
+        """Record a line of text that is not numeric; return whether it is passed on."""
+        if self.encodes_text and reason == "text":
+            return True
         if not self.is_recording or name in self.excluded:
-            return
+            return False
         self._n_seen += 1
         if self._n_seen <= self._n_known:
-            return
+            return False
         self.n_bad_lines = self._n_seen
         if self.strict:
             raise ValueError(detail)
         self.reject(name, reason, detail)
+        return False
 
     def reject(self, name: Hashable, reason: str, detail: str) -> None:
         """Count a column, and list it."""
@@ -179,16 +184,13 @@ class Skipped:
             click.echo("\t".join(map(printable, (name, reason, detail))), err=True)
 
 
-def learn_accepted(learn: Callable[..., None], block: Block, skipped: Skipped) -> None:
+def learn_accepted(learn: Callable[[Block], None], block: Block, skipped: Skipped) -> None:
     """Learn a block; if it is rejected, learn all columns that are not rejected on their own.
 
     A group of columns is rejected as a whole.
     """
     try:
-        if block.groups is None:
-            learn(block.values, names=block.names)
-        else:
-            learn(ColumnStream(lambda: [block]))
+        learn(block)
     except ValueError as error:
         # A name that the model already has, or an overflow: bisect to find the column.
         starts = group_starts(block.groups, len(block.names))

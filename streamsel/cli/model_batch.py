@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from streamsel._utils.text import count_text, skipped_text
+from streamsel._utils.text import count_text, encoded_text, skipped_text
 from streamsel._version import __version__
 from streamsel.cli.checkpoint import Interrupts, exit_code_of
 from streamsel.cli.exclusions import Skipped, learn_accepted
@@ -29,7 +29,7 @@ from streamsel.reporting.json import as_json
 from streamsel.stream import ColumnStream
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
@@ -55,6 +55,10 @@ class BatchTask(Protocol):
     @property
     def progress_title(self) -> str:
         """Title of the progress bar."""
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether the models select groups of columns."""
 
     @property
     def titles(self) -> Sequence[str]:
@@ -102,7 +106,7 @@ def run_model_batch(ctx: click.Context, task: BatchTask) -> None:
             )
         check_table(out)
     with Interrupts() as interrupts, output_locks({"--out": out}):
-        job = Run(settings, log)
+        job = Run(settings, log, has_groups=task.has_groups)
         with _explained(job, interrupts):
             max_bytes = MEGABYTE * ctx.params["max_memory"]
             _learn(job, task, task.start(job, ctx.params, max_bytes), interrupts, max_bytes)
@@ -131,18 +135,18 @@ def _learn(
     job: Run, task: BatchTask, models: ModelBatch, interrupts: Interrupts, max_bytes: int
 ) -> None:
     """Let many models learn all columns of a job, with progress."""
-    plan = models.plan(job.screen.n_columns)
+    plan = models.plan(job.n_columns)
     if len(plan.passes) > 1 or plan.n_individual or plan.bytes_each >= _MIN_REPORTED_BYTES:
         job.log.note(plan.text(max_bytes))
-    job.log.begin(job.settings.command, file=job.settings.arguments, n_columns=job.screen.n_columns)
+    job.log.begin(job.settings.command, file=job.settings.arguments, n_columns=job.n_columns)
     job.given.report_target(job.model)
-    with meter(job.log, task.progress_title, job.screen.n_columns) as bar:
+    with meter(job.log, task.progress_title, job.n_columns) as bar:
         job.compile(bar)
         first, *further = plan.passes
 
-        def learn_first(values: Any, names: Sequence[Hashable]) -> None:
-            _learn_part(models, first, values, names)
-            task.record(Block(names, values))
+        def learn_first(block: Block) -> None:
+            models.learn_block(block, first)
+            task.record(block)
 
         job.skipped.is_recording = True
         for block in job.screen.blocks():
@@ -159,18 +163,12 @@ def _learn(
         for number, part in enumerate(further, start=2):
             for block in _with_progress(job.all_columns(), bar, f"pass {number}").blocks():
                 with interrupts.deferred():
-                    learn_accepted(partial(_learn_part, models, part), block, skipped)
+                    learn_accepted(partial(models.learn_block, part=part), block, skipped)
             models.end_pass(part)
         models.learn_individually(_with_progress(job.all_columns(), bar, "separate pass per model"))
     job.metadata["complete"] = True
     job.record_time()
     check_skipped(job)
-
-
-def _learn_part(
-    models: ModelBatch, part: Sequence[int], values: Any, names: Sequence[Hashable]
-) -> None:
-    models.learn_block(Block(names, values), part)
 
 
 def _with_progress(stream: ColumnStream, bar: Meter, reading: str) -> ColumnStream:
@@ -211,6 +209,8 @@ def _show(job: Run, task: BatchTask, found: Any) -> None:
     if not on_terminal:
         for line in task.words(found):
             job.log.note(line)
+    if text := encoded_text(job.metadata):
+        job.log.note(text)
     skipped = job.metadata["skipped"]
     if text := skipped_text(skipped):
         job.log.note(f"skipped {count_text(sum(skipped.values()), 'column')}: {text}")

@@ -223,6 +223,12 @@ def _check_workers(ctx: click.Context) -> None:
     workers, scheduler = ctx.params["workers"], ctx.params["scheduler"]
     if workers is not None and scheduler is not None:
         raise click.UsageError("--workers and --scheduler are mutually exclusive", ctx)
+    if (workers or scheduler) and ctx.params["until"] is not None:
+        raise click.UsageError(
+            "--until cannot be combined with --workers or --scheduler, which read several parts at "
+            "a time",
+            ctx,
+        )
     if (workers or scheduler) and ctx.params["skipped_file"] is not None:
         raise click.UsageError(
             "--list-skipped cannot be combined with --workers or --scheduler, which only "

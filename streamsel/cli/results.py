@@ -15,11 +15,13 @@ from streamsel._utils.sparse import as_dense
 from streamsel._utils.text import (
     bytes_text,
     count_text,
+    encoded_text,
     filled_text,
     printable,
     rows_excluded_text,
     seconds_text,
     skipped_text,
+    stopped_text,
 )
 from streamsel._version import __version__
 from streamsel.cli.diagnostics import exclusion_warning
@@ -103,6 +105,9 @@ def show_results(job: Run, report: Report) -> None:
         return
     if "caution" in report.details:
         log.note(f"caution: {report.details['caution']}")
+    for text in (encoded_text(metadata), stopped_text(report.details)):
+        if text:
+            log.note(text)
     if skipped := skipped_text(metadata["skipped"]):
         n_skipped = sum(metadata["skipped"].values())
         log.note(f"skipped {count_text(n_skipped, 'column')}: {skipped}")

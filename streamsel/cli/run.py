@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import time
 import warnings
+from collections import Counter
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from streamsel._utils.system import peak_bytes
 from streamsel._utils.text import utc_text
 from streamsel._version import __version__
 from streamsel.base.precompile import learn_rehearsal_columns, rehearsal_columns
+from streamsel.base.stop_condition import StopCondition
 from streamsel.cli.diagnostics import (
     WarningList,
     count_similar,
@@ -36,6 +38,7 @@ from streamsel.cli.side_inputs import SideInputs
 from streamsel.cli.source import unread_columns
 from streamsel.stream.files import CleanStream, Fingerprint, file_format
 from streamsel.stream.formats import FORMATS
+from streamsel.stream.inputs import EncodedStream
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -67,6 +70,8 @@ class Run:
         The settings of the run.
     log
         The log.
+    has_groups
+        Whether encoded columns may be groups, if the learner selects groups.
 
     Attributes
     ----------
@@ -78,6 +83,10 @@ class Run:
         Whether parts of the files are read by other processes.
     source, screen
         The file, and the screened columns that remain to be read.
+    n_columns
+        Number of columns that remain to be read, before they are encoded; None if unknown.
+    stop
+        The condition that ends the run early; None for none.
     skipped
         Columns that were not learnt.
     row_number_detector
@@ -86,7 +95,8 @@ class Run:
         Inputs other than the columns.
     """
 
-    def __init__(self, settings: RunSettings, log: Log) -> None:
+    def __init__(self, settings: RunSettings, log: Log, *, has_groups: bool = True) -> None:
+        self._has_groups = has_groups
         self.settings, self.log, saved = settings, log, settings.saved
         if not log.on_terminal:
             silence_compile_message()
@@ -103,11 +113,15 @@ class Run:
         self._began = time.monotonic()
         self._seconds, self._n_filled = self.metadata["seconds"], self.metadata["filled"]
         self._n_values = self.metadata["filled_values"]
+        self._encoded = Counter(self.metadata["encoded"])
+        self._n_made = self.metadata["columns_made"]
         self.skipped = Skipped(settings.skipped_file, log)
         self.row_number_detector = RowCounterFinder(self.metadata["counting"])
         if saved is not None:
             check_same_parts(settings, saved.metadata)
         self.given = given = SideInputs(settings, log)
+        encodes = settings.learner._encodes_tables and settings.groups is None
+        self.skipped.encodes_text = encodes and settings.max_categories > 0
         # With parts, the reader of a part also counts its bad lines.
         on_bad: OnBad = "pass" if self.in_parts else self.skipped.on_bad_line
         self.source = source = given.open_columns(on_bad)
@@ -131,9 +145,11 @@ class Run:
                 if settings.relatedness is not None:
                     self._seconds += time.monotonic() - began
             self.metadata["fingerprint"] = source.fingerprint(given.values())
+        self.n_columns: int | None = None
         if settings.groups is not None:
             check_learns_groups(self.model, settings.groups)
         self.screen = self._remaining(None if saved is None else self._compare(saved))
+        self.stop = self._stop_condition()
 
     @cached_property
     def _groups(self) -> dict[Hashable, list[Hashable]] | None:
@@ -157,6 +173,16 @@ class Run:
             n = self.count_rows() if kept is None else kept.index.size
             groups = groups_of_columns(loco, self.source, self._excluded(), n)
         return compute_relatedness(self.all_columns(), groups, loco, self.log)
+
+    def _stop_condition(self) -> StopCondition | None:
+        until = self.settings.until
+        if until is None:
+            return None
+        try:
+            return StopCondition(stop_argument(until), self.model, self.metadata["until_state"])
+        except ValueError as error:
+            reason = str(error).partition("\n")[0]  # the hint is about Python
+            raise CommandError(f"--until {until}: {reason}") from error
 
     def _compare(self, saved: SavedRun) -> SourceComparison:
         """Compare the input with that of the saved run, and continue its metadata."""
@@ -195,9 +221,11 @@ class Run:
             # Progress is counted in parts, which are formed from all columns again.
             if n_read and self._fingerprint_read(n_read):
                 check()
+            self.n_columns = self.source.stream.without(self._excluded()).n_columns
             return self.all_columns()
         excluded = self._excluded()
         rest = unread_columns(self.source.stream, excluded, n_read, self._seen, check)
+        self.n_columns = rest.n_columns
         return self._screened(rest, self.skipped.list_column)
 
     def _prepare_screen(self) -> None:
@@ -241,6 +269,15 @@ class Run:
         metadata, kept = self.metadata, self.given.used_rows.kept
         if self._groups is not None:
             stream = in_groups(stream, self._groups, str(self.settings.groups))
+        elif metadata["max_categories"] and self.model._encodes_tables:
+            stream = EncodedStream(
+                stream,
+                metadata["max_categories"],
+                groups=self._has_groups and self.model._takes_groups,
+                report=_refuse_column if metadata["missing"] == "error" else report,
+                whole=self.source.stream,
+                max_gathered=1,  # progress is recorded when the source passes columns on
+            )
         return CleanStream(
             stream,
             self.model.n_rows or None,
@@ -276,6 +313,9 @@ class Run:
             "skipped": dict(self.skipped.rejected + screen.skipped),
             "examples": dict(self.skipped.examples),
             "counting": list(self.row_number_detector.names),
+            "encoded": dict(self._encoded + screen.encoded),
+            "columns_made": self._n_made + screen.n_made,
+            "until_state": None if self.stop is None else self.stop.state,
             "filled": self._n_filled + screen.n_filled,
             "filled_values": self._n_values + screen.n_filled_values,
             "fingerprint": {**self.metadata["fingerprint"], "read": self._seen.as_notes()},
@@ -328,6 +368,17 @@ class Run:
         """Return the report of the model."""
         report: Report = self.model.report()
         return report if self.metadata["complete"] else report.without_certification()
+
+
+def stop_argument(until: str | None) -> str | int | None:
+    """Return the value of --until as the argument of `learn_columns`."""
+    return int(until) if until is not None and until.isdecimal() else until
+
+
+def _refuse_column(name: Hashable, reason: str, detail: str) -> None:
+    """Refuse a column that cannot be encoded, with --missing error."""
+    del reason
+    raise TypeError(f"Expected numbers or categories in column {name!r}. Got: {detail}")
 
 
 def _default_missing(learner: Any, source: Source) -> Missing:

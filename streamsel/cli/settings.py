@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamsel.cli.click_ext import DelimiterType
+from streamsel.cli.click_ext import DelimiterType, UntilType
 from streamsel.cli.options import (
     LONG_RUNS,
     OUTPUT,
@@ -24,7 +24,7 @@ from streamsel.cli.options import (
     names_settings,
     setting,
 )
-from streamsel.stream.formats import suffixes_text
+from streamsel.stream.formats import MAX_CATEGORIES, suffixes_text
 
 if TYPE_CHECKING:
     from streamsel.cli.resume import SavedRun
@@ -334,6 +334,19 @@ class RunSettings:
         help="Skip columns that differ from their most frequent value in fewer than N rows, such "
         "as a word of one document or a variant of one sample.",
     )
+    max_categories: int = setting(
+        "--max-categories",
+        stored=((int,), 0),
+        agrees=True,
+        shared=True,
+        type=click.IntRange(min=0),
+        default=MAX_CATEGORIES,
+        show_default=True,
+        metavar="N",
+        help="Encode text of at most N categories, and of at most one for every two rows, as an "
+        "indicator per category, and dates as numbers. Other text, such as identifiers, is "
+        "skipped; with 0 all text and dates are.",
+    )
     max_skipped: float | None = setting(
         "--max-skipped",
         stored=((int, float, NoneType), None),
@@ -433,6 +446,18 @@ class RunSettings:
         commands=_LEARNING,
         is_flag=True,
         help="With --resume: continue even if FILE or the target has changed.",
+    )
+    until: str | None = setting(
+        "--until",
+        section=LONG_RUNS,
+        commands=_LEARNING,
+        stored=_TEXT,
+        agrees=True,
+        metavar="certified|budget|N",
+        type=UntilType(),
+        help="Stop when k variables are certified and above the noise floor, when the error budget "
+        "of AlphaInvesting or OnlineFDR is spent, or when N columns have not changed which "
+        "variables are selected.",
     )
     checkpoint: float | None = setting(
         "--checkpoint",

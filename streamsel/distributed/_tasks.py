@@ -23,6 +23,9 @@ class LearnSummary:
         Columns read from them, including skipped ones; or rows.
     skipped
         Numbers of skipped columns by reason, if the source is the result of `clean`.
+    encoded, n_made
+        Numbers of encoded columns by kind, and of columns of numbers made of them, if the source is
+        the result of `encode`, or of `clean` after it.
     n_filled, n_filled_values
         Columns whose missing values were replaced by means, and the number of these values.
     n_bytes
@@ -32,6 +35,8 @@ class LearnSummary:
     n_parts: int = 0
     n_read: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
+    encoded: Counter[str] = field(default_factory=Counter)
+    n_made: int = 0
     n_filled: int = 0
     n_filled_values: int = 0
     n_bytes: int = 0
@@ -41,6 +46,8 @@ class LearnSummary:
         self.n_parts += other.n_parts
         self.n_read += other.n_read
         self.skipped.update(other.skipped)
+        self.encoded.update(other.encoded)
+        self.n_made += other.n_made
         self.n_filled += other.n_filled
         self.n_filled_values += other.n_filled_values
         self.n_bytes += other.n_bytes
@@ -108,6 +115,8 @@ def learn_part(template: bytes, part: Any, *values: Any) -> TaskResult:
         n_parts=1,
         n_read=getattr(stream, "n_read", model.n_columns),
         skipped=Counter(getattr(stream, "skipped", ())),
+        encoded=Counter(getattr(stream, "encoded", ())),
+        n_made=getattr(stream, "n_made", 0),
         n_filled=getattr(stream, "n_filled", 0),
         n_filled_values=getattr(stream, "n_filled_values", 0),
         n_bytes=part.n_bytes,

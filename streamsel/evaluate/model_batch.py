@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from streamsel import params
 from streamsel._utils.text import bytes_text, count_text
+from streamsel.base.learner import Learner
 from streamsel.base.undo import UndoLog
 from streamsel.data.columns import Block, wrong_length_error
 from streamsel.stream import ColumnStream
@@ -66,6 +68,21 @@ class RowPicker:
 _ASSUMED_COLUMNS = 100_000
 # Default memory limit for the models of a pass, in bytes.
 MAX_BYTES = 512_000_000
+
+
+def takes_groups(learner: Any, y: Any, covariates: Any = None, weights: Any = None) -> bool:
+    """Return whether a learner, with this target, learns the columns of a category as a group."""
+    if not isinstance(learner, Learner) or not learner._supports_groups():
+        return False
+    twin = learner.clone()
+    # Errors and warnings come from the models.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            twin.learn_target(y, covariates, weights)
+        except (ValueError, TypeError):
+            return False
+    return twin._takes_groups
 
 
 class ModelBatch:

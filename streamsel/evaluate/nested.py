@@ -22,10 +22,12 @@ from streamsel.evaluate.model_batch import (
     check_learner,
     prepared_learner,
     row_subset,
+    takes_groups,
 )
 from streamsel.evaluate.nested_result import ALL, NONE, RANDOM, SELECTED, NestedFold, NestedScores
 from streamsel.evaluate.similarity import Floats, as_numbers
-from streamsel.stream import ColumnStream, as_stream
+from streamsel.stream import ColumnStream
+from streamsel.stream.inputs import numeric_stream
 from streamsel.targets.encoding import encode_covariates, encode_target
 from streamsel.targets.glm import FAMILIES
 
@@ -178,7 +180,7 @@ def nested_scores(
     >>> found.score().value > 0.99, found.difference("random").low > 0.0
     (True, True)
     """
-    stream = as_stream(X)
+    stream = numeric_stream(X, groups=takes_groups(learner, y, covariates))
     if not stream.reiterable:
         raise ValueError(
             "Expected X: a source that can be read more than once, because selected columns are "

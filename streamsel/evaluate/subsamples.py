@@ -18,9 +18,10 @@ from streamsel.evaluate.model_batch import (
     check_learner,
     count_rows,
     prepared_learner,
+    takes_groups,
 )
 from streamsel.evaluate.stability import Stability, selection_stability
-from streamsel.stream import as_stream
+from streamsel.stream.inputs import numeric_stream
 
 # Thresholds of poor and of excellent agreement in Nogueira et al. (2018), after Fleiss.
 POOR, EXCELLENT = 0.4, 0.75
@@ -237,7 +238,7 @@ def subsample_stability(
     >>> found.selected[0], found.frequency[5]
     (5, 1.0)
     """
-    stream = as_stream(X)
+    stream = numeric_stream(X, groups=takes_groups(learner, y, covariates, weights))
     subsampling = Subsampling(
         learner,
         y,

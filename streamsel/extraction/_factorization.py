@@ -25,7 +25,7 @@ from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension
 from streamsel.state.sketch import RandomEntries
 from streamsel.state.source_check import PassVerifier
-from streamsel.stream import ColumnStream, as_stream
+from streamsel.stream import ColumnStream
 
 # Bytes of columns that are coded at a time.
 _BATCH_BYTES = 4 << 20
@@ -242,7 +242,7 @@ class FactorizationExtractor(Extractor):
         rule = params.IntRule(1, optional=True)
         params.check("learn_loadings", {"max_loadings": rule}, {"max_loadings": max_loadings})
         self._refuse_after_rows()
-        source = as_stream(X, names)
+        source = self._numeric_stream(X, names)
         limit = max_loadings or self.max_loadings
         learn_in_session(self, BaseException, self._learn_loadings, source, limit)
 

@@ -17,7 +17,7 @@ from streamsel.extraction._loadings import (
 )
 from streamsel.params import param
 from streamsel.state.source_check import LearntColumns
-from streamsel.stream import ColumnStream, as_stream
+from streamsel.stream import ColumnStream
 
 if TYPE_CHECKING:
     from streamsel.extraction._gram import GramExtractor
@@ -77,7 +77,7 @@ def learn_loadings(
             found = loadings_pass(model, max_loadings).read(source, sink=sink)
         learn_atomically(model, accept_loadings, model, found)
 
-    learn_in_session(model, BaseException, learn, as_stream(X, names))
+    learn_in_session(model, BaseException, learn, model._numeric_stream(X, names))
 
 
 def loadings_pass(model: Model, limit: int | None = None) -> LoadingsPass:

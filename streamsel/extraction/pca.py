@@ -18,7 +18,7 @@ from streamsel.params import param
 from streamsel.state.base import Floats
 from streamsel.state.gram.view import GramView
 from streamsel.state.moments.low_rank import LowRankCrossMoments
-from streamsel.stream import ColumnStream, as_stream
+from streamsel.stream import ColumnStream
 from streamsel.targets.row_transform import RowTransform
 
 # Number of draws of noise, and the quantile of these that an eigenvalue must exceed.
@@ -368,7 +368,7 @@ class PCA(GramExtractor, Unsupervised):
         Z = self._embedding()
         length = np.linalg.norm(Z, axis=0)
         basis = Z[:, length > 0.0] / length[length > 0.0]
-        source = as_stream(X, names)
+        source = self._numeric_stream(X, names)
 
         def blocks() -> Iterator[Block]:
             for block in source.blocks():

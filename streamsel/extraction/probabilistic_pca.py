@@ -12,7 +12,7 @@ from streamsel.data.columns import Block
 from streamsel.extraction._codes import GaussianCoder
 from streamsel.extraction._factorization import FactorizationExtractor
 from streamsel.state.factorization.model import Coder
-from streamsel.stream import ColumnStream, as_stream
+from streamsel.stream import ColumnStream
 
 
 class ProbabilisticPCA(FactorizationExtractor, Unsupervised):
@@ -160,7 +160,7 @@ class ProbabilisticPCA(FactorizationExtractor, Unsupervised):
         """
         self._refuse_after_rows()
         self._learnt_columns()
-        stream = as_stream(X, names)
+        stream = self._numeric_stream(X, names)
         filled = ColumnStream(
             lambda: self._fill(stream),
             n_rows=stream.n_rows,

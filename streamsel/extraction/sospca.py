@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -229,6 +229,9 @@ class SOSPCA(Extractor, Supervised):
         return on_rows.support(moments)
 
     # Results
+
+    def _used_variables(self) -> Collection[Hashable]:
+        return self.loadings.keys()
 
     @property
     def loadings(self) -> dict[Hashable, dict[str, float]]:

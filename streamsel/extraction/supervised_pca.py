@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from typing import Any, cast
 
 import numpy as np
@@ -181,6 +181,9 @@ class SupervisedPCA(Extractor, Supervised):
         return f"{which} vary in no more directions"
 
     # Results
+
+    def _used_variables(self) -> Collection[Hashable]:
+        return self.loadings.keys()
 
     @property
     def loadings(self) -> dict[Hashable, dict[str, float]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -122,6 +122,15 @@ class AlphaInvesting(StreamingSelector):
 
     def _policy(self) -> AlphaInvestingPolicy:
         return AlphaInvestingPolicy(self.payout)
+
+    def _level_left(self) -> float:
+        state = cast("AcceptedColumns | None", self._columns)
+        if state is None:
+            return 1.0
+        if state.is_full or not _conditional_tests(state).rank:
+            return 0.0
+        level = state.memory["wealth"] / (2.0 * (state.memory["tests"] + 1.0))
+        return level / self.initial_wealth
 
 
 class AlphaInvestingPolicy(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -171,6 +171,13 @@ class OnlineFDR(StreamingSelector):
     def _policy(self) -> OnlineFDRPolicy:
         return OnlineFDRPolicy(self.fdr, self.rule)
 
+    def _level_left(self) -> float:
+        state = cast("AcceptedColumns | None", self._columns)
+        if state is None:
+            return 1.0
+        level = self._policy().level(state, state.memory["clock"])
+        return 0.0 if state.is_full else level / self.fdr
+
 
 class OnlineFDRPolicy(NamedTuple):
     """Decisions of online FDR control on arrival; the parameters are those of OnlineFDR."""
@@ -208,7 +215,7 @@ class OnlineFDRPolicy(NamedTuple):
         """Decide on columns from `start` up to the next discovery; return the index after it."""
         dof = degrees_of_freedom(batch.space)
         relevance, p_values, clock = tests
-        level = self._level(state, clock[start])
+        level = self.level(state, clock[start])
         # The level only falls until the next discovery, so the first one bounds all.
         threshold = noise_floor(*dof, 1, level) - _ROUNDING
         promising = start + np.flatnonzero(relevance[start:] >= threshold)
@@ -216,7 +223,7 @@ class OnlineFDRPolicy(NamedTuple):
         p_values[untested] = marginal_p_values(relevance[untested], *dof)
         promising = promising[p_values[promising] <= level]
         for i, p_value in zip(promising.tolist(), p_values[promising].tolist(), strict=True):
-            if p_value <= self._level(state, clock[i]):
+            if p_value <= self.level(state, clock[i]):
                 index = int(batch.indices[i])
                 m2, cxy = batch.stats.m2[index, None], batch.stats.cxy[index, None]
                 score = float(batch.space.relevance(m2, cxy)[0])
@@ -224,7 +231,8 @@ class OnlineFDRPolicy(NamedTuple):
                 return i + 1
         return clock.size - 1
 
-    def _level(self, state: AcceptedColumns, clock: float) -> float:
+    def level(self, state: AcceptedColumns, clock: float) -> float:
+        """Return the level of a test at this value of the clock."""
         rule = _RULES[self.rule]
         since = clock - state.extra_field("clock") + 1.0
         # The first discovery earns less, because the initial wealth is part of the level.

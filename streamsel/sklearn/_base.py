@@ -14,8 +14,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from streamsel import params
-from streamsel.sklearn import _inputs
+from streamsel.sklearn import _inputs, _mixed
 from streamsel.stream import ColumnStream, grouped
+from streamsel.stream.inputs import EncodedStream
 from streamsel.targets.encoding import encode_target
 
 # Parameters that have no effect on columns: `to_river` accepts them.
@@ -39,6 +40,10 @@ class StreamEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A learner as an estimator; its parameters are defined by the subclass."""
 
     _learner: ClassVar[Any]
+    # Whether frames may have columns of text, categories and dates.
+    _takes_mixed_frames: ClassVar[bool] = False
+    # Whether the frame of `fit` had any.
+    _is_mixed: bool
     # Names of the columns of `fit`; and whether separate covariates were passed.
     _names: Sequence[Hashable]
     _has_separate_covariates: bool
@@ -67,7 +72,9 @@ class StreamEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X
-            (n, p) array, sparse matrix (preferably CSC), pandas or polars frame, or AnnData.
+            (n, p) array, sparse matrix (preferably CSC), pandas or polars frame, or AnnData. In a
+            frame, selectors other than `Lasso` also take text, categories and dates: they are
+            encoded as by `streamsel.stream.encode`, and selected as columns of the frame.
         y
             (n,) numbers or labels, or (n, c) numbers; with an AnnData also the name of a column of
             its obs. Ignored by unsupervised learners. With `target_type="auto"` a single column of
@@ -96,13 +103,19 @@ class StreamEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, X: Any, y: Any, weights: Any = None, covariates: Any = None) -> Self:
         weights = None if weights is None else np.asarray(weights)
-        stream = _inputs.fitted_stream(self, X, y)
+        frame = _mixed.fitted_frame(self, X)
+        stream = _inputs.fitted_stream(self, X, y) if frame is None else frame
         names, values = _inputs.matrix_names(stream), self._learner_params()
         groups = values.pop("groups", None)
         own = self._covariates_of_X(values.pop("covariates", None), covariates)
         self._has_separate_covariates = covariates is not None
         if own:
             covariates, stream = _inputs.split_covariates(stream, own)
+        if groups is not None and frame is not None:
+            raise ValueError(
+                "Expected a frame of numbers with groups of features. Got: text, categories or "
+                "dates, which are groups themselves.\nHint: encode them before."
+            )
         if groups is not None:
             stream = grouped(stream, _inputs.groups_of_features(groups, names))
         learner = self._new_learner(values)
@@ -117,8 +130,12 @@ class StreamEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         elif weights is not None:
             check_consistent_length(X, weights)
             learner.learn_target(None, weights=weights)
+        if frame is not None:
+            stream = _mixed.encoded_frame(stream, groups=learner._takes_groups)
         learner.learn_columns(stream)
-        self.learner_, self._names = learner, names
+        self.learner_, self._names, self._is_mixed = learner, names, frame is not None
+        if isinstance(stream, EncodedStream):
+            _mixed.warn_not_encoded(stream)
         self._set_fitted_attributes(stream, y)
         return self
 

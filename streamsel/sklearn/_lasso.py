@@ -53,6 +53,9 @@ class LassoEstimator(Predictor, SelectorEstimator):
         Number of features of X, and their names if they were text.
     """
 
+    # Coefficients are those of numbers.
+    _takes_mixed_frames = False
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = False

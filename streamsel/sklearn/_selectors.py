@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Any
 
@@ -13,13 +14,17 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from streamsel.base.row_input import select_features
-from streamsel.sklearn import _inputs
+from streamsel.sklearn import _inputs, _mixed
 from streamsel.sklearn._base import StreamEstimator
 from streamsel.stream import ColumnStream
+from streamsel.stream.inputs import EncodedStream
 
 
 class SelectorEstimator(SelectorMixin, StreamEstimator):  # type: ignore[misc]
     """A streamsel selector as a scikit-learn estimator.
+
+    A column of text, categories or dates in a frame is encoded as columns of numbers; the feature
+    is selected if one of these is, or their group.
 
     Attributes
     ----------
@@ -29,15 +34,21 @@ class SelectorEstimator(SelectorMixin, StreamEstimator):  # type: ignore[misc]
     support_
         (p,) mask of the selected features.
     scores_
-        (p,) score of each selected feature at its selection, NaN for the others.
+        (p,) score of each selected feature at its selection, NaN for the others. Of a feature that
+        was encoded, that of the group of its columns of numbers, or the highest of these.
     n_features_in_, feature_names_in_
         Number of features of X, and their names if they were text.
     """
 
+    _takes_mixed_frames = True
+    # Column of numbers -> column of the frame of `fit` that it was made of.
+    _sources: Mapping[Any, Any]
+
     def _set_fitted_attributes(self, stream: ColumnStream, y: Any) -> None:
         del y
         names = self._names
-        k, p = self.get_params(deep=False).get("k"), stream.n_columns
+        k = self.get_params(deep=False).get("k")
+        p = len(names) if self._is_mixed else stream.n_columns
         if isinstance(k, numbers.Integral) and p is not None and int(k) > p:
             warnings.warn(
                 f"{k=} is greater than the number of features, {p}: all relevant ones are "
@@ -45,17 +56,32 @@ class SelectorEstimator(SelectorMixin, StreamEstimator):  # type: ignore[misc]
                 UserWarning,
                 stacklevel=4,
             )
-        # Every member of a group has the score of the group.
-        members = self.learner_.members
-        scores = {
-            feature: score
-            for name, score in self.learner_.scores.items()
-            for feature in members[name]
-        }
+        self._sources = stream.sources if isinstance(stream, EncodedStream) else {}
+        scores = self._scores_of_features()
         indices = _inputs.indices_of(names, scores)
         self._set_scores(indices, scores)
         self.support_: NDArray[np.bool_] = np.zeros(len(names), dtype=np.bool_)
         self.support_[indices] = True
+
+    def _scores_of_features(self) -> dict[Any, float]:
+        """Return the scores of the selected features."""
+        scores: dict[Any, float] = self.learner_.scores
+        if self._is_mixed:
+            return self._by_feature(scores, max)
+        # Every member of a group has the score of the group.
+        members = self.learner_.members
+        return {feature: score for name, score in scores.items() for feature in members[name]}
+
+    def _by_feature(
+        self, values: Mapping[Any, float], best: Callable[[float, float], float]
+    ) -> dict[Any, float]:
+        """Return the best value of the columns of numbers of every feature, in order."""
+        found: dict[Any, float] = {}
+        for name, value in values.items():
+            # A group has the name of its feature.
+            feature = self._sources.get(name, name)
+            found[feature] = best(found[feature], value) if feature in found else value
+        return found
 
     def _set_scores(self, indices: list[int], scores: dict[Any, float]) -> None:
         self.scores_ = np.full(len(self._names), np.nan)
@@ -72,7 +98,16 @@ class SelectorEstimator(SelectorMixin, StreamEstimator):  # type: ignore[misc]
         ----------
         X
             (n, p) array, sparse matrix, frame or AnnData, with the features of `fit`.
+
+        Returns
+        -------
+        The selected features: by default an array; a frame of the library of X, with columns as
+        they are, if the frame of `fit` had text, categories or dates.
         """
+        check_is_fitted(self)
+        if self._is_mixed:
+            names = [self._names[index] for index in np.flatnonzero(self.support_).tolist()]
+            return _mixed.selected_of_frame(self, X, names)
         if not _inputs.is_anndata(X):
             return super().transform(X)
         stream, _ = self._new_stream(X)
@@ -96,7 +131,8 @@ class UnivariateEstimator(SelectorEstimator):
         (p,) score of every feature, NaN for a constant one. Not available with `max_candidates`, as
         a bounded pool discards columns.
     pvalues_
-        (p,) p-values of the features; `"misclassification"` and `"margin"` have none.
+        (p,) p-values of the features; `"misclassification"` and `"margin"` have none. Of a feature
+        that was encoded, that of the group of its columns of numbers, or the smallest of these.
     n_features_in_, feature_names_in_
         Number of features of X, and their names if they were text.
     """
@@ -131,6 +167,11 @@ class UnivariateEstimator(SelectorEstimator):
             )
         result = np.full(len(self._names), np.nan)
         values = scores if what == "scores_" else p_values
+        if self._is_mixed:
+            best = max if what == "scores_" else min
+            found = self._by_feature(dict(zip(names, values, strict=True)), best)
+            result[_inputs.indices_of(self._names, found)] = [*found.values()]
+            return result
         members = learner._members_of(names)
         sizes = [len(of_one) for of_one in members.values()]
         features = [*chain.from_iterable(members.values())]

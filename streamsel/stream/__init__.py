@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from streamsel.stream._clean import clean
     from streamsel.stream._coerce import as_stream
     from streamsel.stream._csv import iter_csv
+    from streamsel.stream._encode import encode
     from streamsel.stream._groups import grouped, read_gmt
     from streamsel.stream._interactions import iter_interactions
     from streamsel.stream._lags import iter_lags
@@ -40,6 +41,7 @@ __all__ = [
     "StreamPart",
     "as_stream",
     "clean",
+    "encode",
     "grouped",
     "iter_anndata",
     "iter_array",
@@ -72,6 +74,7 @@ _MODULE_OF = {
     "ColumnStream": "_stream",
     "StreamPart": "_parts",
     "as_stream": "_coerce",
+    "encode": "_encode",
     "grouped": "_groups",
     "read_gmt": "_groups",
     "iter_anndata": "_anndata",

@@ -396,6 +396,11 @@ def _matrix(table: Any) -> npt.NDArray[Any] | None:
     return storable(values.T)
 
 
+def _is_text(arrow_type: Any) -> bool:
+    types = import_pyarrow().types
+    return bool(types.is_string(arrow_type) or types.is_large_string(arrow_type))
+
+
 def _to_numpy(column: Any) -> npt.NDArray[Any]:
     """Convert an Arrow column to a dtype that blocks hold, with NaN for nulls."""
     pa = import_pyarrow()
@@ -411,6 +416,10 @@ def _to_numpy(column: Any) -> npt.NDArray[Any]:
     elif types.is_dictionary(arrow_type):
         # pyarrow before version 23 cannot convert a dictionary with unsigned indices.
         column = column.cast(arrow_type.value_type)
+        if not _is_text(arrow_type.value_type):
+            # Numeric categories are labels, not quantities.
+            labels = [None if value is None else str(value) for value in column.to_pylist()]
+            return np.array(labels, dtype=object)
     try:
         values: npt.NDArray[Any] = column.to_numpy()
     except pa.ArrowNotImplementedError:  # such as a union of types

@@ -91,6 +91,26 @@ def part_of(block: Block, start: int, stop: int) -> Block:
     return Block(names[start:stop], values[:, start:stop], groups)
 
 
+def split_block(block: Block, width: int) -> tuple[Block, Block | None]:
+    """Split a block after its first `width` columns, or later after the end of a group.
+
+    Returns
+    -------
+    The first columns, and the others; None if there are none.
+    """
+    stop, groups = width, block.groups
+    while (
+        groups is not None
+        and stop < len(groups)
+        and groups[stop] is not None
+        and groups[stop] == groups[stop - 1]
+    ):
+        stop += 1
+    if stop >= len(block.names):
+        return block, None
+    return part_of(block, 0, stop), part_of(block, stop, len(block.names))
+
+
 def drop_columns(block: Block, dropped: Sequence[int]) -> Iterator[Block]:
     """Yield a block without the columns at these ascending indices, in one or more parts."""
     width = len(block.names)
@@ -117,7 +137,9 @@ def drop_columns(block: Block, dropped: Sequence[int]) -> Iterator[Block]:
             yield Block([block.names[j] for j in chosen], values, of_part)
 
 
-def gather_blocks(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[Block]:
+def gather_blocks(
+    pairs: Iterable[tuple[Hashable, Any]], max_columns: int = MAX_COLUMNS
+) -> Iterator[Block]:
     """Collect single columns into blocks, in their order.
 
     Parameters
@@ -125,6 +147,8 @@ def gather_blocks(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[Block]:
     pairs
         (name, values): values an array (n,) of any dtype, or a CSC matrix (n, 1) in canonical
         format.
+    max_columns
+        Maximum number of columns in a block.
 
     Notes
     -----
@@ -149,7 +173,7 @@ def gather_blocks(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[Block]:
             yield gathered.block()
             gathered = None
         if gathered is None:
-            gathered = kind(values)
+            gathered = kind(values, max_columns)
         gathered.append(name, values)
     if gathered is not None:
         yield gathered.block()
@@ -158,8 +182,9 @@ def gather_blocks(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[Block]:
 class _DenseBuilder:
     """Builder of a block of dense columns of one dtype and length."""
 
-    def __init__(self, first: npt.NDArray[Any]) -> None:
+    def __init__(self, first: npt.NDArray[Any], max_columns: int) -> None:
         width = 1 if first.dtype == object else columns_per_block(first.size, first.itemsize)
+        width = min(width, max_columns)
         self._rows = np.empty((width, first.size), dtype=first.dtype)
         self._names: list[Hashable] = []
 
@@ -182,8 +207,8 @@ class _DenseBuilder:
 class _SparseBuilder:
     """Builder of a block of sparse columns of one dtype and length."""
 
-    def __init__(self, first: Any) -> None:
-        self._n_rows = first.shape[0]
+    def __init__(self, first: Any, max_columns: int) -> None:
+        self._n_rows, self._max_columns = first.shape[0], max_columns
         self._dtype = first.dtype
         self._columns: list[Any] = []
         self._names: list[Hashable] = []
@@ -192,7 +217,7 @@ class _SparseBuilder:
     def fits(self, values: Any) -> bool:
         return (
             self._n_bytes < BLOCK_BYTES
-            and len(self._names) < MAX_COLUMNS
+            and len(self._names) < self._max_columns
             and values.dtype == self._dtype
             and values.shape[0] == self._n_rows
         )

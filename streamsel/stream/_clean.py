@@ -29,8 +29,10 @@ from streamsel.stream._bad_columns import (
     stored_values,
 )
 from streamsel.stream._coerce import as_stream
+from streamsel.stream._encode import EncodedStream
 from streamsel.stream._numerals import CellMessage, diagnose_non_numeric
 from streamsel.stream._stream import ColumnStream
+from streamsel.targets.encoding import is_missing
 
 if TYPE_CHECKING:
     from streamsel.stream._parts import StreamPart
@@ -122,11 +124,14 @@ class CleanStream(ColumnStream):
     ----------
     n_read
         Number of columns read from the source, including excluded ones; columns of a second pass
-        are not counted again. `stream.skip(n_read)` yields the unread columns.
+        are not counted again. `stream.skip(n_read)` yields the unread columns. If the source is the
+        result of `encode`, its source is counted: columns before they were encoded.
     last_read
         Name of the last of them, None before the first.
     skipped
-        Number of excluded columns, by reason.
+        Number of excluded columns, by reason, including those that are not encoded.
+    encoded, n_made
+        Numbers of encoded columns, and of columns of numbers made of them, as in `EncodedStream`.
     n_filled, n_filled_values
         Number of columns with imputed values, and of these values.
     """
@@ -167,10 +172,18 @@ class CleanStream(ColumnStream):
         self._missing = missing
         self._min_count = min_count
         self._report = report
-        self.n_read = 0
+        self.n_read = self._n_screened = 0
         self.last_read: Hashable = None
-        self.skipped: Counter[str] = Counter()
+        # Columns that are not encoded are excluded columns, too.
+        source = stream if isinstance(stream, EncodedStream) else None
+        self.skipped: Counter[str] = Counter() if source is None else source.skipped
+        self.encoded: Counter[str] = Counter() if source is None else source.encoded
         self.n_filled = self.n_filled_values = 0
+
+    @property
+    def n_made(self) -> int:
+        """Number of columns of numbers that encoded columns became."""
+        return self._source.n_made if isinstance(self._source, EncodedStream) else 0
 
     def _screen_parts(self, parts: int | None, start: int) -> list[StreamPart]:
         if start:
@@ -202,13 +215,24 @@ class CleanStream(ColumnStream):
                     f"Got: {self._min_count}"
                 )
             # A second pass drops the same columns, but does not count or report them again.
-            first_pass = position >= self.n_read
+            first_pass = position >= self._n_screened
             position += len(block.names)
             good = self._good_part(self._select_rows(block), first_pass)
             if first_pass:
-                self.n_read, self.last_read = position, block.names[-1]
+                self._n_screened = position
+                self._count_read(position, block.names[-1])
             if good is not None:
                 yield good
+        # The last columns of the source may not be encoded.
+        self._count_read(self._n_screened, self.last_read)
+
+    def _count_read(self, n_screened: int, last: Hashable) -> None:
+        """Count the columns of the source, before they were encoded."""
+        source = self._source
+        if isinstance(source, EncodedStream):
+            self.n_read, self.last_read = source.n_read, source.last_read
+        else:
+            self.n_read, self.last_read = n_screened, last
 
     def _select_rows(self, block: Block) -> Block:
         if self._kept is None:
@@ -355,7 +379,7 @@ def _why_not_numeric(block: Block) -> tuple[str, str]:
     if values.dtype.kind != "O":
         reason = "complex" if _is_complex(values) else "text"
         return reason, f"values of type {values.dtype}"
-    why = diagnose_non_numeric(values.ravel())
+    why = diagnose_non_numeric([None if is_missing(value) else value for value in values.flat])
     cell = str(values.flat[why.position])[:40]
     text = f"{cell!r} in row {why.position}" + (f", {why.detail}" if why.detail else "")
     return "complex" if _is_complex(values) else why.reason, CellMessage(text, cell)

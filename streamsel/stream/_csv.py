@@ -87,8 +87,9 @@ def iter_csv(
     on_bad
         variables: handling of a line with a cell that is not a number or does not fit `dtype`. By
         default it raises ValueError. A function is called as ``on_bad(name, reason, message)``, and
-        the line is excluded. "pass" yields the line, as other sources do: as an object column of
-        its texts, which the learner rejects with its name, or in float64.
+        the line is excluded unless it returns True. "pass" yields the line, and so does True, as
+        other sources do: as an object column of its texts, which the learner rejects with its name,
+        or in float64.
 
     Raises
     ------

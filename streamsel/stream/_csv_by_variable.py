@@ -258,8 +258,7 @@ def _parse(
             if message and (on_bad is None or reason == "null"):
                 error = message
                 break
-            if message and callable(on_bad):
-                on_bad(line.name, reason, message)
+            if message and callable(on_bad) and on_bad(line.name, reason, message) is not True:
                 continue
             if message:
                 if good:

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+# Columns of a generator in a block, at most: they may be expensive to make, and a consumer may stop
+# after a block.
+_MAX_GENERATED = 256
+
+
 def iter_columns(
     pairs: Iterable[tuple[Hashable, Any]] | Callable[[], Iterable[tuple[Hashable, Any]]],
     n_rows: int | None = None,
@@ -57,8 +62,9 @@ def iter_columns(
 
     Notes
     -----
-    Columns are copied into blocks of about 4 MiB. If an item is invalid or the generator fails,
-    the columns before it are yielded first. Column lengths are checked by the learner.
+    Columns are copied into blocks of at most 256 columns, or about 4 MiB. If an item is invalid or
+    the generator fails, the columns before it are yielded first. Column lengths are checked by the
+    learner.
 
     Examples
     --------
@@ -74,12 +80,14 @@ def iter_columns(
     """
     if callable(pairs):
         return ColumnStream(
-            lambda: gather_blocks(_checked_pairs(_call(pairs))), n_rows=n_rows, n_columns=n_columns
+            lambda: gather_blocks(_checked_pairs(_call(pairs)), _MAX_GENERATED),
+            n_rows=n_rows,
+            n_columns=n_columns,
         )
     if not is_iterable_collection(pairs):
         raise TypeError(f"Expected an iterable of (name, values). Got: {type(pairs).__name__}.")
     return ColumnStream(
-        lambda: gather_blocks(_checked_pairs(pairs)),
+        lambda: gather_blocks(_checked_pairs(pairs), _MAX_GENERATED),
         n_rows=n_rows,
         n_columns=n_columns,
         reiterable=iter(pairs) is not pairs,
@@ -159,7 +167,9 @@ def iter_frame(df: Any) -> ColumnStream:
     Notes
     -----
     A few megabytes of columns are converted at a time. Text, categories, dates and nested values
-    are passed on as object columns, which the learner rejects with the column's name.
+    are passed on as object columns, which the learner rejects with the column's name; categories
+    are labels, also if they are numbers. [`encode`](stream.md#streamsel.stream.encode) turns text,
+    categories and dates into columns of numbers, as `learn_columns` does with a frame.
 
     Examples
     --------
@@ -217,6 +227,15 @@ def is_frame(X: Any) -> bool:
     return isinstance(nw.from_native(native, pass_through=True), (nw.DataFrame, nw.LazyFrame))
 
 
+def columns_of_objects(df: Any) -> Any:
+    """Return the columns of a frame that are not numeric by dtype, as a frame; None if lazy."""
+    frame = nw.from_native(nw.to_native(df, pass_through=True))
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    indices = [j for j, kind in enumerate(_column_kinds(frame)) if kind.dtype is None]
+    return frame[:, indices].to_native()
+
+
 class _Kind(NamedTuple):
     """Conversion of the columns of a dtype.
 
@@ -265,7 +284,7 @@ def _convert(frame: Any, a: int, b: int, kind: _Kind) -> npt.NDArray[Any]:
         series = frame[:, a]
         column: npt.NDArray[Any] = series.to_numpy()
         if series.dtype in (nw.Categorical, nw.Enum):
-            column = column.astype(object)  # numeric categories are labels, not quantities
+            column = _labels(series, column.astype(object))
         if column.ndim > 1:  # numpy has expanded nested values
             column = np.fromiter(series.to_list(), dtype=object, count=len(series))
         return storable(column).reshape(-1, 1)
@@ -277,6 +296,19 @@ def _convert(frame: Any, a: int, b: int, kind: _Kind) -> npt.NDArray[Any]:
             return np.asfortranarray(storable(values))
         # Booleans with nulls are objects.
     return np.array([frame[:, j].cast(nw.Float64).to_numpy() for j in range(a, b)]).T
+
+
+def _labels(series: Any, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return categories as texts: numeric categories are labels, not quantities."""
+    accessor: Any = getattr(series.to_native(), "cat", None)
+    # Only pandas, and libraries with its interface, have categories that are not texts.
+    categories = list(getattr(accessor, "categories", ()))
+    if all(isinstance(category, str) for category in categories):
+        return column
+    # The code of a missing value is -1.
+    texts = np.array([*map(str, categories), None], dtype=object)
+    labels: npt.NDArray[Any] = texts[accessor.codes.to_numpy()]
+    return labels
 
 
 def iter_sparse(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streamsel import params
 from streamsel.data.columns import Block
 from streamsel.data.names import PROBE, probe_number
-from streamsel.stream._blocks import columns_per_block, part_of
+from streamsel.stream._blocks import columns_per_block, split_block
 from streamsel.stream._coerce import as_stream
 from streamsel.stream._stream import ColumnStream
 
@@ -42,9 +42,9 @@ def with_probes(X: Any, per_column: int = 1, seed: int = 0) -> ColumnStream:
     Returns
     -------
     ColumnStream
-        A stream of the columns of `X` in their order, with the probes after every 64 of them and
-        after the last: columns of standard normal numbers, named `("probe", 0)`, `("probe", 1)`
-        and so on. It is re-readable if `X` is.
+        A stream of the columns of `X` in their order, with the probes after every 64 of them (or
+        the end of a group) and after the last: columns of standard normal numbers, named
+        `("probe", 0)`, `("probe", 1)` and so on. It is re-readable if `X` is.
 
     Raises
     ------
@@ -88,14 +88,14 @@ def with_probes(X: Any, per_column: int = 1, seed: int = 0) -> ColumnStream:
     def blocks() -> Iterator[Block]:
         n = n_read = n_made = 0
         for block in source.blocks():
-            n, width = block.values.shape
-            start = 0
-            while start < width:
-                stop = min(width, start + _GROUP_SIZE - n_read % _GROUP_SIZE)
-                yield part_of(block, start, stop)
-                n_read += stop - start
-                start = stop
-                if n_read % _GROUP_SIZE == 0:
+            n = block.values.shape[0]
+            rest: Block | None = block
+            while rest is not None:
+                n_groups = n_read // _GROUP_SIZE
+                part, rest = split_block(rest, _GROUP_SIZE - n_read % _GROUP_SIZE)
+                yield part
+                n_read += len(part.names)
+                if n_read // _GROUP_SIZE > n_groups:
                     yield from _probe_blocks(seed, n_made, n_read * per_column, n)
                     n_made = n_read * per_column
         yield from _probe_blocks(seed, n_made, n_read * per_column, n)

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from streamsel.stream._stream import ColumnStream
 
+# Maximum number of categories of a column that `encode` and the command encode by default.
+MAX_CATEGORIES = 100
+
 
 class Format(NamedTuple):
     """A format of files: how it is recognised, and how it is opened.

@@ -76,6 +76,7 @@ def test_what_is_asked_given_them(
     monkeypatch.chdir(folder)
     model, path = expected(study, covariates), tmp_path / "model"
     options = [option for name in covariates for option in ("--covariate", name)]
+    options += ["--max-categories", "0"]
     found = call("select", *arguments, *options, "-k", 4, "-m", path, "--json").json()
     assert [row["name"] for row in found["selected"]] == model.selected
     assert model.selected[0] == {1: "g2", 2: "g3"}[len(covariates)]

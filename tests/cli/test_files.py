@@ -32,7 +32,8 @@ SUFFIXES = ["parquet", "feather", "arrow", "npy", "csv", "tsv"]
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_selected_columns_are_written(call, files, data, tmp_path, suffix):
     path = tmp_path / f"out.{suffix}"
-    rows = call("select", files / "data.parquet", "-t", "y", "-k", 4, "-o", path).rows()
+    line = ["select", files / "data.parquet", "-t", "y", "--drop", "labels", "-k", 4]
+    rows = call(*line, "-o", path).rows()
     selected = [row["name"] for row in rows]
     names, X = read_table(path)
     assert names in (None, selected)
@@ -43,7 +44,7 @@ def test_selected_columns_are_written(call, files, data, tmp_path, suffix):
 @pytest.mark.parametrize("file", ["samples.csv", "variables.tsv.gz", "data.feather"])
 def test_selected_columns_of_every_source(call, files, data, tmp_path, file):
     path = tmp_path / "out.csv"
-    call("select", files / file, "-t", "y", "-k", 4, "-o", path)
+    call("select", files / file, "-t", "y", "--drop", "labels", "-k", 4, "-o", path)
     names, X = read_table(path)
     np.testing.assert_array_equal(X, data.X[:, [data.names.index(name) for name in names]])
 
@@ -144,8 +145,7 @@ def test_info_on_a_model_saved_by_python(call, tmp_path, rng):
 def test_files_that_are_there_are_replaced(call, files, tmp_path):
     for path in (tmp_path / "m", tmp_path / "o.csv"):
         path.write_text("old")
-    call(
-        "select", files / "data.parquet", "-t", "y", "-m", tmp_path / "m", "-o", tmp_path / "o.csv"
-    )
+    line = ["select", files / "data.parquet", "-t", "y", "--drop", "labels"]
+    call(*line, "-m", tmp_path / "m", "-o", tmp_path / "o.csv")
     assert load(tmp_path / "m").n_columns == 40
     assert (tmp_path / "o.csv").read_text().startswith("v7,")

@@ -7,7 +7,16 @@ from streamsel import PCA, ProbabilisticPCA, load
 from streamsel.serialization.archive import save
 from streamsel.stream import as_stream
 
-METHOD = ["--method", "ProbabilisticPCA", "-q", 2, "--orientation", "samples"]
+METHOD = [
+    "--method",
+    "ProbabilisticPCA",
+    "-q",
+    2,
+    "--orientation",
+    "samples",
+    "--max-categories",
+    0,
+]
 
 
 @pytest.fixture

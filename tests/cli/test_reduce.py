@@ -41,7 +41,8 @@ def test_loadings_are_those_of_python(call, files, data, file, learner):
 
 def test_json(call, files, data):
     model = reduce(data, data.y)
-    found = call("reduce", files / "data.parquet", "-t", "y", "-q", 3, "--json").json()
+    line = ["reduce", files / "data.parquet", "-t", "y", "--drop", "labels", "-q", 3]
+    found = call(*line, "--json").json()
     found_weights = {
         (component["name"], loading["variable"]): loading["weight"]
         for component in found["components"]
@@ -68,7 +69,8 @@ def test_json(call, files, data):
 )
 def test_options_of_the_learner(call, files, data, tmp_path, learner, options, parameters):
     path = tmp_path / "model"
-    call("reduce", files / "data.parquet", "-t", "y", "-q", 3, "-m", path, *options)
+    line = ["reduce", files / "data.parquet", "-t", "y", "--drop", "labels", "-q", 3]
+    call(*line, "-m", path, *options)
     model = load(path)
     expected = reduce(data, data.y, learner=learner, **parameters)
     assert model._get_params() == expected._get_params()
@@ -77,7 +79,8 @@ def test_options_of_the_learner(call, files, data, tmp_path, learner, options, p
 
 def test_the_embedding_is_written(call, files, data, tmp_path):
     path = tmp_path / "z.npy"
-    call("reduce", files / "data.parquet", "-t", "y", "-q", 3, "-o", path)
+    line = ["reduce", files / "data.parquet", "-t", "y", "--drop", "labels", "-q", 3]
+    call(*line, "-o", path)
     np.testing.assert_allclose(np.load(path), reduce(data, data.y).embedding)
 
 

@@ -60,7 +60,8 @@ def test_labels_are_classes(call, files, data, file):
 
 def test_labels_from_a_file(call, files, data):
     arguments = ["--target-file", files / "labels.txt", "--orientation", "variables"]
-    rows = call("select", files / "variables.csv", *arguments, "--drop", "y", "-k", 5).rows()
+    line = ["select", files / "variables.csv", *arguments, "--drop", "y,labels"]
+    rows = call(*line, "-k", 5).rows()
     assert [row["name"] for row in rows] == select(data, data.labels).selected
 
 
@@ -200,7 +201,8 @@ def test_errors_about_the_target_name_the_options(call, table, options, code, me
 
 
 def test_json_says_all(call, files, data):
-    found = call("select", files / "data.parquet", "-t", "y", "-k", 3, "--json").json()
+    line = ["select", files / "data.parquet", "-t", "y", "-k", 3, "--max-categories", 0]
+    found = call(*line, "--json").json()
     assert found["class"] == "ForwardSelection"
     assert found["parameters"]["k"] == 3
     assert found["rows"] == 60

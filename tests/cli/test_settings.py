@@ -31,6 +31,8 @@ STORED = {
     "strata",
     "relatedness",
     "loco",
+    "max_categories",
+    "until",
     "groups",
 }
 

@@ -7,7 +7,7 @@ COLUMNS = {
     "y": [1, 2, 3, 5, 8],
     "good": [1, 2, 3, 4, 9],
     "gap": [1, "", 3, 5, 8],
-    "colour": ["red", "blue", "red", "red", "blue"],
+    "colour": ["red", "blue", "green", "grey", "pink"],
     "flat": [7, 7, 7, 7, 7],
     "infinite": [1, "inf", 3, 5, 8],
 }
@@ -70,10 +70,14 @@ def test_listed_on_request(call, make, tmp_path, format_):
 
 
 def test_a_cell_that_is_not_a_number_is_named_by_line_and_column(call, make):
-    result = call("select", make("variables"), "-t", "y", "--list-skipped", "-")
-    (line,) = (line for line in result.stderr.splitlines() if line.startswith("colour"))
-    assert "line 4" in line
-    assert "column 2" in line or "column 1" in line
+    path = make("variables")
+    path.write_text(path.read_text().replace("red\tblue\tgreen\tgrey\tpink", "1\t<2\t3\t4\t5"))
+    for number in (0, 100):
+        line = ["select", path, "-t", "y", "--max-categories", number, "--list-skipped", "-"]
+        result = call(*line)
+        (line,) = (line for line in result.stderr.splitlines() if line.startswith("colour"))
+        assert "line 4" in line
+        assert "column 3" in line
 
 
 @pytest.mark.parametrize("format_", FORMATS)

@@ -40,6 +40,7 @@ def test_stability_is_that_of_the_function(call, files, data, tmp_path):
 
 def test_stability_knows_covariates_and_what_is_skipped(call, files, data):
     line = ["stability", files / "samples.csv", "--target", "y", "--method", "SelectKBest"]
+    line += ["--max-categories", 0]
     result = call(*line, "-k", 3, "--covariate", "v3", "--subsamples", 5, "--json")
     told = SubsampleStability.from_dict(result.json())
     X = np.delete(data.X, 3, axis=1)

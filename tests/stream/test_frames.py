@@ -91,11 +91,12 @@ def test_types_of_pandas():
             "int8": np.array([1, 2], dtype=np.int8),
             "sparse": pd.arrays.SparseArray([0.0, 1.0]),
             "numbers as categories": pd.Categorical([1, 2]),
+            "with a null": pd.Categorical([1, None]),
             "objects": [1, "a"],
         }
     )
-    dtypes = ["f8", "f8", "f8", "f4", "i1", "f8", "O", "O"]
-    values = [[1, nan]] * 3 + [[1.5, nan], [1, 2], [0, 1], [1, 2], [1, "a"]]
+    dtypes = ["f8", "f8", "f8", "f4", "i1", "f8", "O", "O", "O"]
+    values = [[1, nan]] * 3 + [[1.5, nan], [1, 2], [0, 1], ["1", "2"], ["1", None], [1, "a"]]
     for (_, column), dtype, expected in zip(iter_frame(df), dtypes, values, strict=True):
         assert column.dtype == np.dtype(dtype)
         np.testing.assert_array_equal(column, np.array(expected, dtype=dtype))

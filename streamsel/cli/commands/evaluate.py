@@ -82,6 +82,8 @@ class EvaluationTask:
 
     def __init__(self, learner: Any) -> None:
         self._learner = learner
+        # A run reads the target by another learner, if this one has none.
+        self.has_groups = learner._supports_groups()
 
     def start(self, job: Run, options: Mapping[str, Any], max_bytes: int) -> ModelBatch:
         """Return the models, of every training fold and size."""
@@ -117,7 +119,7 @@ class EvaluationTask:
         """Return the scores of predictions."""
         from streamsel.cli.progress import meter
 
-        with meter(job.log, "predicting", job.screen.n_columns) as bar:
+        with meter(job.log, "predicting", job.n_columns) as bar:
             bar.begin()
             return self._nested.result()
 

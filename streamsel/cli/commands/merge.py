@@ -195,8 +195,10 @@ def merged_metadata(known: Sequence[Mapping[str, Any]], along: str, log: Log) ->
     if not runs:
         return merged
     counted: Counter[str] = Counter()
+    encoded: Counter[str] = Counter()
     for run in runs:
         counted.update(run["skipped"])
+        encoded.update(run.get("encoded", {}))
     columns = [run["columns_read"] for run in runs]
     peaks = [run["peak_memory"] for run in runs if run.get("peak_memory")]
     return merged | {
@@ -204,6 +206,8 @@ def merged_metadata(known: Sequence[Mapping[str, Any]], along: str, log: Log) ->
         "index": list(dict.fromkeys(name for run in runs for name in run.get("index", ()))),
         "columns_read": sum(columns) if along == "columns" else max(columns),
         "skipped": dict(counted),
+        "encoded": dict(encoded),
+        "columns_made": sum(run.get("columns_made", 0) for run in runs),
         "filled": sum(run["filled"] for run in runs),
         "filled_values": sum(run.get("filled_values", 0) for run in runs),
         "seconds": sum(run["seconds"] for run in runs),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from streamsel.cli.checkpoint import Checkpointer, Interrupts, exit_code_of
@@ -14,7 +15,7 @@ from streamsel.cli.inputs import spool
 from streamsel.cli.output import check_run_files, output_locks
 from streamsel.cli.progress import Meter, meter
 from streamsel.cli.results import write_results
-from streamsel.cli.run import Run
+from streamsel.cli.run import Run, stop_argument
 from streamsel.stream import ColumnStream
 from streamsel.stream.files import file_format
 
@@ -74,6 +75,8 @@ class _ProgressBefore:
         self._job = job
         self._n_parts, self._n_read = n_parts, job.metadata["columns_read"]
         self._skipped, self._n_filled = Counter(job.metadata["skipped"]), job.metadata["filled"]
+        self._encoded = Counter(job.metadata["encoded"])
+        self._n_made = job.metadata["columns_made"]
         self._n_values = job.metadata["filled_values"]
 
     def note(self, summary: LearnSummary) -> None:
@@ -82,6 +85,8 @@ class _ProgressBefore:
             "parts": self._n_parts + summary.n_parts,
             "columns_read": self._n_read + summary.n_read,
             "skipped": dict(self._skipped + summary.skipped),
+            "encoded": dict(self._encoded + summary.encoded),
+            "columns_made": self._n_made + summary.n_made,
             "filled": self._n_filled + summary.n_filled,
             "filled_values": self._n_values + summary.n_filled_values,
         }
@@ -148,7 +153,7 @@ class Learning:
             If an error ends the run early; the state so far is saved.
         """
         job = self._job
-        total, done = job.screen.n_columns, job.metadata["columns_read"]
+        total, done = job.n_columns, job.metadata["columns_read"]
         n_columns = None if total is None else total + done
         job.log.begin(
             job.settings.command,
@@ -171,7 +176,11 @@ class Learning:
                     self._learn_in_passes(bar)
                 else:
                     self._learn_in_blocks(bar)
-                if job.model._wants_second_pass and not job.skipped.rejected["refused"]:
+                if (
+                    job.model._wants_second_pass
+                    and not job.skipped.rejected["refused"]
+                    and not self._is_stopped
+                ):
                     self._second_pass(bar)
         except EXPECTED_ERRORS as error:
             with self._interrupts.deferred():
@@ -179,6 +188,8 @@ class Learning:
         finally:
             job.skipped.is_recording = False
         with self._interrupts.deferred():
+            if self._is_stopped and job.stop is not None:
+                job.stop.note()
             job.metadata["complete"] = True
             job.record_time()
             # Save before the checks, so that they cannot lose the result.
@@ -190,14 +201,23 @@ class Learning:
         job, model = self._job, self._job.model
         before = job.metadata["columns_read"] - job.metadata["bad_lines"]
         blocks = job.screen.blocks()
-        while (block := next(blocks, None)) is not None:
+        while not self._is_stopped and (block := next(blocks, None)) is not None:
             with self._interrupts.deferred():
-                learn_accepted(model.learn_columns, block, job.skipped)
+                # Progress is that of whole blocks, also if the condition is checked within one.
+                for part in [block] if job.stop is None else job.stop.cut([block]):
+                    learn_accepted(partial(_learn_block, model), part, job.skipped)
+                    if job.stop is not None:
+                        job.stop.update()
                 job.row_number_detector.check_block(block)
                 job.record_progress(before)
                 bar.update(job.metadata["columns_read"], model)
                 self._keeper.save_if_due()
         job.record_progress(before)
+
+    @property
+    def _is_stopped(self) -> bool:
+        """Whether the condition of --until was met."""
+        return self._job.stop is not None and self._job.stop.is_met
 
     def _second_pass(self, bar: Meter) -> None:
         """Read all columns once more, for data that the model did not keep."""
@@ -206,7 +226,7 @@ class Learning:
         self._job.skipped.is_recording = False
 
         def watched() -> Iterator[Block]:
-            for n_read, block in _with_counts(screen):
+            for n_read, block in _with_counts(screen, self._job.n_columns):
                 yield block
                 bar.update(n_read, pass_name="second pass")  # noqa: S106
 
@@ -220,7 +240,7 @@ class Learning:
             n_passes += 1
             # Bad columns were reported in the first pass.
             job.skipped.is_recording = n_passes == 1
-            for n_read, block in _with_counts(screen):
+            for n_read, block in _with_counts(screen, self._job.n_columns):
                 if n_passes == 1:
                     job.row_number_detector.check_block(block)
                 yield block
@@ -229,17 +249,28 @@ class Learning:
                 bar.update(n_read, pass_name=pass_name)
 
         job.model.learn_columns(
-            ColumnStream(watched, n_rows=screen.n_rows, n_columns=screen.n_columns)
+            ColumnStream(watched, n_rows=screen.n_rows, n_columns=job.n_columns),
+            until=stop_argument(job.settings.until),
         )
         job.record_progress(0)
 
 
-def _with_counts(screen: CleanStream) -> Iterator[tuple[int, Block]]:
-    """Yield the blocks of a screen, each with the number of columns up to its end."""
+def _learn_block(model: Any, block: Block) -> None:
+    if block.groups is None:
+        model.learn_columns(block.values, names=block.names)
+    else:
+        model.learn_columns(ColumnStream(lambda: [block]))
+
+
+def _with_counts(screen: CleanStream, n_columns: int | None) -> Iterator[tuple[int, Block]]:
+    """Yield the blocks of a screen, each with the number of columns up to its end.
+
+    At most `n_columns`: encoded columns are more than those of the file.
+    """
     n_read = 0
     for block in screen.blocks():
         n_read += len(block.names)
-        yield n_read, block
+        yield n_read if n_columns is None else min(n_read, n_columns), block
 
 
 def _pass_text(model: Any, number: int) -> str:

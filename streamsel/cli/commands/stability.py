@@ -36,6 +36,7 @@ class StabilityTask:
 
     progress_title = "selecting"
     titles = ("name", "count", "frequency", "rank")
+    has_groups = True
 
     def start(self, job: Run, options: Mapping[str, Any], max_bytes: int) -> ModelBatch:
         """Return the models, one per subsample."""

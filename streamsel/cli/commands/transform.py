@@ -21,6 +21,7 @@ from streamsel.cli.output import (
 from streamsel.cli.request import read_options_of
 from streamsel.cli.results import show_info
 from streamsel.cli.target import read_passthrough
+from streamsel.stream.inputs import EncodedStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from streamsel.cli.log import Log
     from streamsel.cli.source import Source
     from streamsel.stream import ColumnStream
+    from streamsel.stream.files import OnBad
 
 
 def transform_files(
@@ -81,12 +83,17 @@ def transform_files(
     column, header = split_id_option(metadata["id"]) if metadata.get("id") else (None, None)
     log.begin("transform", model=model_path, file=given)
     read_options = read_options_of(options, metadata)
+    is_encoded = bool(metadata.get("encoded") or model.report().details.get("encoded"))
+    on_bad: OnBad | None = "pass" if is_encoded else None
     source = open_source(
-        files, log, orientation, wanted, None, read_options, display_name=given[0], id_=column
+        files, log, orientation, wanted, on_bad, read_options, display_name=given[0], id_=column
     )
     passthrough = read_passthrough(keep, source, out, header=header)
     with report_missing_columns(source):
         stream = with_exclusions(source, metadata) if accepts_any_variable else source.stream
+        if is_encoded and not accepts_any_variable:
+            # Indicators and numbers of dates are found by their names.
+            stream = EncodedStream(stream)
         matrix = model.transform_many(stream)
     names, columns = prepend_columns(passthrough, names, list(np.asarray(matrix).T))
     if out is None:

@@ -1,0 +1,180 @@
+"""Encoding of a column that is not numeric: its kind, its columns of numbers, and their names."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import numbers
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from streamsel.data.columns import Block
+from streamsel.stream._dates import (
+    date_numbers,
+    duration_numbers,
+    time_numbers,
+)
+from streamsel.stream._numerals import CellMessage, diagnose_non_numeric
+from streamsel.stream._one_hot import one_hot
+from streamsel.targets.encoding import is_missing
+
+# The label of a missing value; River's `OneHotEncoder` names the indicator of None so.
+_MISSING_LABEL = str(None)
+# Kinds of columns that are encoded.
+CATEGORIES, DATES, TIMES, DURATIONS = "categories", "dates", "times", "durations"
+
+_NUMBERS_OF: dict[str, Callable[[Sequence[Any]], Mapping[str, npt.NDArray[np.float64]]]] = {
+    DATES: date_numbers,
+    TIMES: time_numbers,
+    DURATIONS: duration_numbers,
+}
+_TYPES = ((dt.date, DATES), (dt.time, TIMES), (dt.timedelta, DURATIONS))
+_NUMBER_TYPES = (numbers.Number, decimal.Decimal, np.bool_)
+_LABEL_TYPES = (str, numbers.Real, decimal.Decimal, np.bool_)
+# Length of the texts that messages quote.
+_QUOTED = 40
+
+
+class EncodedColumn(NamedTuple):
+    """A column as columns of numbers.
+
+    Parameters
+    ----------
+    kind
+        What it was, such as "dates".
+    block
+        Its columns of numbers.
+    """
+
+    kind: str
+    block: Block
+
+
+class RejectedColumn(NamedTuple):
+    """A column that cannot be encoded.
+
+    Parameters
+    ----------
+    reason, detail
+        The reason in one word, as that of `clean`, and the detail.
+    """
+
+    reason: str
+    detail: str
+
+
+def encode_column(
+    name: Hashable, values: npt.NDArray[Any], max_categories: int, *, groups: bool
+) -> EncodedColumn | RejectedColumn | None:
+    """Encode a column of objects, (n,); return None if these are numbers already.
+
+    Parameters
+    ----------
+    name, values
+        The column.
+    max_categories
+        Maximum number of categories, at most one for two rows.
+    groups
+        Whether the indicators of a column are a group.
+    """
+    kind, listed = _kind_of(values.tolist())
+    if kind is None or isinstance(kind, RejectedColumn):
+        return kind
+    if kind in _NUMBERS_OF:
+        found = _NUMBERS_OF[kind](listed)
+        return EncodedColumn(
+            kind, Block([f"{name}_{end}" for end in found], np.array([*found.values()]).T)
+        )
+    most = min(max_categories, len(listed) // 2)
+    text_of = _texts_of(listed, most)
+    # The values of categories are few; of others, the reason depends on all.
+    why = diagnose_non_numeric(listed if text_of is None else list(text_of))
+    if why.reason != "text":
+        row = why.position if text_of is None else listed.index(list(text_of)[why.position])
+        cell = str(listed[row])[:_QUOTED]
+        return RejectedColumn(why.reason, CellMessage(f"{cell!r} in row {row}, {why.detail}", cell))
+    if text_of is None:
+        quoted = _quoted(next(value for value in listed if value is not None))
+        detail = f"more than {most:,} categories in {len(listed):,} rows, such as {quoted}"
+        return RejectedColumn("text", detail)
+    names, indicators = one_hot(name, list(map(text_of.__getitem__, listed)))
+    return EncodedColumn(kind, Block(names, indicators, [name] * len(names) if groups else None))
+
+
+def holds_numbers(values: npt.NDArray[Any]) -> bool:
+    """Return whether objects are numbers, or all missing."""
+    return _kind_of(values.tolist())[0] is None
+
+
+def columns_ending(values: npt.NDArray[Any], ends: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns of numbers of a column of objects by the ends of their names.
+
+    Parameters
+    ----------
+    values
+        The column, (n,).
+    ends
+        Labels, or ends of the names of numbers of dates.
+
+    Returns
+    -------
+    Arrays (n,), without those that the column cannot have: every text may be a label, but numbers
+    have none. A label that does not occur is 0 in every row.
+    """
+    kind, listed = _kind_of(values.tolist())
+    if kind is None or isinstance(kind, RejectedColumn):
+        return {}
+    if kind in _NUMBERS_OF:
+        found = _NUMBERS_OF[kind](listed)
+        return {end: found[end] for end in ends if end in found}
+    text_of = _texts_of(listed, len(listed)) or {}
+    texts = list(map(text_of.__getitem__, listed))
+    return {end: np.array([text == end for text in texts], dtype=np.uint8) for end in ends}
+
+
+def _kind_of(listed: list[Any]) -> tuple[str | RejectedColumn | None, list[Any]]:
+    """Return what a column holds, and its values with None for missing ones.
+
+    None in place of a kind for numbers, and if all values are missing.
+    """
+    types = set(map(type, listed))
+    if types & {float, decimal.Decimal} or any(map(_may_be_missing, types)):
+        listed = [None if is_missing(value) else value for value in listed]
+        types = set(map(type, listed))
+    types.discard(type(None))
+    if all(issubclass(one, _NUMBER_TYPES) for one in types):
+        return None, listed
+    for parent, kind in _TYPES:
+        if all(issubclass(one, parent) for one in types):
+            return kind, listed
+    if not all(issubclass(one, _LABEL_TYPES) for one in types):
+        odd = (*_LABEL_TYPES, type(None))
+        row = next(row for row, value in enumerate(listed) if not isinstance(value, odd))
+        what = type(listed[row]).__name__
+        detail = f"{_quoted(listed[row])} in row {row}, of type {what}"
+        return RejectedColumn("text", detail), listed
+    return CATEGORIES, listed
+
+
+def _may_be_missing(one: type) -> bool:
+    return one is not type(None) and one.__name__ in ("NAType", "NaTType")
+
+
+def _texts_of(listed: list[Any], most: int) -> dict[Any, str] | None:
+    """Return the text of each distinct label; None if more than `most` texts are different."""
+    text_of: dict[Any, str] = {}
+    texts: set[str] = set()
+    for value in dict.fromkeys(listed):
+        text = text_of[value] = _MISSING_LABEL if value is None else str(value)
+        texts.add(text)
+        if len(texts) > most:
+            return None
+    return text_of
+
+
+def _quoted(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}..."
