@@ -209,7 +209,7 @@ def app() -> None:
 @n_jobs_option
 @output_options("select")
 @click.pass_context
-def select(ctx: click.Context, /, **_: Any) -> None:
+def select_command(ctx: click.Context, /, **_: Any) -> None:
     """Select the variables of FILE that best explain the target.
 
     FILE is {formats}. Columns are read one after the other and are never all in memory. The columns
