@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsel._utils.text import printable
 from streamsel.base.row_input import select_features
 from streamsel.plot._axes import rank_ticks
-from streamsel.plot._labels import count_label, variable_label
+from streamsel.plot._labels import count_label, hover_name, variable_label
 from streamsel.plot.inputs import check_has_columns, report_from
 from streamsel.plot.style import (
     FAINT,
@@ -25,8 +24,8 @@ from streamsel.state.similar import correlation_matrix
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# With more variables names, and texts of cells under the mouse, are left out.
-_MAX_NAMED, _MAX_HOVER = 32, 20
+# With more variables the texts of cells under the mouse are left out.
+_MAX_HOVER = 24
 
 
 def heatmap(model: Any, X: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
@@ -62,7 +61,7 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
     -----
     Missing values are replaced by the mean of the others. Variables that are constant
     in these rows have no correlation, and are grey. Negative correlations are blue and positive
-    ones red, unless `cmap` is given.
+    ones red, unless `cmap` is given. Names that would overlap are replaced by ranks.
 
     Examples
     --------
@@ -87,23 +86,13 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
         image = panel.imshow(np.ma.masked_invalid(found), **properties)
         image.set_cmap(image.get_cmap().with_extremes(bad=FAINT))
         add_colour_bar(panel, image, "correlation")
-        if len(names) <= _MAX_NAMED:
-            shown = [variable_label(name) for name in names]
-            panel.set_xticks(range(len(names)), shown, rotation=90, fontsize=small_size())
-            panel.set_yticks(range(len(names)), shown, fontsize=small_size())
-        else:
-            panel.set_xticks(*rank_ticks(len(names)))
-            panel.set_yticks(*rank_ticks(len(names)))
-            panel.set_xlabel("rank")
         panel.tick_params(length=0)
         panel.spines[:].set_visible(False)
-        # With an equal aspect the layout needs several passes.
-        for _ in range(2):
-            apply_layout(panel)
+        _label_cells(panel, [variable_label(name) for name in names])
         if len(names) <= _MAX_HOVER:
             texts = [
                 [
-                    f"{printable(a)}, {printable(b)}: {r:.2f}"
+                    f"{hover_name(a)}, {hover_name(b)}: {r:.2f}"
                     for b, r in zip(names, row, strict=True)
                 ]
                 for a, row in zip(names, found.tolist(), strict=True)
@@ -111,3 +100,23 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
             set_hover_of_cells(panel, texts)
         set_description(panel, f"Correlations of {count_label(len(names), 'selected variable')}.")
     return panel
+
+
+def _label_cells(panel: Axes, names: list[str]) -> None:
+    """Label rows and columns with names, or with ranks if the names would overlap."""
+    panel.set_xticks(range(len(names)), names, rotation=90, fontsize=small_size())
+    panel.set_yticks(range(len(names)), names, fontsize=small_size())
+    _lay_out_squares(panel)
+    side = min(panel.bbox.width, panel.bbox.height)
+    cell = side * 72.0 / panel.figure.dpi / len(names)
+    if cell < small_size():
+        panel.set_xticks(*rank_ticks(len(names)), rotation=0)
+        panel.set_yticks(*rank_ticks(len(names)))
+        panel.set_xlabel("rank")
+        _lay_out_squares(panel)
+
+
+def _lay_out_squares(panel: Axes) -> None:
+    # With an equal aspect the layout needs several passes.
+    for _ in range(2):
+        apply_layout(panel)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamsel._utils import optional
-from streamsel._utils.text import printable
 from streamsel.base.selector import Selector
 from streamsel.history import History
 from streamsel.params import type_name
 from streamsel.plot._axes import height_of_rows, label_rows
-from streamsel.plot._labels import count_label, integer_label
+from streamsel.plot._labels import count_label, hover_name, integer_label
 from streamsel.plot.style import (
     FAINT,
     SELECTED,
@@ -88,7 +87,7 @@ def history(history: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
     drawn = _longest(spans)
     collections = optional.import_matplotlib("collections")
     in_use = {*history.learner.in_use}
-    with axes_in_style(ax, height_of_rows(len(drawn))) as panel:
+    with axes_in_style(ax, height_of_rows(len(drawn)), has_rows=True) as panel:
         if not isinstance(history.learner, Selector):
             for event in history.events:
                 panel.axvline(event.row, color=FAINT, lw=0.4, zorder=0, gid="refresh")
@@ -101,7 +100,7 @@ def history(history: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
                 **merge_properties(collections.PolyCollection, style, kwargs),
             )
             rows = ", ".join(f"{start:,} to {stop:,}" for start, stop in spans[name])
-            set_hover(panel, bars, [f"{printable(name)}: rows {rows}"])
+            set_hover(panel, bars, [f"{hover_name(name)}: rows {rows}"])
         label_rows(panel, drawn)
         if panel.get_ylabel():
             panel.set_ylabel("variables, in order of first use")

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-_MAX_LENGTH = 24
+# Numbers of characters of a name in a label, and in a text under the mouse.
+_MAX_LENGTH, _MAX_HOVER_LENGTH = 24, 40
 # Mean width of letters and height of a line, relative to the font size.
 _LETTER_WIDTH, _LINE_HEIGHT = 0.66, 1.15
 # Candidate offsets of a label from its point, in points.
@@ -26,10 +27,17 @@ _Box = tuple[float, float, float, float]
 
 def variable_label(name: Hashable) -> str:
     """Return a variable's name as a label, with every character visible and no formula."""
+    return _shortened(name, _MAX_LENGTH).replace("$", r"\$")
+
+
+def hover_name(name: Hashable) -> str:
+    """Return a variable's name for a text under the mouse, with every character visible."""
+    return _shortened(name, _MAX_HOVER_LENGTH)
+
+
+def _shortened(name: Hashable, n: int) -> str:
     text = printable(name)
-    if len(text) > _MAX_LENGTH:
-        text = f"{text[: _MAX_LENGTH - 9]}…{text[-8:]}"
-    return text.replace("$", r"\$")
+    return text if len(text) <= n else f"{text[: n - 9]}…{text[-8:]}"
 
 
 def count_label(n: int, what: str) -> str:

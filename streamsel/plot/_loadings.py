@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamsel import params
-from streamsel._utils.text import printable
 from streamsel.plot._axes import draw_bars, height_of_rows
-from streamsel.plot._labels import count_label
+from streamsel.plot._labels import count_label, hover_name
 from streamsel.plot.inputs import report_from
 from streamsel.plot.style import ACCENT, SELECTED, axes_in_style, ink, set_description
 
@@ -71,10 +70,10 @@ def loadings(
     name, parts = _of(report, component)
     shown = parts[:n]
     weights = [part["loading"] or 0.0 for part in shown]
-    with axes_in_style(ax, height_of_rows(len(shown))) as panel:
+    with axes_in_style(ax, height_of_rows(len(shown)), has_rows=True) as panel:
         colours = [ACCENT if weight < 0.0 else SELECTED for weight in weights]
         names = [part["variable"] for part in shown]
-        texts = [f"{printable(v)}: {w:.4g}" for v, w in zip(names, weights, strict=True)]
+        texts = [f"{hover_name(v)}: {w:.4g}" for v, w in zip(names, weights, strict=True)]
         draw_bars(panel, names, weights, colours, texts, kwargs)
         panel.axvline(0.0, color=ink(), lw=0.6)
         panel.spines["left"].set_visible(False)

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._utils import optional
-from streamsel._utils.text import printable
 from streamsel.plot._axes import annotate_noise, draw_noise_level, draw_points
 from streamsel.plot._genome import Genome, lay_out
 from streamsel.plot._labels import (
     count_label,
     fitting_labels,
+    hover_name,
     integer_label,
     label_points,
     variable_label,
@@ -224,7 +224,7 @@ def _draw_results(ax: Axes, report: Report, values: list[float], given: dict[str
     others = [i for i, arrival in enumerate(arrivals) if arrival is None]
     for indices, marker in ((known, "o"), (others, "_")):
         if indices:
-            texts = [f"{printable(report.results[i]['name'])}: {values[i]:.3f}" for i in indices]
+            texts = [f"{hover_name(report.results[i]['name'])}: {values[i]:.3f}" for i in indices]
             style = _POINT if marker == "o" else _TICK
             points = [x[i] for i in indices], [values[i] for i in indices]
             draw_points(ax, *points, texts, given, clip_on=False, zorder=4, **style)
@@ -313,7 +313,7 @@ def _mark_selected(
     x, heights = genome.x[marked], y[marked]
     if marked.size:
         texts = [
-            f"{printable(found.names[j])}: chromosome {genome.labels[genome.chromosomes[j]]}, "
+            f"{hover_name(found.names[j])}: chromosome {genome.labels[genome.chromosomes[j]]}, "
             f"p = {found.p_values[j]:.2g}"
             for j in marked.tolist()
         ]

@@ -16,7 +16,7 @@ from streamsel.plot._axes import (
     height_of_rows,
     label_rows,
 )
-from streamsel.plot._labels import count_label, label_line_ends
+from streamsel.plot._labels import count_label, hover_name, label_line_ends
 from streamsel.plot.inputs import report_from
 from streamsel.plot.style import (
     FAINT,
@@ -101,7 +101,7 @@ def selection_path(
     if report.target is None or all(row[quantity] is None for row in rows):
         quantity = "score"
     values = np.array([_number(row[quantity]) for row in rows])
-    with axes_in_style(ax, height_of_rows(len(rows)) + 5.0) as panel:
+    with axes_in_style(ax, height_of_rows(len(rows)) + 5.0, has_rows=True) as panel:
         _draw_values(panel, report, values, quantity, kwargs)
         _part_rounds(panel, [row["round"] for row in rows])
         label_rows(panel, [row["name"] for row in rows])
@@ -134,7 +134,7 @@ def _draw_values(
         indices = np.flatnonzero(~np.isnan(values) & (certified == proven))
         if indices.size:
             texts = [
-                f"{i + 1}. {printable(report.results[i]['name'])}: {values[i]:.4g}"
+                f"{i + 1}. {hover_name(report.results[i]['name'])}: {values[i]:.4g}"
                 for i in indices.tolist()
             ]
             style: dict[str, Any] = {"color": SELECTED, "markersize": 4.0, "markeredgewidth": 0.9}
@@ -176,7 +176,7 @@ def _draw_coefficients(
                 style = {"color": SERIES[named.index(name)], "gid": printable(name)}
             (drawn,) = panel.plot(alphas, values, **merge_properties(lines.Line2D, style, given))
             colours.append(drawn.get_color())
-            set_hover(panel, drawn, [f"{printable(name)}: {last.get(name, 0.0):.4g} at the end"])
+            set_hover(panel, drawn, [f"{hover_name(name)}: {last.get(name, 0.0):.4g} at the end"])
         panel.axhline(0.0, color=muted(), lw=0.5)
         panel.set_xscale("log", subs=[])
         panel.set_xlim(alphas[0], alphas[-1])

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsel._utils.text import printable
 from streamsel.evaluate.stability import _distinct
 from streamsel.plot._axes import draw_bars, height_of_rows
-from streamsel.plot._labels import count_label
+from streamsel.plot._labels import count_label, hover_name
 from streamsel.plot.style import ACCENT, FAINT, SELECTED, axes_in_style, ink, set_description
 from streamsel.serialization.json_values import is_iterable_collection
 
@@ -73,13 +72,13 @@ def stability(found: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
             "Hint: lower the noise floor, or use more rows."
         )
     selected = {*getattr(found, "selected", ())}
-    with axes_in_style(ax, height_of_rows(len(shown)) + 5.0) as panel:
+    with axes_in_style(ax, height_of_rows(len(shown)) + 5.0, has_rows=True) as panel:
         other = FAINT if selected else ACCENT
         colours = [SELECTED if name in selected else other for name in shown]
         shares = [frequency[name] for name in shown]
         intervals = np.array([binomial_interval(share, drawn) for share in shares])
         texts = [
-            f"{printable(name)}: {share:.0%} ({low:.0%} to {high:.0%})"
+            f"{hover_name(name)}: {share:.0%} ({low:.0%} to {high:.0%})"
             for name, share, (low, high) in zip(shown, shares, intervals.tolist(), strict=True)
         ]
         draw_bars(panel, shown, shares, colours, texts, kwargs)

@@ -9,6 +9,7 @@ override it: `var(--chosen, #d55e00)`.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,7 +25,7 @@ except ImportError as error:
     raise optional.missing_matplotlib_error() from error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 
 class PrintFigure(Figure):
@@ -34,11 +35,14 @@ class PrintFigure(Figure):
     ----------
     hover
         Id of an artist -> texts that a page shows under the mouse; see `set_hover`.
+    on_page
+        Called before the figure is drawn for a page.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.hover: dict[str, Sequence[str]] = {}
+        self.on_page: list[Callable[[], None]] = []
 
     def savefig(self, fname: Any, **options: Any) -> None:
         """Save as `matplotlib.figure.Figure.savefig` does, without a date."""
@@ -143,7 +147,9 @@ def figure(
 
 
 @contextmanager
-def axes_in_style(ax: Axes | None, height: float | None = None) -> Iterator[Axes]:
+def axes_in_style(
+    ax: Axes | None, height: float | None = None, *, has_rows: bool = False
+) -> Iterator[Axes]:
     """Draw on the given axes; None for the current ones.
 
     Parameters
@@ -152,9 +158,11 @@ def axes_in_style(ax: Axes | None, height: float | None = None) -> Iterator[Axes
         Axes, which keep the style and size that they have; those of `figure` get a height.
     height
         Of the figure in millimetres, for text of 8 points; None for the default.
+    has_rows
+        Whether the height is that of rows with names, so that a new figure of pyplot has it, too.
     """
     if ax is None:
-        ax = _current_axes(height)
+        ax = _current_axes(height if has_rows else None)
     drawn_on = ax.get_figure(root=True)
     if not (isinstance(ax, PrintAxes) and isinstance(drawn_on, PrintFigure)):
         yield ax
@@ -249,8 +257,12 @@ def set_hover(ax: Axes, artist: Any, texts: Sequence[str]) -> None:
 
 def set_hover_of_cells(ax: Axes, texts: Sequence[Sequence[str]]) -> None:
     """Set the texts of the cells of an image, row by row, that a page shows under the mouse."""
-    if not isinstance(ax.get_figure(root=True), PrintFigure):
-        return
+    drawn_on = ax.get_figure(root=True)
+    if isinstance(drawn_on, PrintFigure):
+        drawn_on.on_page.append(partial(_draw_cells, ax, texts))
+
+
+def _draw_cells(ax: Axes, texts: Sequence[Sequence[str]]) -> None:
     rows, columns = len(texts), len(texts[0])
     # Squares that are not seen, as an image has no elements: their side is in points.
     apply_layout(ax)
@@ -284,6 +296,8 @@ def to_svg(figure: PrintFigure, *, page: bool = False) -> str:
         Whether to make it embeddable in an HTML page: without prolog and fixed size, with colours
         as CSS variables, and with ids and styles that do not clash with other plots.
     """
+    while page and figure.on_page:
+        figure.on_page.pop()()
     file = StringIO()
     with style_context():
         figure.savefig(file, **reproducible_options("", {"format": "svg", "transparent": page}))

@@ -51,6 +51,7 @@ def embed_svg(
         if style is not None:
             style = _FONTS.sub(r"\1 var(--sans, sans-serif)", style)
             element.set("style", known.sub(lambda found: colours[found[0]], style))
+    _share_styles(root)
     width = float(root.get("viewBox", "").split()[2])
     for name in ("width", "height", "version"):
         root.attrib.pop(name, None)
@@ -107,6 +108,17 @@ def _shades_by_mask(root: ET.Element, colour: str) -> None:
             fill = {"style": f"fill: {colour}", "mask": f"url(#{SHADE})"}
             ET.SubElement(group, f"{_SVG}rect", size | fill)
             parent[index] = group
+
+
+def _share_styles(root: ET.Element) -> None:
+    """Move the style of many markers to their group, if all have the same."""
+    for group in root.iter("g"):
+        markers = group.findall("use")
+        styles = {marker.get("style", "") for marker in markers}
+        if len(markers) > 1 and len(styles) == 1 and group.get("style") is None:
+            group.set("style", styles.pop())
+            for marker in markers:
+                marker.attrib.pop("style", None)
 
 
 def _only_ids_in_use(root: ET.Element, prefix: str) -> None:

@@ -6,10 +6,13 @@ import csv
 import io
 from collections.abc import Iterable, Iterator
 from typing import Any
+from urllib.parse import quote
 
 from streamsel._utils.text import printable
 from streamsel.base.report import Report
 
+# Characters that need no escape in a data URI.
+_UNQUOTED = ",;:/?@&=+$!*'()"
 # Characters with which a spreadsheet begins a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -22,7 +25,7 @@ def results_csv(report: Report, max_bytes: int) -> tuple[str, int]:
     report
         The results.
     max_bytes
-        Maximum size of the text.
+        Maximum size of the text in a data URI.
 
     Notes
     -----
@@ -33,11 +36,16 @@ def results_csv(report: Report, max_bytes: int) -> tuple[str, int]:
     size = 0
     for row in rows:
         line = _line(row)
-        size += len(line.encode())
+        size += len(quote(line, safe=_UNQUOTED))
         if size > max_bytes:
             break
         lines.append(line)
     return "".join(lines), max(0, len(lines) - 1)
+
+
+def csv_uri(text: str) -> str:
+    """Return CSV as a data URI."""
+    return f"data:text/csv;charset=utf-8,{quote(text, safe=_UNQUOTED)}"
 
 
 def _selected(report: Report) -> Iterator[Iterable[Any]]:

@@ -7,8 +7,8 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 from itertools import groupby
-from urllib.parse import quote
 
+from streamsel.reporting.csv_export import csv_uri
 from streamsel.reporting.document import (
     BarCell,
     Block,
@@ -30,8 +30,6 @@ from streamsel.reporting.document import (
 
 # Forbids requests and scripts, even if a name contained markup.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-# Characters of a text that need no escape in a data URI.
-_UNQUOTED = ",;:/?@&=+$!*'()"
 
 
 def render_html(content: ReportDocument) -> str:
@@ -121,9 +119,8 @@ def block_html(block: Block) -> str:
     if isinstance(block, Figure):
         return f'<div class="picture">{block.svg}</div>'
     if isinstance(block, Download):
-        address = f"data:text/csv;charset=utf-8,{quote(block.text, safe=_UNQUOTED)}"
         name, label = escape(block.file_name), escape(block.label)
-        return f'<p><a download="{name}" href="{escape(address)}">{label}</a></p>'
+        return f'<p><a download="{name}" href="{escape(csv_uri(block.text))}">{label}</a></p>'
     return f"<details><summary>{escape(block.title)}</summary>\n{_all(block.blocks)}\n</details>"
 
 

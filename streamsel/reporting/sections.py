@@ -42,7 +42,7 @@ from streamsel.reporting.tables import (
 from streamsel.state.similar import correlation_matrix, most_correlated
 
 # Maximum size of the CSV in a page, in bytes.
-_MAX_CSV = 50_000
+_MAX_CSV = 60_000
 
 
 def is_complete(metadata: Mapping[str, Any]) -> bool:

@@ -28,6 +28,9 @@ NOTES = ALARMS | {
 }
 
 
+LONG = "a name that is as long as those of some databases, and has its number at the end: "
+
+
 def data():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 400))
@@ -84,16 +87,16 @@ def ten_million():
     density = Density(counts, 2**18, edges, np.clip(1.0 - 2.0 * edges, 0.0, 1.0))
     row = report.results[0] | {"round": 0, "certified": True}
     found = [
-        row | {"name": f"rs{10_000_000 - j}", "relevance": 0.9 - j / 20_000, "arrival": 997 * j}
+        row | {"name": f"{LONG}{10_000_000 - j}", "relevance": 0.9 - j / 20_000, "arrival": 997 * j}
         for j in range(10_000)
     ]
-    others = {row["name"]: [("rs1", 0.97), ("rs2", 0.91)] for row in found}
+    others = {row["name"]: [(f"{LONG}1", 0.97), (f"{LONG}2", 0.91)] for row in found}
     report = replace(report, results=found, columns_seen=10_000_000, density=density)
     direction = Direction(1, "between", is_class=True)
     report = replace(
         report,
         directions={row["name"]: direction for row in found},
-        redundancy={row["name"]: ("rs1", -0.97) for row in found},
+        redundancy={row["name"]: (f"{LONG}1", -0.97) for row in found},
     )
     return replace(report, alternatives=others, n_requested=10_000), NOTES
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import streamsel
 from streamsel.evaluate import subsample_stability
-from streamsel.reporting.csv_export import results_csv
+from streamsel.reporting.csv_export import csv_uri, results_csv
 from streamsel.reporting.histograms import (
     groups_of,
     histograms_of,
@@ -302,7 +302,11 @@ class TestCsv:
         row = report.results[0]
         many = replace(report, results=[row | {"name": f"gene {j}"} for j in range(10_000)])
         text, n = results_csv(many, 10_000)
-        assert 9_000 < len(text) <= 10_000
+        assert 9_000 < len(csv_uri(text)) <= 10_100
+        names = [{**row, "name": f"ген {j}"} for j in range(10_000)]
+        other, fewer = results_csv(replace(report, results=names), 10_000)
+        assert fewer < n
+        assert 9_000 < len(csv_uri(other)) <= 10_100
         assert 100 < n == text.count("\n") - 1
         assert "the first" in self.link(streamsel.report(many))[0]
         assert results_csv(streamsel.ProjSe().report(), 100)[1] == 0

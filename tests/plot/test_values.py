@@ -1,5 +1,6 @@
 """What is drawn is what was learnt, value by value."""
 
+import itertools
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -9,11 +10,13 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import isotonic_regression
 
 from streamsel import MRMR, PCA, SOSPCA, Lasso, ProjSe, SelectKBest, plot
 from streamsel.plot._heatmap import correlation_matrix
+from streamsel.plot._labels import _spread
 from streamsel.plot._scree import noise_share
-from streamsel.plot.style import SERIES
+from streamsel.plot.style import SERIES, figure
 
 
 def learnt(model, columns, names=None):
@@ -253,6 +256,19 @@ class TestHeatmap:
         drawn = plot.heatmap(model, X).images[0].get_array()
         assert drawn.mask.tolist() == [[i == 1 or j == 1 for j in range(3)] for i in range(3)]
 
+    @pytest.mark.parametrize("k", [5, 18, 40])
+    def test_names_do_not_overlap(self, columns, k):
+        model = learnt(SelectKBest(k=k), columns)
+        figure_, ax = figure()
+        plot.heatmap(model, columns[0], ax)
+        figure_.canvas.draw()
+        assert (ax.get_xlabel() == "rank") is (k == 40)
+        assert len(ticks(ax.yaxis)) == (k if k < 40 else 5)
+        for axis, side in ((ax.xaxis, "x"), (ax.yaxis, "y")):
+            boxes = [text.get_window_extent() for text in axis.get_ticklabels()]
+            ends = sorted((getattr(b, f"{side}0"), getattr(b, f"{side}1")) for b in boxes)
+            assert all(a[1] <= b[0] + 1.0 for a, b in itertools.pairwise(ends))
+
     def test_an_infinite_value(self, columns):
         model = learnt(SelectKBest(k=3), columns)
         X = columns[0].copy()
@@ -334,6 +350,16 @@ class TestStability:
     def test_when_nothing_was_selected(self):
         with pytest.raises(ValueError, match="Got: only empty ones"):
             plot.stability([[], []])
+
+
+@given(wanted=st.lists(st.integers(-50, 50), min_size=1, max_size=8), gap=st.integers(1, 20))
+def test_labels_are_as_close_to_their_lines_as_they_can_be(wanted, gap):
+    """Least squares under the constraint that they are in order, and `gap` apart."""
+    found = np.array(_spread(wanted, gap))
+    order = np.argsort(wanted, kind="stable")
+    steps = gap * np.arange(len(wanted))
+    expected = isotonic_regression(np.array(wanted)[order] - steps).x + steps
+    np.testing.assert_allclose(found[order], expected, atol=1e-9)
 
 
 def test_six_groups_at_most():

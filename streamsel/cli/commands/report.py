@@ -127,8 +127,8 @@ def _target(source: Source, metadata: Mapping[str, Any], kind: str) -> Any:
     multiple=True,
     section=INPUT,
     common="Also plot the rows of this file.",
-    help="Also plot the rows of this file; only the columns that the model uses are read. May be "
-    "repeated.",
+    help="Also plot the rows of this file: correlations and histograms of selected variables, or "
+    "components; only the columns that the model uses are read. May be repeated.",
 )
 @orientation_option
 @run_options("report", INPUT)
