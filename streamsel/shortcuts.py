@@ -121,12 +121,22 @@ def extract(
 
     Parameters
     ----------
-    X, y, covariates, weights, drop, missing
-        As in `select`. y is None for methods without a target.
+    X
+        The source of columns, as in `select`.
+    y
+        The target, as in `select`; None for methods without one.
     n_components
         Number of components.
     method
         Name of an extractor; None for `RidgeComponents`, or `PCA` without a target.
+    covariates
+        Variables to adjust for, as in `select`.
+    weights
+        Weight of each row, as in `select`.
+    drop
+        Names of columns that are not used, such as identifiers.
+    missing
+        Treatment of columns with missing values, as in `select`.
     **parameters
         Further parameters of the extractor.
 
