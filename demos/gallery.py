@@ -32,6 +32,7 @@ from streamsel import (
     plot,
 )
 from streamsel.evaluate import subsample_stability
+from streamsel.plot.style import figure
 
 ROOT = Path(__file__).parents[1]
 FILES = "leukemia_golub3571.npz", "isolet.npz", "mouse_hs1940.npz"
@@ -53,30 +54,30 @@ class Golub:
         return model
 
 
-def relevance(golub: Golub) -> Axes:
-    return plot.manhattan(golub.learnt(ProjSe(k=12)))
+def relevance(golub: Golub, ax: Axes) -> Axes:
+    return plot.manhattan(golub.learnt(ProjSe(k=12)), ax=ax)
 
 
-def null(golub: Golub) -> Axes:
-    return plot.qq(golub.learnt(SelectKBest(k=12)))
+def null(golub: Golub, ax: Axes) -> Axes:
+    return plot.qq(golub.learnt(SelectKBest(k=12)), ax=ax)
 
 
-def path(golub: Golub) -> Axes:
-    return plot.selection_path(golub.learnt(ForwardSelection(k=12)))
+def path(golub: Golub, ax: Axes) -> Axes:
+    return plot.selection_path(golub.learnt(ForwardSelection(k=12)), ax=ax)
 
 
-def lasso(golub: Golub) -> Axes:
-    return plot.selection_path(golub.learnt(Lasso(k=12, family="logistic")))
+def lasso(golub: Golub, ax: Axes) -> Axes:
+    return plot.selection_path(golub.learnt(Lasso(k=12, family="logistic")), ax=ax)
 
 
-def heatmap(golub: Golub) -> Axes:
+def heatmap(golub: Golub, ax: Axes) -> Axes:
     model = golub.learnt(SelectKBest(k=12))
-    return plot.heatmap(model, pd.DataFrame(golub.X, columns=golub.names))
+    return plot.heatmap(model, pd.DataFrame(golub.X, columns=golub.names), ax=ax)
 
 
-def stability(golub: Golub) -> Axes:
+def stability(golub: Golub, ax: Axes) -> Axes:
     X = pd.DataFrame(golub.X, columns=golub.names)
-    return plot.stability(subsample_stability(SelectKBest(k=12), X, golub.y))
+    return plot.stability(subsample_stability(SelectKBest(k=12), X, golub.y), ax=ax)
 
 
 def letters(folder: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -87,26 +88,26 @@ def letters(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     return X[mine], said[mine]
 
 
-def scree(X: np.ndarray) -> Axes:
+def scree(X: np.ndarray, ax: Axes) -> Axes:
     model = PCA(n_components=15, scale=True)
     model.learn_columns(X)
-    return plot.scree(model)
+    return plot.scree(model, ax=ax)
 
 
-def scatter(X: np.ndarray, said: np.ndarray) -> Axes:
+def scatter(X: np.ndarray, said: np.ndarray, ax: Axes) -> Axes:
     model = PCA(n_components=2)
     model.learn_columns(X)
-    return plot.scatter(model, y=said)
+    return plot.scatter(model, y=said, ax=ax)
 
 
-def loadings(X: np.ndarray, said: np.ndarray) -> Axes:
+def loadings(X: np.ndarray, said: np.ndarray, ax: Axes) -> Axes:
     model = SOSPCA(n_components=4)
     model.learn_target(said)
     model.learn_columns(X, [f"measure {j}" for j in range(X.shape[1])])
-    return plot.loadings(model, n=10)
+    return plot.loadings(model, n=10, ax=ax)
 
 
-def genome(folder: Path) -> Axes:
+def genome(folder: Path, ax: Axes) -> Axes:
     """Every marker is tested given the relatedness by the other chromosomes."""
     with np.load(folder / FILES[2], allow_pickle=False) as file:
         X, y, chromosome = file["X"], file["y"], file["chromosome"]
@@ -116,10 +117,10 @@ def genome(folder: Path) -> Axes:
     model = SelectKBest(fdr=0.001)
     model.learn_target(y, relatedness=related)
     model.learn_columns(X, names)
-    return plot.manhattan(model, metadata={"name": names, "chromosome": chromosome})
+    return plot.manhattan(model, metadata={"name": names, "chromosome": chromosome}, ax=ax)
 
 
-def history() -> Axes:
+def history(ax: Axes) -> Axes:
     """Twelve variables; three make the target, and after every 700 rows three others."""
     pipeline = History(ProjSe(k=3, fading_factor=0.01, refresh_factor=1.5, hysteresis=1.0))
     pipeline |= linear_model.LinearRegression()
@@ -128,12 +129,12 @@ def history() -> Axes:
         x = dict(zip("abcdefghijkl", rng.normal(size=12).tolist(), strict=True))
         matter = "abcdefghi"[3 * (row // 700) :][:3]
         pipeline.learn_one(x, sum(x[name] for name in matter) + rng.normal())
-    return plot.history(pipeline["History"])
+    return plot.history(pipeline["History"], ax=ax)
 
 
-def pictures(folder: Path) -> dict[str, Callable[[], Axes]]:
+def pictures(folder: Path) -> dict[str, Callable[[Axes], Axes]]:
     """Return what can be drawn of the data that are there, by name."""
-    found: dict[str, Callable[[], Axes]] = {"history": history}
+    found: dict[str, Callable[[Axes], Axes]] = {"history": history}
     absent = [name for name in FILES if not (folder / name).is_file()]
     if absent:
         print(f"{' and '.join(absent)} are not in {folder}: what is of them is left out")
@@ -156,7 +157,8 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     for name, draw in pictures(options.data).items():
         file = out / f"{name}.svg"
-        draw().figure.savefig(file)
+        _, ax = figure()
+        draw(ax).figure.savefig(file)
         print(f"{file}: {file.stat().st_size / 1024:.0f} KB")
 
 

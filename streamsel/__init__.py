@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from streamsel.selection.saola import SAOLA
     from streamsel.selection.select_k_best import SelectKBest
     from streamsel.serialization.archive import load, save
+    from streamsel.shortcuts import extract, select
 
 
 __all__ = [
@@ -71,10 +72,12 @@ __all__ = [
     "SparsePCA",
     "SupervisedPCA",
     "evaluate",
+    "extract",
     "load",
     "plot",
     "report",
     "save",
+    "select",
     "stream",
 ]
 
@@ -90,9 +93,11 @@ SUBPACKAGES = {
 OTHERS = {
     "History": "history",
     "Relatedness": "base.relatedness",
+    "extract": "shortcuts",
     "load": "serialization.archive",
     "report": "reporting",
     "save": "serialization.archive",
+    "select": "shortcuts",
 }
 
 

@@ -5,6 +5,8 @@ Nothing is imported here: a class is imported when its name is first accessed.
 
 from __future__ import annotations
 
+import inspect
+import numbers
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
@@ -172,3 +174,20 @@ def fetch(name: str) -> Any:
     """
     home = {entry.name: entry.module for entry in LEARNERS}[name]
     return getattr(import_module(home), name)
+
+
+def with_room(cls: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters without a bound on variables, if its default is below the size asked for.
+
+    Parameters
+    ----------
+    cls
+        A learner.
+    values
+        Its parameters that are set, k or n_components among them.
+    """
+    bound = inspect.signature(cls).parameters.get("max_features")
+    size = values.get("k", values.get("n_components"))
+    if bound is None or bound.default is None or not isinstance(size, numbers.Integral):
+        return values
+    return {"max_features": None} | values if int(size) >= bound.default else values

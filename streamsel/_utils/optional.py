@@ -41,10 +41,14 @@ def import_matplotlib(module: str = "") -> Any:
     try:
         return import_module(f"matplotlib.{module}".rstrip("."))
     except ImportError as error:
-        raise ImportError(
-            "Expected matplotlib, which plots need. Got: none.\n"
-            "Hint: pip install 'streamsel[plot]'."
-        ) from error
+        raise missing_matplotlib_error() from error
+
+
+def missing_matplotlib_error() -> ImportError:
+    """Return the error if Matplotlib is not installed."""
+    return ImportError(
+        "Expected matplotlib, which plots need. Got: none.\nHint: pip install 'streamsel[plot]'."
+    )
 
 
 @functools.cache

@@ -16,6 +16,7 @@ from streamsel._utils.sparse import is_sparse
 from streamsel.base.block_callback import OnBlock
 from streamsel.base.caching import cached_until_update
 from streamsel.base.columns import ColumnPhase
+from streamsel.base.direction import class_sizes_of
 from streamsel.base.groups import group_block
 from streamsel.base.guard import SingleThreadGuard, learn_exclusively, reads_consistently
 from streamsel.base.learn_columns import learn_columns
@@ -1060,7 +1061,9 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     ) -> Report:
         counts = self.n_rows, self.n_columns, self.n_constant
         name, params = type(self).__name__, dict(self._get_params())
-        counted = {"target": self._target_description(), "rows_excluded": self._rows_excluded()}
+        counted: dict[str, Any] = {"target": self._target_description()}
+        counted |= {"rows_excluded": self._rows_excluded()}
+        counted |= {"class_sizes": class_sizes_of(self._phase)}
         fields = counted | self._significance.report_fields(
             self._phase, self._density(), self._normal_scores(), self._own_tests()
         )

@@ -31,6 +31,35 @@ class ResultWarning(NamedTuple):
     text: str
 
 
+class Direction(NamedTuple):
+    """The sign of the correlation of a variable with the target, given the covariates.
+
+    Parameters
+    ----------
+    sign
+        1 or -1; 0 if they do not correlate.
+    of
+        The class, or the column of several, that the variable correlates with most, by absolute
+        value; None for a single number. Of two classes that with the positive correlation.
+    is_class
+        Whether the target is classes.
+    """
+
+    sign: int
+    of: Hashable | None
+    is_class: bool
+
+    @property
+    def text(self) -> str:
+        """The direction in words."""
+        if not self.sign:
+            return "none"
+        if self.is_class:
+            return f"{'higher' if self.sign > 0 else 'lower'} in {self.of}"
+        text = "positive" if self.sign > 0 else "negative"
+        return text if self.of is None else f"{text}: {self.of}"
+
+
 @dataclass(frozen=True)
 class Density:
     """Histogram of the non-constant columns, arrival by relevance, of bounded size.
@@ -103,6 +132,11 @@ class Report:
     excluded
         Why columns were not selected: reason -> count; the counts sum to the number of columns not
         selected. If not all columns are tracked, counts near the noise floor are estimates.
+    directions
+        For each selected variable the sign of its correlation with the target; None without one.
+    redundancy
+        For each selected variable the other one that it correlates with most, and the correlation.
+        None if correlations are not available, or for more than 1,000 variables.
     n_near_duplicates
         Number of selected variables whose correlation with an earlier one is .8 or more; None if
         correlations are not available.
@@ -111,6 +145,8 @@ class Report:
     target
         How the target was interpreted, such as "10 classes, 31 to 37 rows each" or "numeric, 0 to
         9"; None without a target.
+    class_sizes
+        Number of rows of each class; None without classes, and on rows.
     n_permutations
         Number of permuted targets that the noise floor and adjusted p-values are based on; None if
         the noise floor assumes normal distributions.
@@ -139,9 +175,12 @@ class Report:
     density: Density | None = None
     alternatives: dict[Hashable, list[tuple[Hashable, float]]] | None = None
     excluded: dict[str, int] = field(default_factory=dict)
+    directions: dict[Hashable, Direction] | None = None
+    redundancy: dict[Hashable, tuple[Hashable, float]] | None = None
     n_near_duplicates: int | None = None
     score_meaning: str | None = None
     target: str | None = None
+    class_sizes: dict[Hashable, int] | None = None
     n_permutations: int | None = None
     normal_scores: bool = False
     inflation: float | None = None
@@ -168,6 +207,7 @@ class Report:
             "rows": self.rows,
             "rows_excluded": self.rows_excluded,
             "target": self.target,
+            "class_sizes": _pairs(self.class_sizes, "class", "rows"),
             "columns_seen": self.columns_seen,
             "columns_constant": self.columns_constant,
             "noise_floor": self.noise_floor,
@@ -181,6 +221,8 @@ class Report:
             self.kind: self.results,
             "excluded": self.excluded,
             "alternatives": self._alternatives(),
+            "directions": self._directions(),
+            "redundancy": self._redundancy(),
             "density": None if self.density is None else self.density.as_dict(),
         }
 
@@ -192,6 +234,27 @@ class Report:
             {"name": name, "like": [{"name": of, "correlation": r} for of, r in others]}
             for name, others in self.alternatives.items()
         ]
+
+    def _directions(self) -> list[dict[str, Any]] | None:
+        if self.directions is None:
+            return None
+        return [
+            {"name": name, "sign": found.sign, "of": found.of}
+            for name, found in self.directions.items()
+        ]
+
+    def _redundancy(self) -> list[dict[str, Any]] | None:
+        if self.redundancy is None:
+            return None
+        return [
+            {"name": name, "most_similar": other, "correlation": r}
+            for name, (other, r) in self.redundancy.items()
+        ]
+
+
+def _pairs(found: dict[Hashable, int] | None, key: str, value: str) -> list[dict[str, Any]] | None:
+    """Return a dict as a list, as names need not be text."""
+    return None if found is None else [{key: name, value: n} for name, n in found.items()]
 
 
 def number(value: float) -> float | None:

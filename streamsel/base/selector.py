@@ -13,6 +13,7 @@ import numpy as np
 
 from streamsel import params
 from streamsel.base.caching import cached_until_update
+from streamsel.base.direction import directions_of
 from streamsel.base.learner import Learner
 from streamsel.base.report import Report, count_excluded, is_above, number
 from streamsel.base.row_input import (
@@ -29,7 +30,12 @@ from streamsel.state.base import ColumnState, Floats, Indices, VariableState
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension
 from streamsel.state.pool.pool import MOST_RELEVANT, NO_PICKS, Picks, Pool, Ranking
-from streamsel.state.similar import count_near_duplicates, similar_to
+from streamsel.state.similar import (
+    correlations_among,
+    count_near_duplicates,
+    most_correlated,
+    similar_to,
+)
 from streamsel.stream import ColumnStream
 from streamsel.targets.glm import FAMILIES
 from streamsel.targets.normal_scores import NormalScores
@@ -321,11 +327,11 @@ class Selector(Learner, Generic[State]):
         report = self._report(floor, "selected", found, self._n_requested, facts)
         if counts is not None:
             report = replace(report, columns_seen=counts.n, columns_constant=counts.n_constant)
-        alternatives, n_repeats, excluded = None, None, count_excluded(report, [], [], None)
+        alternatives, excluded = None, count_excluded(report, [], [], None)
         if self._state is not None:
             alternatives = self._alternatives()
-            picked = np.array(self._picks().indices, dtype=np.intp)
-            n_repeats = count_near_duplicates(self._state, picked)
+            # Groups have neither a direction nor correlations.
+            report = report if self._phase.is_grouped else self._with_relations(report)
             similar = [
                 index
                 for indices, _ in self._similar_variables() or ()
@@ -337,7 +343,6 @@ class Selector(Learner, Generic[State]):
             report,
             alternatives=alternatives,
             excluded=excluded,
-            n_near_duplicates=n_repeats,
             score_meaning=self._score_meaning,
         )
 
@@ -352,6 +357,24 @@ class Selector(Learner, Generic[State]):
             "members": sizes,
             "degrees_of_freedom": dict(zip(self._selected(), rank.rank.tolist(), strict=True)),
         }
+
+    def _with_relations(self, report: Report) -> Report:
+        """Return a report with the relations of selected variables to the target and each other."""
+        state, names = self._state, self._selected()
+        assert state is not None  # noqa: S101
+        picked = np.array(self._picks().indices, dtype=np.intp)
+        directions = directions_of(self._phase, state, picked)
+        R = correlations_among(state, picked)
+        closest = None
+        if R is not None:
+            pairs = zip(names, most_correlated(R), strict=False)
+            closest = {name: (names[j], r) for name, (j, r) in pairs}
+        return replace(
+            report,
+            directions=None if directions is None else dict(zip(names, directions, strict=True)),
+            redundancy=closest,
+            n_near_duplicates=None if R is None else count_near_duplicates(R),
+        )
 
     @cached_until_update
     def _similar_variables(self) -> list[tuple[Indices, Floats]] | None:

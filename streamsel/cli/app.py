@@ -209,7 +209,7 @@ def app() -> None:
 @n_jobs_option
 @output_options("select")
 @click.pass_context
-def select(ctx: click.Context, /, **_: Any) -> None:
+def select_command(ctx: click.Context, /, **_: Any) -> None:
     """Select the variables of FILE that best explain the target.
 
     FILE is {formats}. Columns are read one after the other and are never all in memory. The columns
@@ -325,12 +325,19 @@ def transform(
 
 @app.command(cls=SectionCommand, short_help="Show the contents of a saved model.")
 @click.argument("model", type=click.Path())
-@option("--json", "as_json", is_flag=True, section=OUTPUT, help="Print JSON.")
-def info(model: str, as_json: bool) -> None:
+@option(
+    "--verbose",
+    is_flag=True,
+    section=OUTPUT,
+    help="Also show parameters that have their defaults, and all metadata of the run, such as the "
+    "fingerprint of its input.",
+)
+@option("--json", "as_json", is_flag=True, section=OUTPUT, help="Print JSON, with everything.")
+def info(model: str, as_json: bool, verbose: bool) -> None:
     """Show the parameters, the training data and the results of MODEL."""
     from streamsel.cli.commands.transform import print_info as describe
 
-    describe(model, as_json=as_json)
+    describe(model, as_json=as_json, verbose=verbose)
 
 
 @app.command(cls=SectionCommand, short_help="Merge models that were fitted on parts of the data.")

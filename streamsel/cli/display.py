@@ -19,7 +19,7 @@ from streamsel._utils.text import (
 from streamsel.base.report import NOISE_LEVEL
 from streamsel.cli.output import cell_text
 from streamsel.reporting.glossary import COMPONENT_TERMS, SELECTION_TERMS, explain_columns
-from streamsel.reporting.summary import is_certificate_needed, summarize
+from streamsel.reporting.summary import direction_text, is_certificate_needed, summarize
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -83,6 +83,10 @@ def _selection(report: Report) -> Table:
     table.add_column(what, overflow="fold", style="bold")
     table.add_column("relevance", justify="right")
     table.add_column("score", justify="right")
+    if report.directions:
+        table.add_column("direction", overflow="fold")
+    if report.redundancy:
+        table.add_column("redundancy", justify="right")
     if show_rounds:
         table.add_column("round", justify="right")
     if show_certified:
@@ -93,6 +97,11 @@ def _selection(report: Report) -> Table:
     for rank, row in enumerate(rows, start=1):
         mark, style = _mark(row["above_noise"])
         cells: list[str | Text] = [_decimals(row["relevance"]), _decimals(row["score"])]
+        if report.directions:
+            cells.append(Text(direction_text(report, row)))
+        if report.redundancy:
+            closest = report.redundancy.get(row["name"])
+            cells.append("" if closest is None else f"{closest[1]:.2f}")
         if show_rounds:
             cells.append(str(row["round"]))
         if show_certified:

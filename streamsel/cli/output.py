@@ -26,6 +26,8 @@ from streamsel.serialization.atomic import atomic_write, ensure_writable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from streamsel.cli.log import Log
+
 if sys.platform != "win32":
     import fcntl
 
@@ -78,6 +80,13 @@ def check_writable(path: str, option: str) -> None:
         raise CommandError(
             f"{option} {path}: the directory {directory} is not writable ({reason})"
         ) from error
+
+
+def note_written(log: Log, path: str, what: str) -> None:
+    """Write a note that a file was written, with its content and size."""
+    size = os.path.getsize(path)  # noqa: PTH202 (a string, as the user gave it)
+    text = f"wrote {path}: {what}, {max(1, round(size / 1000)):,} kB"
+    log.emit("note", text, file=path, bytes=size)
 
 
 def check_distinct_outputs(

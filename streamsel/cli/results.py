@@ -29,6 +29,7 @@ from streamsel.cli.display import SELECTED_FIELDS, show_table
 from streamsel.cli.errors import EXPECTED_ERRORS, CommandError, reason_of
 from streamsel.cli.output import cell_text, prepend_columns, row_writer, write_table
 from streamsel.reporting.json import as_json as json_of
+from streamsel.reporting.provenance import changed_parameters_of
 from streamsel.reporting.summary import is_certificate_needed
 from streamsel.stream import ColumnStream
 
@@ -261,11 +262,24 @@ def _loading_lines(report: Report) -> Iterator[Sequence[str]]:
             yield [cell_text(value) for value in cells]
 
 
-def show_info(path: str, report: Report, metadata: Any, *, as_json: bool) -> None:
-    """Print the contents of a model file."""
+def show_info(
+    path: str, report: Report, metadata: Any, *, as_json: bool, verbose: bool = False
+) -> None:
+    """Print the contents of a model file.
+
+    Parameters
+    ----------
+    path, report, metadata
+        The file, the results of the model, and its metadata.
+    as_json
+        Whether to print JSON, with everything.
+    verbose
+        Whether text has all parameters and all metadata.
+    """
+    facts = model_facts(path, report, metadata, verbose=verbose)
     if as_json or not sys.stdout.isatty():
         if not as_json:
-            _show_facts_as_text(path, report, metadata)
+            _show_facts_as_text(facts, report)
         show_report(report, metadata, as_json=as_json)
         return
     from rich.console import Console
@@ -276,23 +290,43 @@ def show_info(path: str, report: Report, metadata: Any, *, as_json: bool) -> Non
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim")
     grid.add_column(overflow="fold")
-    for name, value in model_facts(path, report, metadata):
+    for name, value in facts:
         grid.add_row(Text(printable(name)), Text(printable(value)))
     console.print(grid)
     show_report(report, None, as_json=False)
 
 
-def _show_facts_as_text(path: str, report: Report, metadata: Any) -> None:
-    rows = model_facts(path, report, metadata)
+def _show_facts_as_text(facts: Sequence[tuple[str, str]], report: Report) -> None:
+    rows = [*facts]
     if report.noise_floor is not None:
         rows.append(("noise floor", f"{report.noise_floor:.6g}"))
     for name, value in rows:
         sys.stdout.write(f"# {printable(name)}: {printable(value)}\n")
 
 
-def model_facts(path: str, report: Report, metadata: Any) -> list[tuple[str, str]]:
-    """Return facts about a model other than its results, as pairs of label and text."""
-    parameters = ", ".join(f"{k}={v!r}" for k, v in report.parameters.items())
+# Metadata of a run that only --verbose shows.
+_DETAILS = frozenset(
+    (
+        *("begun", "columns_read", "counting", "examples", "fingerprint", "last_column"),
+        *("missing_target", "orientation", "peak_memory", "seconds"),
+    )
+)
+
+
+def model_facts(
+    path: str, report: Report, metadata: Any, *, verbose: bool = False
+) -> list[tuple[str, str]]:
+    """Return facts about a model other than its results, as pairs of label and text.
+
+    Parameters
+    ----------
+    path, report, metadata
+        As in `show_info`.
+    verbose
+        Whether to include parameters that have their defaults, and all metadata.
+    """
+    shown = report.parameters if verbose else changed_parameters_of(report)
+    parameters = ", ".join(f"{k}={v!r}" for k, v in shown.items())
     rows = [
         ("model file", path),
         ("model", f"{report.learner}({parameters})"),
@@ -320,6 +354,10 @@ def model_facts(path: str, report: Report, metadata: Any) -> list[tuple[str, str
     if components := known.pop("variance_components", ()):
         rows += _component_facts(components)
     known |= metadata if isinstance(metadata, Mapping) else {"metadata": metadata}
+    if not verbose:
+        known = {name: value for name, value in known.items() if name not in _DETAILS}
+        if known.get("complete") is True:
+            del known["complete"]
     for name, value in known.items():
         if value or value is False or name == "n_above_noise":
             rows.append((str(name).replace("_", " "), _fact(name, value)))

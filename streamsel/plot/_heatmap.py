@@ -7,28 +7,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel.base.row_input import select_features
-from streamsel.plot._labels import count_label, variable_label
+from streamsel.plot._axes import rank_ticks
+from streamsel.plot._labels import count_label, hover_name, variable_label
 from streamsel.plot.inputs import check_has_columns, report_from
 from streamsel.plot.style import (
-    ACCENT,
     FAINT,
-    SELECTED,
-    TINY,
     add_colour_bar,
+    apply_layout,
     axes_in_style,
-    colour_map,
     set_description,
+    set_hover_of_cells,
+    small_size,
 )
-from streamsel.state.base import Floats
+from streamsel.state.similar import correlation_matrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# With more variables names are left out.
-_MAX_NAMED = 32
+# With more variables the texts of cells under the mouse are left out.
+_MAX_HOVER = 24
 
 
-def heatmap(model: Any, X: Any, ax: Axes | None = None) -> Axes:
+def heatmap(model: Any, X: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
     """Plot the correlations of the selected variables, in order of selection.
 
     Parameters
@@ -39,7 +39,9 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None) -> Axes:
         Rows with these variables: a frame, an array or sparse matrix (whose columns are named
         from 0), or a `ColumnStream`. Only the selected variables are read.
     ax
-        Axes to draw on; None makes a figure, 85 mm wide.
+        Axes to draw on; None draws on the current axes of pyplot.
+    **kwargs
+        Further arguments of `Axes.imshow`, such as `cmap`.
 
     Returns
     -------
@@ -58,7 +60,8 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None) -> Axes:
     Notes
     -----
     Missing values are replaced by the mean of the others. Variables that are constant
-    in these rows have no correlation, and are grey.
+    in these rows have no correlation, and are grey. Negative correlations are blue and positive
+    ones red, unless `cmap` is given. Names that would overlap are replaced by ranks.
 
     Examples
     --------
@@ -78,35 +81,42 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None) -> Axes:
     check_has_columns(X, names)
     found = correlation_matrix(select_features(X, names))
     with axes_in_style(ax, height=72.0) as panel:
-        image = panel.imshow(
-            np.ma.masked_invalid(found),
-            cmap=colour_map(SELECTED, "#f7f7f7", ACCENT, bad=FAINT),
-            vmin=-1.0,
-            vmax=1.0,
-            interpolation="none",
-        )
-        add_colour_bar(panel, image, "correlation", ticks=[-1, 0, 1])
-        if len(names) <= _MAX_NAMED:
-            shown = [variable_label(name) for name in names]
-            panel.set_xticks(range(len(names)), shown, rotation=90, fontsize=TINY)
-            panel.set_yticks(range(len(names)), shown, fontsize=TINY)
+        properties: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -1.0, "vmax": 1.0}
+        properties |= {"interpolation": "none"} | kwargs
+        image = panel.imshow(np.ma.masked_invalid(found), **properties)
+        image.set_cmap(image.get_cmap().with_extremes(bad=FAINT))
+        add_colour_bar(panel, image, "correlation")
         panel.tick_params(length=0)
         panel.spines[:].set_visible(False)
+        _label_cells(panel, [variable_label(name) for name in names])
+        if len(names) <= _MAX_HOVER:
+            texts = [
+                [
+                    f"{hover_name(a)}, {hover_name(b)}: {r:.2f}"
+                    for b, r in zip(names, row, strict=True)
+                ]
+                for a, row in zip(names, found.tolist(), strict=True)
+            ]
+            set_hover_of_cells(panel, texts)
         set_description(panel, f"Correlations of {count_label(len(names), 'selected variable')}.")
     return panel
 
 
-def correlation_matrix(X: Floats) -> Floats:
-    """Return the correlations of the columns of X; NaN for constant columns."""
-    if np.isinf(X).any():
-        raise ValueError("Expected finite values, or missing ones. Got: an infinite one.")
-    missing = np.isnan(X)
-    n = np.maximum(1, (~missing).sum(axis=0))
-    C = np.where(missing, 0.0, X - np.where(missing, 0.0, X).sum(axis=0) / n)
-    length = np.linalg.norm(C, axis=0)
-    # A constant column has a residual of rounding errors.
-    size = np.abs(np.where(missing, 0.0, X)).max(axis=0, initial=0.0)
-    length[length <= 1e-12 * size * np.sqrt(len(X))] = np.nan
-    C /= length
-    found: Floats = np.clip(C.T @ C, -1.0, 1.0)
-    return found
+def _label_cells(panel: Axes, names: list[str]) -> None:
+    """Label rows and columns with names, or with ranks if the names would overlap."""
+    panel.set_xticks(range(len(names)), names, rotation=90, fontsize=small_size())
+    panel.set_yticks(range(len(names)), names, fontsize=small_size())
+    _lay_out_squares(panel)
+    side = min(panel.bbox.width, panel.bbox.height)
+    cell = side * 72.0 / panel.figure.dpi / len(names)
+    if cell < small_size():
+        panel.set_xticks(*rank_ticks(len(names)), rotation=0)
+        panel.set_yticks(*rank_ticks(len(names)))
+        panel.set_xlabel("rank")
+        _lay_out_squares(panel)
+
+
+def _lay_out_squares(panel: Axes) -> None:
+    # With an equal aspect the layout needs several passes.
+    for _ in range(2):
+        apply_layout(panel)

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from streamsel._utils import optional
 from streamsel.base.selector import Selector
 from streamsel.history import History
 from streamsel.params import type_name
 from streamsel.plot._axes import height_of_rows, label_rows
-from streamsel.plot._labels import count_label, integer_label
-from streamsel.plot.style import ACCENT, FAINT, SELECTED, axes_in_style, set_description
+from streamsel.plot._labels import count_label, hover_name, integer_label
+from streamsel.plot.style import (
+    FAINT,
+    SELECTED,
+    axes_in_style,
+    merge_properties,
+    set_description,
+    set_hover,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -20,7 +28,7 @@ if TYPE_CHECKING:
 _MAX_DRAWN = 200
 
 
-def history(history: Any, ax: Axes | None = None) -> Axes:
+def history(history: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
     """Plot when each variable was in use, while a learner learnt rows.
 
     Parameters
@@ -28,7 +36,9 @@ def history(history: Any, ax: Axes | None = None) -> Axes:
     history
         A `streamsel.History`: a step of a pipeline, `pipeline["History"]`.
     ax
-        Axes to draw on; None makes a figure, 85 mm wide.
+        Axes to draw on; None draws on the current axes of pyplot.
+    **kwargs
+        Further arguments of `Axes.broken_barh`.
 
     Returns
     -------
@@ -45,7 +55,7 @@ def history(history: Any, ax: Axes | None = None) -> Axes:
 
     Notes
     -----
-    Names are in the order of their first use; those in use now have another colour. Thin lines are
+    Names are in the order of their first use; those in use now are coloured. Thin lines are
     refreshes of an extractor's components. Of more than two hundred names those longest in use are
     drawn.
 
@@ -75,15 +85,22 @@ def history(history: Any, ax: Axes | None = None) -> Axes:
             f"random components use no single one. This is {type(history.learner).__name__}."
         )
     drawn = _longest(spans)
+    collections = optional.import_matplotlib("collections")
     in_use = {*history.learner.in_use}
-    with axes_in_style(ax, height_of_rows(len(drawn))) as panel:
+    with axes_in_style(ax, height_of_rows(len(drawn)), has_rows=True) as panel:
         if not isinstance(history.learner, Selector):
             for event in history.events:
                 panel.axvline(event.row, color=FAINT, lw=0.4, zorder=0, gid="refresh")
         for index, name in enumerate(drawn):
             parts = [(start, stop - start) for start, stop in spans[name]]
-            colour = SELECTED if name in in_use else ACCENT
-            panel.broken_barh(parts, (index - 0.36, 0.72), color=colour, lw=0, gid=f"name {index}")
+            colour = SELECTED if name in in_use else FAINT
+            style = {"color": colour, "linewidth": 0.0, "gid": f"name {index}"}
+            bars = panel.broken_barh(
+                *(parts, (index - 0.36, 0.72)),
+                **merge_properties(collections.PolyCollection, style, kwargs),
+            )
+            rows = ", ".join(f"{start:,} to {stop:,}" for start, stop in spans[name])
+            set_hover(panel, bars, [f"{hover_name(name)}: rows {rows}"])
         label_rows(panel, drawn)
         if panel.get_ylabel():
             panel.set_ylabel("variables, in order of first use")

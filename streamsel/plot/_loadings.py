@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from streamsel import params
 from streamsel.plot._axes import draw_bars, height_of_rows
-from streamsel.plot._labels import count_label
+from streamsel.plot._labels import count_label, hover_name
 from streamsel.plot.inputs import report_from
-from streamsel.plot.style import ACCENT, INK, SELECTED, axes_in_style, set_description
+from streamsel.plot.style import ACCENT, SELECTED, axes_in_style, ink, set_description
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,21 +18,26 @@ if TYPE_CHECKING:
 _RULES = {"component": params.IntRule(0), "n": params.IntRule(1)}
 
 
-def loadings(model: Any, ax: Axes | None = None, component: int = 0, n: int = 15) -> Axes:
+def loadings(
+    model: Any, ax: Axes | None = None, component: int = 0, n: int = 15, **kwargs: Any
+) -> Axes:
     """Plot the largest loadings of a component: weight times standard deviation.
 
     This makes variables in different units comparable. Raw weights are in `model.loadings`.
+    Negative loadings are blue.
 
     Parameters
     ----------
     model
         An extractor whose components are linear in the variables, or its report.
     ax
-        Axes to draw on; None makes a figure, 85 mm wide.
+        Axes to draw on; None draws on the current axes of pyplot.
     component
         Number of the component, as in its name: 0 is `pca0`.
     n
         Number of loadings, the largest first.
+    **kwargs
+        Further arguments of `Axes.barh`.
 
     Returns
     -------
@@ -65,10 +70,12 @@ def loadings(model: Any, ax: Axes | None = None, component: int = 0, n: int = 15
     name, parts = _of(report, component)
     shown = parts[:n]
     weights = [part["loading"] or 0.0 for part in shown]
-    with axes_in_style(ax, height_of_rows(len(shown))) as panel:
-        colours = [SELECTED if weight < 0.0 else ACCENT for weight in weights]
-        draw_bars(panel, [part["variable"] for part in shown], weights, colours)
-        panel.axvline(0.0, color=INK, lw=0.6)
+    with axes_in_style(ax, height_of_rows(len(shown)), has_rows=True) as panel:
+        colours = [ACCENT if weight < 0.0 else SELECTED for weight in weights]
+        names = [part["variable"] for part in shown]
+        texts = [f"{hover_name(v)}: {w:.4g}" for v, w in zip(names, weights, strict=True)]
+        draw_bars(panel, names, weights, colours, texts, kwargs)
+        panel.axvline(0.0, color=ink(), lw=0.6)
         panel.spines["left"].set_visible(False)
         panel.set_xlabel(f"loading on {name}")
         total = count_label(len(parts), "variable")

@@ -8,17 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._utils import optional
-from streamsel.plot._axes import annotate_noise, draw_noise_level
+from streamsel.plot._axes import annotate_noise, draw_noise_level, draw_points
 from streamsel.plot._genome import Genome, lay_out
 from streamsel.plot._labels import (
     count_label,
     fitting_labels,
+    hover_name,
     integer_label,
     label_points,
     variable_label,
 )
 from streamsel.plot.inputs import Tests, report_density, report_from, tests_of
-from streamsel.plot.style import ACCENT, SELECTED, axes_in_style, set_description
+from streamsel.plot.style import SELECTED, axes_in_style, muted, relative_size, set_description
 from streamsel.state.base import Floats
 
 if TYPE_CHECKING:
@@ -35,11 +36,26 @@ _N_NAMED, _N_MARKED = 8, 500
 # Maximum number of columns that are drawn as points on a genome; more are drawn as an image of this
 # height and width, in pixels, with dots of this radius.
 _N_POINTS, _IMAGE, _DOT = 2_000, (720, 960), 3.6
+# Points of selected variables, and ticks at the right edge if their arrival is not known.
+_POINT: dict[str, Any] = {
+    "color": SELECTED,
+    "markersize": 3.2,
+    "markeredgewidth": 0.4,
+    "markeredgecolor": "white",
+    "gid": "chosen",
+}
+_TICK: dict[str, Any] = {
+    "color": SELECTED,
+    "marker": "_",
+    "markersize": 9.0,
+    "markeredgewidth": 1.2,
+    "gid": "chosen at the edge",
+}
 # Opacities of chromosomes with even and odd index.
 _ALTERNATING = (0.85, 0.42)
 
 
-def manhattan(model: Any, ax: Axes | None = None, *, metadata: Any = None) -> Axes:
+def manhattan(model: Any, ax: Axes | None = None, *, metadata: Any = None, **kwargs: Any) -> Axes:
     """Plot the relevance of the columns in order of arrival, or their p-values along a genome.
 
     The selected variables are marked.
@@ -50,13 +66,15 @@ def manhattan(model: Any, ax: Axes | None = None, *, metadata: Any = None) -> Ax
         A learner with a target, or its report; with `metadata` a `SelectKBest` that tracks every
         column.
     ax
-        Axes to draw on; None makes a figure, 85 mm wide.
+        Axes to draw on; None draws on the current axes of pyplot.
     metadata
         Positions of the columns: a `ColumnStream` with `column_metadata`, such as that of
         `iter_bed` or `iter_vcf`; or a mapping or data frame with `"chromosome"`, and where known
         `"name"` (else the columns are 0, 1, ...) and `"position"` (else the columns of a chromosome
         are evenly spaced), of equal lengths. Other entries are ignored. None plots relevance in
         order of arrival.
+    **kwargs
+        Properties of the points of the selected variables, as of `Axes.plot`.
 
     Returns
     -------
@@ -109,7 +127,9 @@ def manhattan(model: Any, ax: Axes | None = None, *, metadata: Any = None) -> Ax
     >>> model = SelectKBest(k=2)
     >>> model.learn_target(X[:, 7] - X[:, 400])
     >>> model.learn_columns(X)
-    >>> ax = plot.manhattan(model, metadata={"chromosome": ["1"] * 300 + ["X"] * 200})
+    >>> import matplotlib.pyplot as plt
+    >>> _, ax = plt.subplots(layout="constrained")
+    >>> ax = plot.manhattan(model, ax, metadata={"chromosome": ["1"] * 300 + ["X"] * 200})
     >>> [tick.get_text() for tick in ax.get_xticklabels()], ax.get_ylabel()
     (['1', 'X'], '−log₁₀ p')
     """
@@ -117,7 +137,7 @@ def manhattan(model: Any, ax: Axes | None = None, *, metadata: Any = None) -> Ax
     if metadata is not None:
         found = tests_of(model, report)
         with axes_in_style(ax) as panel:
-            _draw_genome(panel, found, lay_out(metadata, found.names), report)
+            _draw_genome(panel, found, lay_out(metadata, found.names), report, kwargs)
         return panel
     density = report_density(report)
     values = [row["relevance"] or 0.0 for row in report.results]
@@ -146,7 +166,7 @@ def manhattan(model: Any, ax: Axes | None = None, *, metadata: Any = None) -> Ax
             draw_noise_level(panel, floor, gid="floor")
             at_edge = {"xycoords": ("axes fraction", "data"), "va": "center"}
             annotate_noise(panel, f"noise\n{floor:.2f}", (1.0, floor), (3, 0), **at_edge)
-        _draw_results(panel, report, values)
+        _draw_results(panel, report, values, kwargs)
         set_description(panel, _description(report))
     return panel
 
@@ -167,7 +187,14 @@ def _draw_points(ax: Axes, points: Floats) -> None:
     """Draw every column that varies."""
     indices = np.flatnonzero(points >= 0.0)
     ax.plot(
-        indices + 0.5, points[indices], "o", color=ACCENT, ms=2.2, mew=0, alpha=0.6, gid="columns"
+        indices + 0.5,
+        points[indices],
+        "o",
+        color=muted(),
+        ms=2.2 * relative_size(),
+        mew=0,
+        alpha=0.6,
+        gid="columns",
     )
 
 
@@ -181,14 +208,14 @@ def _shade(counts: Any, edges: Floats, top: float) -> Any:
     densest = cells.max(initial=0.0)
     share = np.log1p(cells) / np.log1p(densest) if densest else cells
     image = np.empty((*cells.shape, 4), dtype=np.uint8)
-    image[..., :3] = [int(ACCENT[i : i + 2], 16) for i in (1, 3, 5)]
+    image[..., :3] = [int(muted()[i : i + 2], 16) for i in (1, 3, 5)]
     image[..., 3] = np.rint(
         255 * np.where(cells > 0.0, _MIN_ALPHA + (_MAX_ALPHA - _MIN_ALPHA) * share, 0.0)
     )
     return image
 
 
-def _draw_results(ax: Axes, report: Report, values: list[float]) -> None:
+def _draw_results(ax: Axes, report: Report, values: list[float], given: dict[str, Any]) -> None:
     """Draw the results: points where the arrival is known, ticks at the right edge otherwise."""
     width = ax.get_xlim()[1]
     arrivals = [row.get("arrival") for row in report.results]
@@ -197,21 +224,14 @@ def _draw_results(ax: Axes, report: Report, values: list[float]) -> None:
     others = [i for i, arrival in enumerate(arrivals) if arrival is None]
     for indices, marker in ((known, "o"), (others, "_")):
         if indices:
-            ax.plot(
-                [x[i] for i in indices],
-                [values[i] for i in indices],
-                marker,
-                color=SELECTED,
-                ms=3.2 if marker == "o" else 9.0,
-                mew=0.4 if marker == "o" else 1.2,
-                mec="white" if marker == "o" else SELECTED,
-                clip_on=False,
-                gid="chosen" if marker == "o" else "chosen at the edge",
-                zorder=4,
-            )
+            texts = [f"{hover_name(report.results[i]['name'])}: {values[i]:.3f}" for i in indices]
+            style = _POINT if marker == "o" else _TICK
+            points = [x[i] for i in indices], [values[i] for i in indices]
+            draw_points(ax, *points, texts, given, clip_on=False, zorder=4, **style)
     order = sorted(range(len(values)), key=lambda i: -values[i])
     names = [report.results[i]["name"] for i in order[:_N_NAMED]]
-    label_points(ax, names, [x[i] for i in order], [values[i] for i in order])
+    order_x_y = [x[i] for i in order], [values[i] for i in order]
+    label_points(ax, names, *order_x_y, level=report.noise_floor)
 
 
 def _description(report: Report) -> str:
@@ -226,7 +246,9 @@ def _description(report: Report) -> str:
 # Along a genome
 
 
-def _draw_genome(ax: Axes, found: Tests, genome: Genome, report: Report) -> None:
+def _draw_genome(
+    ax: Axes, found: Tests, genome: Genome, report: Report, given: dict[str, Any]
+) -> None:
     """Draw the p-values of columns along a genome, with the selected ones."""
     y = -np.log10(np.maximum(found.p_values, 1e-300))
     noise = -np.log10(found.threshold)
@@ -245,7 +267,12 @@ def _draw_genome(ax: Axes, found: Tests, genome: Genome, report: Report) -> None
                 placed & (is_odd == bool(odd)),
                 ("columns", "columns of every other chromosome")[odd],
             )
-            style: dict[str, Any] = {"color": ACCENT, "ms": 2.2, "mew": 0, "alpha": opacity}
+            style: dict[str, Any] = {
+                "color": muted(),
+                "ms": 2.2 * relative_size(),
+                "mew": 0,
+                "alpha": opacity,
+            }
             ax.plot(genome.x[drawn], y[drawn], "o", gid=gid, **style)
     ax.set(xlim=(0.0, end), ylim=(0.0, top), xlabel="chromosome", ylabel="−log₁₀ p")
     if noise > 0.0:
@@ -255,7 +282,7 @@ def _draw_genome(ax: Axes, found: Tests, genome: Genome, report: Report) -> None
     labels = [variable_label(label) for label in genome.labels]
     ax.set_xticks(genome.centres, fitting_labels(ax, labels, genome.centres))
     ax.tick_params(axis="x", length=0)
-    _mark_selected(ax, found, genome, y)
+    _mark_selected(ax, found, genome, y, noise, given)
     set_description(ax, _genome_description(found, genome, y, report))
 
 
@@ -273,26 +300,24 @@ def _dots(x: Floats, y: Floats, alpha: Floats) -> NDArray[np.uint8]:
                 np.maximum.at(opacity, (rows + down, columns + right), shade)
     opacity = opacity[reach : reach + height, reach : reach + width]
     image = np.empty((height, width, 4), dtype=np.uint8)
-    image[..., :3] = [int(ACCENT[i : i + 2], 16) for i in (1, 3, 5)]
+    image[..., :3] = [int(muted()[i : i + 2], 16) for i in (1, 3, 5)]
     image[..., 3] = opacity
     return image
 
 
-def _mark_selected(ax: Axes, found: Tests, genome: Genome, y: Floats) -> None:
+def _mark_selected(
+    ax: Axes, found: Tests, genome: Genome, y: Floats, noise: float, given: dict[str, Any]
+) -> None:
     """Draw the selected columns, and name the best of each chromosome, then the others."""
     marked = found.selected[~np.isnan(genome.x[found.selected])][:_N_MARKED]
     x, heights = genome.x[marked], y[marked]
     if marked.size:
-        ax.plot(
-            *(x, heights, "o"),
-            color=SELECTED,
-            ms=3.2,
-            mew=0.4,
-            mec="white",
-            clip_on=False,
-            gid="chosen",
-            zorder=4,
-        )
+        texts = [
+            f"{hover_name(found.names[j])}: chromosome {genome.labels[genome.chromosomes[j]]}, "
+            f"p = {found.p_values[j]:.2g}"
+            for j in marked.tolist()
+        ]
+        draw_points(ax, x, heights, texts, given, clip_on=False, zorder=4, **_POINT)
     seen: set[int] = set()
     leads: list[int] = []
     others: list[int] = []
@@ -302,7 +327,7 @@ def _mark_selected(ax: Axes, found: Tests, genome: Genome, y: Floats) -> None:
         seen.add(chromosome)
     order = leads + others
     names = [found.names[marked[i]] for i in order[:_N_NAMED]]
-    label_points(ax, names, x[order].tolist(), heights[order].tolist())
+    label_points(ax, names, x[order].tolist(), heights[order].tolist(), level=noise)
 
 
 def _genome_description(found: Tests, genome: Genome, y: Floats, report: Report) -> str:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamsel.plot._axes import annotate_noise
+from streamsel.plot._axes import annotate_noise, draw_points
 from streamsel.plot._labels import count_label
 from streamsel.plot.inputs import own_p_values, report_density, report_from
-from streamsel.plot.style import ACCENT, FAINT, NOISE, axes_in_style, set_description
+from streamsel.plot.style import ACCENT, FAINT, axes_in_style, muted, set_description
 from streamsel.state.base import Floats
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Quantiles(NamedTuple):
     high: Floats
 
 
-def qq(model: Any, ax: Axes | None = None) -> Axes:
+def qq(model: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
     """Plot the p-values of the columns against those expected under the null (Q-Q plot).
 
     Parameters
@@ -48,7 +48,9 @@ def qq(model: Any, ax: Axes | None = None) -> Axes:
         relevance (`"mutual_info"`, `"rank"`, `"xi"`, and those of the target types `"binary"` and
         `"count"`) a learner that tracks every column.
     ax
-        Axes to draw on; None makes a figure, 85 mm wide.
+        Axes to draw on; None draws on the current axes of pyplot.
+    **kwargs
+        Properties of the points, as of `Axes.plot`.
 
     Returns
     -------
@@ -105,15 +107,19 @@ def qq(model: Any, ax: Axes | None = None) -> Axes:
         end = 1.04 * max(found.expected.max(initial=0.0), 0.5)
         line = [0.0, end]
         panel.fill_between(found.expected, found.low, found.high, color=FAINT, alpha=0.35, lw=0)
-        panel.plot(line, line, color=NOISE, lw=0.8, gid="noise")
-        panel.plot(found.expected, found.observed, "o", color=ACCENT, ms=2.6, mew=0, gid="observed")
+        panel.plot(line, line, color=muted(), lw=0.8, gid="noise")
+        style = {"color": ACCENT, "markersize": 2.6, "markeredgewidth": 0.0, "gid": "observed"}
+        pairs = zip(10.0**-found.observed, 10.0**-found.expected, strict=True)
+        texts = [f"p = {p_value:.2g}; expected {expected:.2g}" for p_value, expected in pairs]
+        draw_points(panel, found.expected, found.observed, texts, kwargs, **style)
         panel.set(
             xlim=(0.0, end),
             ylim=(0.0, 1.06 * max(found.observed.max(initial=0.0), end)),
             xlabel="expected of noise, −log₁₀ p",
             ylabel="observed, −log₁₀ p",
         )
-        annotate_noise(panel, "noise", (end, end), (-2, -9), ha="right", va="top")
+        at_edge = {"xycoords": ("axes fraction", "data"), "va": "center"}
+        annotate_noise(panel, "noise", (1.0, end), (3, 0), **at_edge)
         factor, inflation = report.inflation, ""
         if factor is not None:
             inflation = f" Inflation factor {factor:.2f}."

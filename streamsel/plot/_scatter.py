@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamsel._utils.text import printable
 from streamsel.base.report import Report
 from streamsel.base.row_input import as_frame
 from streamsel.plot._labels import count_label, variable_label
 from streamsel.plot.inputs import check_has_columns, report_from
 from streamsel.plot.style import (
     ACCENT,
-    FAINT,
     MARKS,
     SERIES,
     add_colour_bar,
     axes_in_style,
+    relative_size,
     set_description,
+    set_hover,
 )
 from streamsel.serialization.json_values import as_array
 from streamsel.state.base import Floats
+from streamsel.targets.encoding import FEW_VALUES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # More points than this are rasterised in an SVG.
 _MAX_VECTOR_POINTS = 800
+# Labels in a legend, its columns, and the height of a row in millimetres.
+_MAX_IN_LEGEND, _LEGEND_COLUMNS, _ROW_HEIGHT = 40, 3, 3.4
 
 
 def scatter(
@@ -38,6 +44,7 @@ def scatter(
     y: Any = None,
     ax: Axes | None = None,
     components: tuple[int, int] = (0, 1),
+    **kwargs: Any,
 ) -> Axes:
     """Plot rows by two components.
 
@@ -49,13 +56,15 @@ def scatter(
         Rows, as for `transform_many`; None for the rows that were learnt, by a model that has
         learnt columns only.
     y
-        Values of the rows by which to colour them: labels, the six most frequent in
-        colour, or numbers; None for one colour. Whole numbers with at most six distinct values are
-        labels.
+        Values of the rows by which to colour them: labels, or numbers; None for one colour. Whole
+        numbers with at most 20 distinct values are labels. Each label has a colour and a marker of
+        its own, up to 36 labels; of more than 40 the most frequent are in the legend.
     ax
-        Axes to draw on; None makes a figure, 85 mm wide.
+        Axes to draw on; None draws on the current axes of pyplot.
     components
         Numbers of two components, as in their names: (0, 1) are `pca0` and `pca1`.
+    **kwargs
+        Properties of the points, as of `Axes.scatter`, such as `s` or `cmap`.
 
     Returns
     -------
@@ -102,14 +111,16 @@ def scatter(
     values = None if y is None else as_array(y, "y")
     if values is not None and values.shape != (len(Z),):
         raise ValueError(f"Expected a y for each of {len(Z)} rows. Got: shape {values.shape}.")
-    a, b = (Z[:, component] for component in components)
-    with axes_in_style(ax, height=70.0) as panel:
+    Z = Z[:, list(components)]
+    labels = set(values.tolist()) if values is not None and _are_labels(values) else set()
+    n_lines = -(-min(len(labels), _MAX_IN_LEGEND) // _LEGEND_COLUMNS)
+    with axes_in_style(ax, height=62.0 + _ROW_HEIGHT * n_lines) as panel:
         if values is None:
-            _points(panel, a, b, color=ACCENT, marker="o")
-        elif _are_labels(values):
-            _groups(panel, a, b, values)
+            _points(panel, Z, range(len(Z)), kwargs, color=ACCENT)
+        elif labels:
+            _groups(panel, Z, values, kwargs)
         else:
-            drawn = _points(panel, a, b, c=values.astype(np.float64), cmap="cividis", marker="o")
+            drawn = _points(panel, Z, range(len(Z)), kwargs, values, c=values.astype(np.float64))
             add_colour_bar(panel, drawn, "y")
         names = [model.components[component] for component in components]
         panel.set(xlabel=names[0], ylabel=names[1])
@@ -137,33 +148,61 @@ def _are_labels(y: Any) -> bool:
     if y.dtype.kind not in "iuf":
         return True
     distinct = np.unique(y)
-    return bool(len(distinct) <= len(SERIES) and (distinct == np.rint(distinct)).all())
+    return bool(len(distinct) <= FEW_VALUES and (distinct == np.rint(distinct)).all())
 
 
-def _groups(panel: Axes, a: Floats, b: Floats, y: Any) -> None:
-    """Draw groups of rows, the most frequent with a colour and a marker each."""
-    labels = y.tolist()
-    sizes = Counter(labels)
-    ranked = sorted(sizes, key=lambda label: (-sizes[label], str(label)))
-    first = sorted(ranked[: len(SERIES)], key=str)
-    rest = np.array([label not in first for label in labels])
-    if rest.any():
-        style = {"color": FAINT, "marker": ".", "label": f"other ({rest.sum():,})"}
-        _points(panel, a[rest], b[rest], **style)
-    for index, label in enumerate(first):
-        is_member = np.array([other == label for other in labels])
-        style = {"color": SERIES[index], "marker": MARKS[index]}
-        _points(
-            panel,
-            a[is_member],
-            b[is_member],
-            label=f"{variable_label(label)} ({sizes[label]:,})",
-            **style,
-        )
-    panel.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, handletextpad=0.2)
+def _groups(panel: Axes, Z: Floats, y: Any, given: dict[str, Any]) -> None:
+    """Draw groups of rows, each with a colour and a marker."""
+    sizes = Counter(y.tolist())
+    labels = sorted(sizes, key=_sort_key)
+    rows: dict[Any, list[int]] = {label: [] for label in labels}
+    for row, label in enumerate(y.tolist()):
+        rows[label].append(row)
+    in_legend = {*sorted(labels, key=lambda label: -sizes[label])[:_MAX_IN_LEGEND]}
+    n = len(SERIES)
+    for index, label in enumerate(labels):
+        # Each further cycle of the colours has the markers in another order.
+        style = {"color": SERIES[index % n], "marker": MARKS[(index + index // n) % n]}
+        if label in in_legend:
+            style["label"] = f"{variable_label(label)} ({sizes[label]:,})"
+        _points(panel, Z, rows[label], given, y, **style)
+    if (n_others := len(labels) - len(in_legend)) > 0:
+        panel.plot([], [], linestyle="none", label=f"and {n_others:,} more")
+    legend: dict[str, Any] = {
+        "loc": "lower center",
+        "bbox_to_anchor": (0.5, 1.0),
+        "ncols": _LEGEND_COLUMNS,
+    }
+    panel.legend(**legend, handletextpad=0.2, columnspacing=1.0)
 
 
-def _points(panel: Axes, a: Floats, b: Floats, **how: Any) -> Any:
-    return panel.scatter(
-        a, b, s=9, linewidths=0, alpha=0.75, rasterized=len(a) > _MAX_VECTOR_POINTS, **how
-    )
+def _sort_key(label: Any) -> tuple[str, Any]:
+    """Return a key that sorts numbers by value, also those in texts."""
+    if isinstance(label, int | float):
+        return type(label).__name__, label
+    parts = re.split(r"(\d+)", str(label))
+    return type(label).__name__, [(int(p), p) if p.isdecimal() else (-1, p) for p in parts]
+
+
+def _points(
+    panel: Axes, Z: Floats, rows: Sequence[int], given: dict[str, Any], y: Any = None, **style: Any
+) -> Any:
+    """Draw rows as points."""
+    is_image = len(Z) > _MAX_VECTOR_POINTS
+    defaults = {
+        "s": 9.0 * relative_size() ** 2,
+        "linewidths": 0.0,
+        "alpha": 0.75,
+        "rasterized": is_image,
+    }
+    points = panel.scatter(Z[rows, 0], Z[rows, 1], **defaults | style | given)
+    if not is_image:
+        texts = [f"row {row:,}" for row in rows]
+        if y is not None:
+            texts = [f"{t}: {_value_text(y[row])}" for t, row in zip(texts, rows, strict=True)]
+        set_hover(panel, points, texts)
+    return points
+
+
+def _value_text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else printable(value)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsel.plot._axes import add_legend_above, draw_noise_level
+from streamsel.plot._axes import add_legend_above, draw_noise_level, draw_points
 from streamsel.plot._labels import count_label, integer_label
 from streamsel.plot.inputs import report_from
 from streamsel.plot.style import ACCENT, axes_in_style, set_description
@@ -28,7 +28,7 @@ _MAX_NUMBERED = 20
 _LIKE_COLUMNS = {"SOSPCA", "RankedPCA"}
 
 
-def scree(model: Any, ax: Axes | None = None) -> Axes:
+def scree(model: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
     r"""Plot relevance or share of variance of each component (scree plot).
 
     Parameters
@@ -36,7 +36,9 @@ def scree(model: Any, ax: Axes | None = None) -> Axes:
     model
         An extractor, or its report.
     ax
-        Axes to draw on; None makes a figure, 85 mm wide.
+        Axes to draw on; None draws on the current axes of pyplot.
+    **kwargs
+        Properties of the points, as of `Axes.plot`.
 
     Returns
     -------
@@ -89,8 +91,10 @@ def scree(model: Any, ax: Axes | None = None) -> Axes:
     noise = _noise(report)
     with axes_in_style(ax) as panel:
         indices = np.arange(len(values))
-        panel.vlines(indices, 0.0, values, color=ACCENT, lw=1.0)
-        panel.plot(indices, values, "o", color=ACCENT, ms=3.5, gid="components")
+        texts = [f"{k}: {value:.3g}" for k, value in zip(numbers, values.tolist(), strict=True)]
+        style = {"color": ACCENT, "markersize": 3.5, "gid": "components"}
+        points = draw_points(panel, indices, values, texts, kwargs, **style)
+        panel.vlines(indices, 0.0, values, color=points.get_color(), lw=1.0)
         if noise is not None:
             level, kind = noise
             draw_noise_level(panel, level, gid="noise", label=f"{kind}: {level:.2g}")

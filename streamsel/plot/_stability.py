@@ -12,8 +12,8 @@ import numpy as np
 
 from streamsel.evaluate.stability import _distinct
 from streamsel.plot._axes import draw_bars, height_of_rows
-from streamsel.plot._labels import count_label
-from streamsel.plot.style import ACCENT, INK, SELECTED, axes_in_style, set_description
+from streamsel.plot._labels import count_label, hover_name
+from streamsel.plot.style import ACCENT, FAINT, SELECTED, axes_in_style, ink, set_description
 from streamsel.serialization.json_values import is_iterable_collection
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MAX_DRAWN = 20
 
 
-def stability(found: Any, ax: Axes | None = None) -> Axes:
+def stability(found: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
     """Plot how often each variable is selected over resampled data.
 
     Parameters
@@ -32,7 +32,9 @@ def stability(found: Any, ax: Axes | None = None) -> Axes:
         The result of `streamsel.evaluate.subsample_stability`, or selections: `model.selected` of
         several learners, each fitted to a sample of the rows.
     ax
-        Axes to draw on; None makes a figure, 85 mm wide.
+        Axes to draw on; None draws on the current axes of pyplot.
+    **kwargs
+        Further arguments of `Axes.barh`.
 
     Returns
     -------
@@ -50,8 +52,8 @@ def stability(found: Any, ax: Axes | None = None) -> Axes:
     Notes
     -----
     The twenty most frequent variables are drawn, with Wilson's 95 % interval for the number of
-    selections. For a result of `subsample_stability` the variables selected on all rows
-    have another colour, and the title is the index of Nogueira and others (2018) with its
+    selections. For a result of `subsample_stability` the variables selected on all rows are
+    coloured and the others grey, and the title is the index of Nogueira and others (2018) with its
     interval: 1 if all selections are equal, 0 if they overlap as by chance.
 
     Examples
@@ -70,11 +72,17 @@ def stability(found: Any, ax: Axes | None = None) -> Axes:
             "Hint: lower the noise floor, or use more rows."
         )
     selected = {*getattr(found, "selected", ())}
-    with axes_in_style(ax, height_of_rows(len(shown)) + 5.0) as panel:
-        colours = [SELECTED if name in selected else ACCENT for name in shown]
-        draw_bars(panel, shown, [frequency[name] for name in shown], colours)
-        intervals = np.array([binomial_interval(frequency[name], drawn) for name in shown])
-        panel.hlines(range(len(shown)), *intervals.T, color=INK, lw=0.8, gid="intervals")
+    with axes_in_style(ax, height_of_rows(len(shown)) + 5.0, has_rows=True) as panel:
+        other = FAINT if selected else ACCENT
+        colours = [SELECTED if name in selected else other for name in shown]
+        shares = [frequency[name] for name in shown]
+        intervals = np.array([binomial_interval(share, drawn) for share in shares])
+        texts = [
+            f"{hover_name(name)}: {share:.0%} ({low:.0%} to {high:.0%})"
+            for name, share, (low, high) in zip(shown, shares, intervals.tolist(), strict=True)
+        ]
+        draw_bars(panel, shown, shares, colours, texts, kwargs)
+        panel.hlines(range(len(shown)), *intervals.T, color=ink(), lw=0.8, gid="intervals")
         panel.set(xlim=(0.0, 1.0), xlabel="share of the selections")
         index = getattr(found, "index", None)
         title = ""

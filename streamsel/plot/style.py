@@ -1,140 +1,57 @@
-"""Style of the plots: sizes, colours, display in notebooks, and byte-reproducible SVG.
+"""Style of the plots: colours, sizes, axes, and byte-reproducible files.
 
-Colours are Okabe and Ito's palette, which is safe for colour-blind readers. Each has a role, by
-which a page can override it: `var(--chosen, #d55e00)`.
+Plots on the axes of a user have the user's style, apart from the colours below. Those of the
+command and of reports are drawn on `PrintAxes`, in one style on every machine. Colours are Okabe
+and Ito's palette, which is safe for colour-blind readers. Each has a role, by which a page can
+override it: `var(--chosen, #d55e00)`.
 """
 
 from __future__ import annotations
 
-import re
 from contextlib import AbstractContextManager, contextmanager
-from hashlib import sha256
-from io import BytesIO, StringIO
-from pathlib import PurePath
+from functools import partial
+from io import StringIO
 from typing import TYPE_CHECKING, Any, Literal
-from xml.etree import ElementTree as ET
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from streamsel._utils import optional
+from streamsel.plot.svg import embed_svg, reproducible_options
+
+try:
+    from matplotlib import rcParams
+    from matplotlib.axes import Axes
+    from matplotlib.cbook import normalize_kwargs
+    from matplotlib.figure import Figure
+except ImportError as error:
+    raise optional.missing_matplotlib_error() from error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-_SVG = "{http://www.w3.org/2000/svg}"
-_HREF = "{http://www.w3.org/1999/xlink}href"
-_URL_REFERENCE = re.compile(r"url\(#([^)]+)\)")
-_FONTS = re.compile(r"(font: [^;\"]*?\d(?:px|pt)?) '[^;]*")
-# 8 points in print are 12 pixels on a screen.
-_PIXELS_PER_POINT = 1.5
-# Id of an image that is drawn as a mask: only its opacity varies.
-SHADE = "shade"
+    from collections.abc import Callable, Iterator, Sequence
 
 
-def embed_svg(svg: str, roles: Mapping[str, str], title: str) -> str:
-    """Return an SVG element to embed in an HTML page.
+class PrintFigure(Figure):
+    """Figure in the style of this package, whatever style is set when it is saved.
 
-    Parameters
+    Attributes
     ----------
-    svg
-        SVG as written by matplotlib.
-    roles
-        Colours to replace by CSS variables: role -> colour.
-    title
-        Text alternative.
+    hover
+        Id of an artist -> texts that a page shows under the mouse; see `set_hover`.
+    on_page
+        Called before the figure is drawn for a page.
     """
-    root = ET.fromstring(svg)  # noqa: S314 (written by matplotlib)
-    _drop(root, "metadata", "style")
-    _shades_by_mask(root, roles["accent"])
-    _only_ids_in_use(root, "s" + sha256(svg.encode()).hexdigest()[:8] + "-")
-    colours = {colour: f"var(--{role}, {colour})" for role, colour in roles.items()}
-    known = re.compile("|".join(colours))
-    for element in root.iter():
-        element.tag = element.tag.removeprefix(_SVG)
-        style = element.get("style")
-        if style is not None:
-            style = _FONTS.sub(r"\1 var(--sans, sans-serif)", style)
-            element.set("style", known.sub(lambda found: colours[found[0]], style))
-    width = float(root.get("viewBox", "").split()[2])
-    for name in ("width", "height", "version"):
-        root.attrib.pop(name, None)
-    style_of_size = f"width:100%;max-width:{width * _PIXELS_PER_POINT:.0f}px;height:auto"
-    root.set("style", f"{style_of_size};stroke-linejoin:round;stroke-linecap:butt")
-    root.set("role", "img")
-    if title:
-        root.set("aria-label", title)
-        element_title = ET.Element("title")
-        element_title.text = title
-        root.insert(0, element_title)
-    return ET.tostring(root, encoding="unicode")
 
-
-def _drop(root: ET.Element, *names: str) -> None:
-    """Drop elements by name; a style element would apply to the whole page."""
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if child.tag.removeprefix(_SVG).rpartition("}")[2] in names:
-                parent.remove(child)
-
-
-def _shades_by_mask(root: ET.Element, colour: str) -> None:
-    """Replace shade images by a rectangle in a CSS colour, with the image as its mask."""
-    for parent in list(root.iter()):
-        for index, child in enumerate(list(parent)):
-            if child.tag != f"{_SVG}image" or child.get("id") != SHADE:
-                continue
-            size = {name: child.attrib[name] for name in ("width", "height")}
-            group = ET.Element(f"{_SVG}g", {"transform": child.attrib.pop("transform", "")})
-            del child.attrib["id"]
-            mask = ET.SubElement(
-                group, f"{_SVG}mask", {"id": SHADE, "style": "mask-type:alpha;mask-mode:alpha"}
-            )
-            mask.append(child)
-            fill = {"style": f"fill: {colour}", "mask": f"url(#{SHADE})"}
-            ET.SubElement(group, f"{_SVG}rect", size | fill)
-            parent[index] = group
-
-
-def _only_ids_in_use(root: ET.Element, prefix: str) -> None:
-    """Drop ids that are not referenced, and give the others a prefix unique to this plot."""
-    referenced = set()
-    for element in root.iter():
-        if _HREF in element.attrib:
-            target = element.attrib.pop(_HREF)
-            if target.startswith("#"):
-                referenced.add(target[1:])
-                target = f"#{prefix}{target[1:]}"
-            element.set("href", target.replace("\n", ""))
-        for name, value in element.attrib.items():
-            referenced.update(_URL_REFERENCE.findall(value))
-            element.set(name, _URL_REFERENCE.sub(rf"url(#{prefix}\1)", value))
-    for element in root.iter():
-        own = element.attrib.pop("id", None)
-        if own in referenced:
-            element.set("id", prefix + own)
-
-
-class NotebookFigure(Figure):
-    """Figure in the style of this package, whatever style is set when it is saved."""
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.hover: dict[str, Sequence[str]] = {}
+        self.on_page: list[Callable[[], None]] = []
 
     def savefig(self, fname: Any, **options: Any) -> None:
         """Save as `matplotlib.figure.Figure.savefig` does, without a date."""
         with style_context():
             super().savefig(fname, **reproducible_options(fname, options))
 
-    def _repr_png_(self) -> bytes:
-        file = BytesIO()
-        self.savefig(file, format="png")
-        return file.getvalue()
 
-
-class NotebookAxes(Axes):
-    """Axes that a notebook shows as their figure at the end of a cell."""
-
-    def _repr_png_(self) -> bytes | None:
-        picture = self.get_figure(root=True)
-        return picture._repr_png_() if isinstance(picture, NotebookFigure) else None
+class PrintAxes(Axes):
+    """Axes of a `PrintFigure`, whose height follows from what is drawn."""
 
 
 INK = "#1c1c1c"
@@ -148,6 +65,7 @@ ROLES = {
     "accent": ACCENT,
     "chosen": SELECTED,
     "noise": NOISE,
+    "card": "#ffffff",
     "third": "#009e73",
     "fourth": "#cc79a7",
     "fifth": "#56b4e9",
@@ -159,9 +77,9 @@ MARKS = "osD^vP"
 
 # Widths of a journal's column and page, in millimetres.
 WIDTHS = {"column": 85.0, "page": 175.0}
-_MM_AN_INCH = 25.4
+_MM_PER_INCH = 25.4
 # In points. On an HTML page a point is 1.5 pixels, and no text is smaller than 10 pixels.
-SMALL, TINY = 7.0, 6.8
+SMALL = 7.0
 
 STYLE: dict[str, Any] = {
     "font.size": 8.0,
@@ -203,27 +121,25 @@ def style_context() -> AbstractContextManager[None]:
 
 def figure(
     width: Literal["column", "page"] = "column", height: float = 62.0
-) -> tuple[Figure, Axes]:
-    """Return a figure with one panel, not registered with pyplot.
+) -> tuple[PrintFigure, PrintAxes]:
+    """Return a figure with one panel, in the style of this package, not registered with pyplot.
 
     Parameters
     ----------
     width
         A journal's column, 85 mm, or its page, 175 mm.
     height
-        In millimetres.
+        In millimetres, until a plot on the axes sets its own.
 
     Raises
     ------
     ImportError
         Without matplotlib.
     """
-    optional.import_matplotlib()
-
-    size = WIDTHS[width] / _MM_AN_INCH, height / _MM_AN_INCH
+    size = WIDTHS[width] / _MM_PER_INCH, height / _MM_PER_INCH
     with style_context():
-        result = NotebookFigure(figsize=size, layout="constrained")
-        ax: Axes = result.add_subplot(axes_class=NotebookAxes)
+        result = PrintFigure(figsize=size, layout="constrained")
+        ax: Any = result.add_subplot(axes_class=PrintAxes)
         # Ticks are created lazily, in the style of that time, so theirs is set here.
         ax.tick_params(labelsize=SMALL, width=STYLE["axes.linewidth"], length=2.5)
         ax.tick_params(color=INK, labelcolor=INK)
@@ -231,20 +147,131 @@ def figure(
 
 
 @contextmanager
-def axes_in_style(ax: Axes | None, height: float = 62.0) -> Iterator[Axes]:
-    """Draw on the given axes unchanged, or on new ones in this style."""
-    if ax is not None:
+def axes_in_style(
+    ax: Axes | None, height: float | None = None, *, has_rows: bool = False
+) -> Iterator[Axes]:
+    """Draw on the given axes; None for the current ones.
+
+    Parameters
+    ----------
+    ax
+        Axes, which keep the style and size that they have; those of `figure` get a height.
+    height
+        Of the figure in millimetres, for text of 8 points; None for the default.
+    has_rows
+        Whether the height is that of rows with names, so that a new figure of pyplot has it, too.
+    """
+    if ax is None:
+        ax = _current_axes(height if has_rows else None)
+    drawn_on = ax.get_figure(root=True)
+    if not (isinstance(ax, PrintAxes) and isinstance(drawn_on, PrintFigure)):
         yield ax
         return
-    _, ax = figure(height=height)
+    if height is not None:
+        drawn_on.set_figheight(height / _MM_PER_INCH)
     with style_context():
         yield ax
 
 
-def colour_map(*colours: str, bad: str) -> Any:
-    """Return a colour map from the first colour to the last, with `bad` for missing values."""
-    linear = optional.import_matplotlib("colors").LinearSegmentedColormap.from_list
-    return linear("streamsel", colours).with_extremes(bad=bad)
+def _current_axes(height: float | None) -> Axes:
+    """Return the current axes of pyplot, in a new figure if there is none."""
+    pyplot = optional.import_matplotlib("pyplot")
+    if not pyplot.get_fignums():
+        made = pyplot.figure(layout="constrained")
+        if height is not None:
+            made.set_figheight(relative_size() * height / _MM_PER_INCH)
+    ax: Axes = pyplot.gca()
+    return ax
+
+
+def apply_layout(ax: Axes) -> None:
+    """Give the axes their final position: labels, legends and colour bars reduce them."""
+    drawn_on: Any = ax.get_figure(root=True)
+    engine = drawn_on.get_layout_engine()
+    if engine is not None:
+        engine.execute(drawn_on)
+
+
+def merge_properties(artist: type[Any], defaults: dict[str, Any], given: dict[str, Any]) -> Any:
+    """Return the properties of an artist, those given by the user first, whatever their spelling.
+
+    Parameters
+    ----------
+    artist
+        Class of the artist.
+    defaults
+        Properties by their long names.
+    given
+        Properties, also by their short names, such as `lw`.
+    """
+    return defaults | normalize_kwargs(given, artist)
+
+
+def ink() -> str:
+    """Return the colour of text and lines in the style of the axes, which may be dark."""
+    colour: str = rcParams["text.color"]
+    return colour
+
+
+def paper() -> str:
+    """Return the colour behind a plot, in the style of the axes."""
+    colour: str = rcParams["axes.facecolor"]
+    return colour
+
+
+def muted() -> str:
+    """Return a less prominent colour than that of text, in the style of the axes."""
+    red, green, blue = optional.import_matplotlib("colors").to_rgb(ink())
+    return FAINT if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5 else NOISE
+
+
+def relative_size() -> float:
+    """Return the size of text in the style of the axes, relative to that of this package."""
+    size: float = rcParams["font.size"] / STYLE["font.size"]
+    return size
+
+
+def small_size() -> float:
+    """Return the size of small text, in points."""
+    return 6.8 * relative_size()
+
+
+def set_hover(ax: Axes, artist: Any, texts: Sequence[str]) -> None:
+    """Set the texts that a page shows under the mouse.
+
+    Parameters
+    ----------
+    ax
+        Axes of the artist; nothing is set on axes of a user, which are in no page.
+    artist
+        The artist: a line or a collection with markers, or any other with a single text.
+    texts
+        One per marker, or one for all of the artist.
+    """
+    drawn_on = ax.get_figure(root=True)
+    if isinstance(drawn_on, PrintFigure):
+        if artist.get_gid() is None:
+            artist.set_gid(f"hover {len(drawn_on.hover)}")
+        drawn_on.hover[artist.get_gid()] = texts
+
+
+def set_hover_of_cells(ax: Axes, texts: Sequence[Sequence[str]]) -> None:
+    """Set the texts of the cells of an image, row by row, that a page shows under the mouse."""
+    drawn_on = ax.get_figure(root=True)
+    if isinstance(drawn_on, PrintFigure):
+        drawn_on.on_page.append(partial(_draw_cells, ax, texts))
+
+
+def _draw_cells(ax: Axes, texts: Sequence[Sequence[str]]) -> None:
+    rows, columns = len(texts), len(texts[0])
+    # Squares that are not seen, as an image has no elements: their side is in points.
+    apply_layout(ax)
+    ax.autoscale(enable=False)
+    width = ax.bbox.width * 72.0 / ax.figure.dpi / columns
+    cells_at = [(j, i) for i in range(rows) for j in range(columns)]
+    x, y = zip(*cells_at, strict=True)
+    cells = ax.scatter(x, y, s=width**2, marker="s", alpha=0.0, linewidths=0)
+    set_hover(ax, cells, [text for row in texts for text in row])
 
 
 def add_colour_bar(panel: Axes, drawn: Any, label: str, **how: Any) -> None:
@@ -254,36 +281,30 @@ def add_colour_bar(panel: Axes, drawn: Any, label: str, **how: Any) -> None:
     solids.set_rasterized(True)  # otherwise an SVG has hundreds of rectangles
     outline: Any = bar.outline
     outline.set_visible(False)
-    bar.ax.tick_params(labelsize=TINY, length=2)
+    bar.ax.tick_params(labelsize=small_size(), length=2)
     bar.set_label(label)
 
 
-def reproducible_options(to: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """Return options of `savefig` that leave the date and program out of the file."""
-    suffix = PurePath(to).suffix if isinstance(to, str | PurePath) else ""
-    dates = {"svg": ("Date", "Creator"), "pdf": ("CreationDate", "Creator", "Producer")}
-    keys = dates.get(options.get("format") or suffix.lstrip(".").lower(), ())
-    return options | {"metadata": dict.fromkeys(keys) | options.get("metadata", {})}
-
-
-def to_svg(figure: Figure, *, page: bool = False) -> str:
+def to_svg(figure: PrintFigure, *, page: bool = False) -> str:
     """Return a figure as SVG: the same bytes for the same figure, with text as text.
 
     Parameters
     ----------
     figure
-        The figure.
+        The figure, by `figure`.
     page
         Whether to make it embeddable in an HTML page: without prolog and fixed size, with colours
         as CSS variables, and with ids and styles that do not clash with other plots.
     """
+    while page and figure.on_page:
+        figure.on_page.pop()()
     file = StringIO()
     with style_context():
         figure.savefig(file, **reproducible_options("", {"format": "svg", "transparent": page}))
     if not page:
         return file.getvalue()
 
-    return embed_svg(file.getvalue(), ROLES, description_of(figure))
+    return embed_svg(file.getvalue(), ROLES, description_of(figure), figure.hover)
 
 
 def set_description(ax: Axes, text: str) -> None:

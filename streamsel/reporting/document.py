@@ -46,8 +46,34 @@ class BarCell:
     reference: float | None = None
 
 
-Inline = str | NameText
-Cell = str | BarCell | NameText | tuple[Inline, ...]
+@dataclass(frozen=True)
+class Swatch:
+    """The colour of a line of the histograms, by its index."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class HistogramCell:
+    """A small histogram.
+
+    Parameters
+    ----------
+    shares
+        Share of values in each bin, for each line.
+    titles
+        Text of each line, shown under the mouse.
+    text
+        Text alternative.
+    """
+
+    shares: Sequence[Sequence[float]]
+    titles: Sequence[str]
+    text: str
+
+
+Inline = str | NameText | Swatch
+Cell = str | BarCell | HistogramCell | NameText | tuple[Inline, ...]
 
 
 def comma_separated(items: Iterable[Iterable[Inline]]) -> tuple[Inline, ...]:
@@ -131,6 +157,25 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Download:
+    """A link to a file that is part of the page.
+
+    Parameters
+    ----------
+    label
+        Text of the link.
+    file_name
+        Name of the file.
+    text
+        Content of the file.
+    """
+
+    label: str
+    file_name: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Details:
     """A collapsed section of details."""
 
@@ -138,7 +183,7 @@ class Details:
     blocks: tuple[Block, ...]
 
 
-Block = DocumentTable | DefinitionList | Paragraph | CodeBlock | Figure | Details
+Block = DocumentTable | DefinitionList | Paragraph | CodeBlock | Figure | Download | Details
 
 
 @dataclass(frozen=True)
@@ -163,6 +208,8 @@ class ReportDocument:
         The method and its data, in one line.
     summary
         Summary in one sentence.
+    target
+        The target, in one line; "" without one.
     key_figures
         The key figures, in pairs.
     sections
@@ -172,5 +219,6 @@ class ReportDocument:
     title: str
     subtitle: str
     summary: str
+    target: str
     key_figures: Sequence[tuple[str, str]]
     sections: Sequence[DocumentSection] = field(default_factory=tuple)

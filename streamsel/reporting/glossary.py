@@ -6,6 +6,9 @@ SELECTION_TERMS = {
     "relevance": "how much of the target a variable explains by itself, from 0 to 1",
     "score": "the value of the selection criterion, which depends on the method",
     "round": "how often the target had been explained in full and the selection restarted, from 0",
+    "direction": "the sign of the correlation with the target, given the covariates; for classes "
+    "the class in which the variable is higher or lower",
+    "redundancy": "the largest correlation with another selected variable, by absolute value",
     "certified": "proven to equal the selection over all columns at once",
     "effect": "the slope of the target on a variable, given the covariates; of two classes the "
     "second, in sorted order, counts 1 and the first 0",

@@ -8,6 +8,7 @@ from html import escape
 from importlib.resources import files
 from itertools import groupby
 
+from streamsel.reporting.csv_export import csv_uri
 from streamsel.reporting.document import (
     BarCell,
     Block,
@@ -16,11 +17,14 @@ from streamsel.reporting.document import (
     DefinitionList,
     DocumentSection,
     DocumentTable,
+    Download,
     Figure,
+    HistogramCell,
     Inline,
     NameText,
     Paragraph,
     ReportDocument,
+    Swatch,
     TableRow,
 )
 
@@ -52,7 +56,7 @@ def render_html(content: ReportDocument) -> str:
 <header>
 <p class="kicker">{escape(content.subtitle)}</p>
 <h1>{escape(content.summary)}</h1>
-{key_numbers(content.key_figures)}
+{_target(content.target)}{key_numbers(content.key_figures)}
 </header>
 <main>
 {cards}
@@ -61,6 +65,10 @@ def render_html(content: ReportDocument) -> str:
 </body>
 </html>
 """
+
+
+def _target(text: str) -> str:
+    return f'<p class="target">{escape(text)}</p>\n' if text else ""
 
 
 @cache
@@ -110,6 +118,9 @@ def block_html(block: Block) -> str:
         return f'<pre tabindex="0"><code>{escape(block.text)}</code></pre>'
     if isinstance(block, Figure):
         return f'<div class="picture">{block.svg}</div>'
+    if isinstance(block, Download):
+        name, label = escape(block.file_name), escape(block.label)
+        return f'<p><a download="{name}" href="{escape(csv_uri(block.text))}">{label}</a></p>'
     return f"<details><summary>{escape(block.title)}</summary>\n{_all(block.blocks)}\n</details>"
 
 
@@ -164,7 +175,31 @@ def _row(table: DocumentTable, row: TableRow) -> str:
     return f"<tr{faint}>{''.join(cells)}</tr>"
 
 
+# Size of a small histogram.
+_WIDTH, _HEIGHT = 120, 32
+
+
+def _histogram(cell: HistogramCell) -> str:
+    """Return a small histogram: a line per group, filled down to zero."""
+    top = max(max(shares) for shares in cell.shares)
+    step = _WIDTH / len(cell.shares[0])
+    lines = []
+    for index, (shares, title) in enumerate(zip(cell.shares, cell.titles, strict=True)):
+        path = [f"M0 {_HEIGHT}"]
+        for j, share in enumerate(shares, start=1):
+            y = _HEIGHT - (_HEIGHT - 1) * share / top
+            path.append(f"V{y:.3g}H{j * step:g}")
+        named = f"<title>{escape(title)}</title>" if title else ""
+        lines.append(f'<path class="l{index}" d="{"".join(path)}V{_HEIGHT}z">{named}</path>')
+    return (
+        f'<svg class="histogram" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
+        f'aria-label="{escape(cell.text)}">{"".join(lines)}</svg>'
+    )
+
+
 def _cell(cell: Cell) -> str:
+    if isinstance(cell, HistogramCell):
+        return _histogram(cell)
     if not isinstance(cell, BarCell):
         return inline_html(cell)
     mark = "" if cell.reference is None else f'<b style="left:{_percent(cell.reference)}"></b>'
@@ -180,7 +215,10 @@ def _percent(value: float) -> str:
 def inline_html(parts: Inline | tuple[Inline, ...]) -> str:
     """Return text, with every name isolated from the writing direction around it."""
     sequence = parts if isinstance(parts, tuple) else (parts,)
-    return "".join(
-        f"<bdi>{escape(one.text)}</bdi>" if isinstance(one, NameText) else escape(one)
-        for one in sequence
-    )
+    return "".join(map(_inline, sequence))
+
+
+def _inline(part: Inline) -> str:
+    if isinstance(part, Swatch):
+        return f'<i class="swatch l{part.index}"></i>'
+    return f"<bdi>{escape(part.text)}</bdi>" if isinstance(part, NameText) else escape(part)

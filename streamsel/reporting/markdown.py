@@ -13,10 +13,11 @@ from streamsel.reporting.document import (
     DefinitionList,
     Details,
     DocumentTable,
+    HistogramCell,
     Inline,
-    NameText,
     Paragraph,
     ReportDocument,
+    Swatch,
 )
 
 _MARKS = re.compile(r"([\\`*_{}\[\]<>#|~&$])")
@@ -32,6 +33,7 @@ def render_markdown(content: ReportDocument) -> str:
     """
     keys = " · ".join(f"{_escaped(value)} {_escaped(name)}" for name, value in content.key_figures)
     lines = [f"# {_escaped(content.summary)}", "", _escaped(content.subtitle), "", keys, ""]
+    lines += [_escaped(content.target), ""] if content.target else []
     for section in content.sections:
         body = [line for block in section.blocks for line in _block(block)]
         if body:
@@ -76,12 +78,13 @@ def _table(table: DocumentTable) -> Iterator[str]:
 def _cell(cell: Cell) -> str:
     if isinstance(cell, BarCell):
         return f"{cell.value:.4f}"
-    return _inline(cell)
+    return _escaped(cell.text) if isinstance(cell, HistogramCell) else _inline(cell)
 
 
 def _inline(parts: Inline | tuple[Inline, ...]) -> str:
     sequence = parts if isinstance(parts, tuple) else (parts,)
-    return "".join(_escaped(one.text if isinstance(one, NameText) else one) for one in sequence)
+    texts = ("" if isinstance(p, Swatch) else getattr(p, "text", p) for p in sequence)
+    return "".join(_escaped(str(text)) for text in texts)
 
 
 def _escaped(text: str) -> str:

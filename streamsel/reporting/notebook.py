@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from streamsel._utils.text import printable, rows_excluded_text
-from streamsel.reporting.document import BarCell, Cell, DocumentTable, NameText
+from streamsel.reporting.document import BarCell, Cell, DocumentTable, HistogramCell, NameText
 from streamsel.reporting.html import inline_html
 from streamsel.reporting.sections import all_warnings, as_sentence
 from streamsel.reporting.summary import summarize
@@ -63,6 +63,8 @@ def _table(table: DocumentTable) -> str:
 def _cell(cell: Cell) -> str:
     if isinstance(cell, BarCell):
         return f"{cell.value:.3f}"
+    if isinstance(cell, HistogramCell):
+        return escape(cell.text)
     if isinstance(cell, NameText):
         return f'<b style="overflow-wrap:anywhere">{inline_html(cell)}</b>'
     return inline_html(cell)

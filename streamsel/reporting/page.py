@@ -11,38 +11,51 @@ from streamsel._version import __version__
 from streamsel.base.report import Report
 from streamsel.evaluate import SubsampleStability
 from streamsel.plot.inputs import report_from
-from streamsel.plot.style import to_svg
 from streamsel.reporting.document import DocumentSection, Figure, Paragraph
+from streamsel.reporting.histograms import (
+    SelectedValues,
+    target_of_model,
+    values_of_data,
+    values_of_model,
+)
 from streamsel.reporting.provenance import bibtex
 from streamsel.reporting.sections import all_warnings, build_document, is_complete
 from streamsel.reporting.summary import summarize
 from streamsel.reporting.tables import stability_section
+from streamsel.stream import iter_array
 
-# Maximum number of results plotted, and of variables in a heatmap: more would be illegible.
-_MAX_PLOTTED, _MAX_HEATMAP = 500, 50
+# Maximum number of results plotted, and of variables whose values are: more would be illegible.
+_MAX_PLOTTED, MAX_VALUES = 500, 50
 
-ARRIVAL, NULL, ORDER = "Relevance by arrival", "Q-Q plot of relevance", "Selection path"
+ARRIVAL, NULL, ORDER = "Relevance of all columns", "Q–Q plot against noise", "Selection path"
 GENOME = "Manhattan plot"
 SCREE, LOADINGS, ROWS = "Scree plot", "Largest loadings", "Scatter plot of rows"
-CORRELATIONS = "Correlations of selected variables"
+CORRELATIONS = "Correlation of selected variables"
 _CAPTIONS = {
-    ARRIVAL: "The shade is the density of columns, by arrival and relevance; the line is the noise "
-    "floor.",
+    ARRIVAL: "All columns by arrival and relevance; the shade is their density, and selected "
+    "ones are coloured. The line is the noise floor.",
     GENOME: "Every point is a column, by chromosome, position and p-value; the line is that of the "
     "noise floor.",
-    NULL: "Quantiles of the columns' relevance, against those of as many columns of noise. Columns "
-    "above the diagonal are associated with the target; λ is the inflation factor.",
-    ORDER: "Relevance and score in the order of selection; for Lasso, coefficients by penalty.",
+    NULL: "p-values of the columns, against those of as many columns of noise. Columns above the "
+    "diagonal are associated with the target; λ is the inflation factor.",
+    ORDER: "The score of each variable when it was selected; for Lasso, coefficients by penalty.",
     SCREE: "Relevance, or share of variance, of each component; and the noise floor, if it is "
     "known.",
     LOADINGS: "The loadings of variables on the first component, by absolute value.",
     ROWS: "Every point is a row, placed by two components.",
-    CORRELATIONS: "Correlations over the rows in `data`.",
+    CORRELATIONS: "Correlations over the rows of the data: red is positive, blue is negative.",
 }
+# Draws a plot on axes.
+_Draw = Callable[[Any], Any]
 
 
 def plot_sections(
-    model: Any, report: Report, data: Any, y: Any, stability: SubsampleStability | None
+    model: Any,
+    report: Report,
+    data: Any,
+    y: Any,
+    stability: SubsampleStability | None,
+    values: SelectedValues | None,
 ) -> list[DocumentSection]:
     """Return a section for each plot that applies to the model.
 
@@ -56,6 +69,8 @@ def plot_sections(
         Rows to plot, and their target; None for those stored in the model.
     stability
         Selections over subsamples; None for no such section.
+    values
+        Values of the selected variables in `data`, or in the model; None if not known.
 
     Raises
     ------
@@ -70,38 +85,41 @@ def plot_sections(
         drawn += _optional_section(title, draw, _first(report, _MAX_PLOTTED))
     positions = getattr(data, "column_metadata", None)
     if positions:
-        along = _optional_section(GENOME, lambda: plot.manhattan(model, metadata=positions))
+        along = _optional_section(GENOME, lambda ax: plot.manhattan(model, ax, metadata=positions))
         # It replaces the plot by arrival.
         drawn = along + drawn[1:] if along else drawn
     if report.candidate == "group":
         # Groups have no correlations.
         pass
-    elif report.kind == "selected" and report.results and data is not None:
-        first = replace(report, results=report.results[:_MAX_HEATMAP])
-        drawn.append(
-            _section(CORRELATIONS, plot.heatmap(first, data), _first(report, _MAX_HEATMAP))
-        )
+    elif report.kind == "selected" and report.results and data is not None and values is not None:
+        first = replace(report, results=report.results[:MAX_VALUES])
+        rows = iter_array(values.X, values.names)
+        remark = _first(report, MAX_VALUES)
+        drawn.append(_section(CORRELATIONS, lambda ax: plot.heatmap(first, rows, ax), remark))
     elif len(report.results) > 1 and data is not None:
-        drawn.append(_section(ROWS, plot.scatter(model, data, y)))
+        drawn.append(_section(ROWS, lambda ax: plot.scatter(model, data, y, ax)))
     elif not isinstance(model, Report):
-        drawn += _optional_section(ROWS, lambda: plot.scatter(model))
+        drawn += _optional_section(
+            ROWS, lambda ax: plot.scatter(model, y=target_of_model(model), ax=ax)
+        )
     if stability is not None:
-        drawn.append(stability_section(stability, Figure(_svg(plot.stability(stability)))))
+        picture = _picture(lambda ax: plot.stability(stability, ax))
+        drawn.append(stability_section(stability, picture))
     return drawn
 
 
-def _of_model(model: Any, first: Report) -> Iterator[tuple[str, Callable[[], Any]]]:
+def _of_model(model: Any, first: Report) -> Iterator[tuple[str, _Draw]]:
     """Yield the titles of plots that may apply to a model, and functions that draw them."""
     if first.density is not None:
-        yield ARRIVAL, lambda: plot.manhattan(first)
-        yield NULL, lambda: plot.qq(model)
+        yield ARRIVAL, lambda ax: plot.manhattan(first, ax)
+        yield NULL, lambda ax: plot.qq(model, ax)
     # A model may store more than its report, such as the path of Lasso.
     whole = first if len(first.results) == _MAX_PLOTTED else model
     if first.kind == "selected":
-        yield ORDER, lambda: plot.selection_path(whole)
+        yield ORDER, lambda ax: plot.selection_path(whole, ax, quantity="score")
     else:
-        yield SCREE, lambda: plot.scree(whole)
-        yield LOADINGS, lambda: plot.loadings(first)
+        yield SCREE, lambda ax: plot.scree(whole, ax)
+        yield LOADINGS, lambda ax: plot.loadings(first, ax)
 
 
 def _first(report: Report, most: int) -> str:
@@ -110,22 +128,24 @@ def _first(report: Report, most: int) -> str:
     return f" The first {most:,} of {n:,} are shown." if n > most else ""
 
 
-def _section(title: str, axes: Any, further: str = "") -> DocumentSection:
-    return DocumentSection(title, (Figure(_svg(axes)), Paragraph((_CAPTIONS[title] + further,))))
+def _section(title: str, draw: _Draw, further: str = "") -> DocumentSection:
+    return DocumentSection(title, (_picture(draw), Paragraph((_CAPTIONS[title] + further,))))
 
 
-def _optional_section(
-    title: str, draw: Callable[[], Any], further: str = ""
-) -> list[DocumentSection]:
+def _optional_section(title: str, draw: _Draw, further: str = "") -> list[DocumentSection]:
     """Return the section of a plot; none if the plot does not apply to the model."""
     try:
-        return [_section(title, draw(), further)]
+        return [_section(title, draw, further)]
     except (ValueError, TypeError):
         return []
 
 
-def _svg(axes: Any) -> str:
-    return to_svg(axes.figure, page=True)
+def _picture(draw: _Draw) -> Figure:
+    from streamsel.plot.style import figure, to_svg
+
+    drawn_on, ax = figure()
+    draw(ax)
+    return Figure(to_svg(drawn_on, page=True))
 
 
 FORMATS = ("html", "json", "md")
@@ -143,8 +163,9 @@ def report(
     """Return a report on a model: its results, their significance, and how they were obtained.
 
     The HTML report is one file without scripts or network requests, for screens of any size and
-    dark mode; its size grows with the results, not with the data. The Markdown report has no plots;
-    the JSON report has all results.
+    dark mode; its size grows with the results, not with the data. It has the results as CSV, too,
+    and the values of points are shown under the mouse. The Markdown report has no plots; the JSON
+    report has all results.
 
     Parameters
     ----------
@@ -152,11 +173,14 @@ def report(
         A learner, or the `Report` of one.
     data
         Rows with the columns that the model uses, as for `transform_many`: for a scatter plot of
-        components, or a heatmap of correlations of selected variables. A `ColumnStream` that has
-        the chromosomes of its columns, such as that of `iter_bed`, adds the p-values along the
-        genome (`plot.manhattan`). Without it, only the data in the model are plotted.
+        components, or the correlations and histograms of the first 50 selected variables. A
+        `ColumnStream` that has the chromosomes of its columns, such as that of `iter_bed`, adds the
+        p-values along the genome (`plot.manhattan`). Without it, only the data in the model are
+        plotted: histograms need a method that stores the selected columns, such as
+        `ForwardSelection`, without covariates, weights and relatedness.
     y
-        The target of these rows, by which their points are coloured.
+        The target of these rows: points have its colours, and there is a histogram per class, or
+        per half of a numeric target.
     metadata
         Metadata of the model file, as from `read_metadata`: its input files, command, and skipped
         columns.
@@ -172,7 +196,7 @@ def report(
     Raises
     ------
     ValueError
-        For another format.
+        For another format, and for rows that lack a variable or whose target has another length.
     TypeError
         For a model that is not a learner.
     ImportError
@@ -207,16 +231,22 @@ def report(
     if format == "md":
         from streamsel.reporting.markdown import render_markdown
 
-        return render_markdown(
-            build_document(
-                found, metadata, [] if stability is None else [stability_section(stability)]
-            )
-        )
+        drawn = [] if stability is None else [stability_section(stability)]
+        return render_markdown(build_document(found, metadata, drawn, stability))
     from streamsel.reporting.html import render_html
 
-    return render_html(
-        build_document(found, metadata, plot_sections(model, found, data, y, stability))
-    )
+    values = _values(model, found, data, y)
+    drawn = plot_sections(model, found, data, y, stability, values)
+    return render_html(build_document(found, metadata, drawn, stability, values))
+
+
+def _values(model: Any, report: Report, data: Any, y: Any) -> SelectedValues | None:
+    """Return the values of selected variables in `data`, or those that the model stores."""
+    if report.kind != "selected" or not report.results:
+        return None
+    if data is not None:
+        return values_of_data(report, data, y, MAX_VALUES)
+    return values_of_model(model, report, MAX_VALUES)
 
 
 def _json(found: Report, metadata: Mapping[str, Any], stability: SubsampleStability | None) -> str:
@@ -224,7 +254,7 @@ def _json(found: Report, metadata: Mapping[str, Any], stability: SubsampleStabil
 
     document = {
         "streamsel": __version__,
-        "summary": summarize(found, complete=is_complete(metadata)),
+        "summary": summarize(found, complete=is_complete(metadata), stability=stability),
         **found.as_dict(),
         "warnings": all_warnings(found, metadata),
         "stability": None if stability is None else stability.as_dict(),

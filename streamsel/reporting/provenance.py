@@ -232,7 +232,9 @@ def command_of(report: Report, metadata: Mapping[str, Any]) -> str | None:
     if least := metadata_value(metadata, "min_count", int):
         lines.append(["--min-count", str(least)])
     lines.append(["--method", report.learner])
-    for name, value in _changed(report).items():
+    for name, value in changed_parameters_of(report).items():
+        if name in _ELSEWHERE:
+            continue
         own = _OPTIONS.get(name)
         lines.append([own, str(value)] if own else ["--set", f"{name}={_option_value(value)}"])
     # The command's default for a bounded pool is exact.
@@ -241,7 +243,7 @@ def command_of(report: Report, metadata: Mapping[str, Any]) -> str | None:
     return " \\\n  ".join(map(shlex.join, lines))
 
 
-def _changed(report: Report) -> dict[str, Any]:
+def changed_parameters_of(report: Report) -> dict[str, Any]:
     """Return the parameters that differ from their defaults."""
     if report.learner not in registry.names():
         return dict(report.parameters)
@@ -249,7 +251,7 @@ def _changed(report: Report) -> dict[str, Any]:
     return {
         name: value
         for name, value in report.parameters.items()
-        if name not in _ELSEWHERE and (name not in defaults or defaults[name].default != value)
+        if name not in defaults or defaults[name].default != value
     }
 
 
@@ -259,4 +261,4 @@ def _option_value(value: Any) -> str:
 
 def citation_section(report: Report) -> tuple[Block, ...]:
     """Return the citations of the method and of streamsel."""
-    return (CodeBlock(bibtex(report.learner), "bibtex"),)
+    return (Details("How to cite (BibTeX)", (CodeBlock(bibtex(report.learner), "bibtex"),)),)

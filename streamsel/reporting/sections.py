@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from streamsel import registry
-from streamsel._utils.text import printable
+from streamsel._utils.text import count_text, printable
 from streamsel.base.report import Report
-from streamsel.reporting.document import DefinitionList as Pairs
+from streamsel.evaluate import SubsampleStability
+from streamsel.reporting.csv_export import results_csv
 from streamsel.reporting.document import (
+    Block,
     Details,
     DocumentSection,
+    Download,
     NameText,
     Paragraph,
     ReportDocument,
 )
+from streamsel.reporting.document import DefinitionList as Pairs
 from streamsel.reporting.glossary import GLOSSARY
+from streamsel.reporting.histograms import SelectedValues, histograms_of
 from streamsel.reporting.provenance import (
     citation_section,
     metadata_value,
@@ -25,11 +31,18 @@ from streamsel.reporting.provenance import (
 )
 from streamsel.reporting.summary import is_certificate_needed, relevance_text, summarize
 from streamsel.reporting.tables import (
+    MAX_CLASSES,
+    class_table,
     exclusion_table,
+    histogram_legend,
     loadings_section,
     markers_section,
     results_table,
 )
+from streamsel.state.similar import correlation_matrix, most_correlated
+
+# Maximum size of the CSV in a page, in bytes.
+_MAX_CSV = 60_000
 
 
 def is_complete(metadata: Mapping[str, Any]) -> bool:
@@ -57,7 +70,11 @@ def as_sentence(text: str) -> str:
 
 
 def build_document(
-    report: Report, metadata: Mapping[str, Any], pictures: Sequence[DocumentSection] = ()
+    report: Report,
+    metadata: Mapping[str, Any],
+    pictures: Sequence[DocumentSection] = (),
+    stability: SubsampleStability | None = None,
+    values: SelectedValues | None = None,
 ) -> ReportDocument:
     """Return the content of a report.
 
@@ -69,36 +86,83 @@ def build_document(
         Metadata of the model file.
     pictures
         Plots, each a section.
+    stability
+        Selections over subsamples; None if these are not known.
+    values
+        Values of selected variables, for histograms and correlations; None for none.
     """
-    summary = summarize(report, complete=is_complete(metadata))
+    summary = summarize(report, complete=is_complete(metadata), stability=stability)
+    if values is not None:
+        report = _with_redundancy(report, values)
     sections = []
     if found := all_warnings(report, metadata):
         texts = tuple(Paragraph((as_sentence(printable(one["text"])),)) for one in found)
         sections.append(DocumentSection("Warnings", texts, is_wide=True, is_warning=True))
     title = "Selected variables" if report.kind == "selected" else "Components"
+    histograms = None if values is None else histograms_of(values, report)
     where = "see streamsel info MODEL --json"
-    tables = (
-        *results_table(report, where),
+    tables = [
+        *results_table(report, where, histograms=histograms),
+        *([histogram_legend(values.groups.legend)] if values is not None and histograms else []),
+        *_download(report),
+        *class_table(report),
         *loadings_section(report),
         *markers_section(report),
-    )
-    sections.append(DocumentSection(title, tables, is_wide=True))
+    ]
+    sections.append(DocumentSection(title, tuple(tables), is_wide=True))
     sections += pictures
     definitions = Pairs([(term, as_sentence(text)) for term, text in GLOSSARY.items()])
     if blocks := exclusion_table(report, metadata):
         sections.append(DocumentSection("Excluded columns", blocks))
     sections += [
-        DocumentSection("Provenance", provenance_section(report, metadata)),
-        DocumentSection("How to cite", citation_section(report)),
+        DocumentSection(
+            "Reproduce", (*provenance_section(report, metadata), *citation_section(report))
+        ),
         DocumentSection("Glossary", (Details("Definitions", (definitions,)),), is_wide=True),
     ]
     return ReportDocument(
         f"{report.learner}: {_in_short(report)}",
         _kicker(report, metadata),
         summary,
-        _keys(report),
+        target_text(report),
+        _keys(report, stability),
         tuple(sections),
     )
+
+
+def _with_redundancy(report: Report, values: SelectedValues) -> Report:
+    """Return a report with the correlations of all selected variables, if it has none."""
+    if report.redundancy or len(values.names) < len(report.results):
+        return report
+    pairs = most_correlated(correlation_matrix(values.X))
+    names = values.names
+    closest = {name: (names[j], r) for name, (j, r) in zip(names, pairs, strict=False)}
+    return replace(report, redundancy=closest)
+
+
+def _download(report: Report) -> tuple[Block, ...]:
+    """Return a link to the results as CSV; none without results."""
+    text, n = results_csv(report, _MAX_CSV)
+    if not n:
+        return ()
+    n_all = len(report.results)
+    if report.kind != "selected":
+        n_all = sum(len(row["loadings"]) for row in report.results)
+    what = count_text(n, "variable" if report.kind == "selected" else "loading")
+    of = f", the first {n:,} of {n_all:,}" if n < n_all else f", {what}"
+    return (Download(f"Download as CSV{of}", f"{report.learner.lower()}.csv", text),)
+
+
+def target_text(report: Report) -> str:
+    """Return the target in one line, with all classes if they are few; "" without one."""
+    if report.target is None:
+        return ""
+    sizes = report.class_sizes or {}
+    text = report.target
+    if 3 < len(sizes) <= MAX_CLASSES:
+        listed = (f"{NameText(name).text} ({count_text(n, 'row')})" for name, n in sizes.items())
+        text = f"{len(sizes)} classes: {', '.join(listed)}"
+    return f"Target: {printable(text)}."
 
 
 def _in_short(report: Report) -> str:
@@ -123,7 +187,7 @@ def _kicker(report: Report, metadata: Mapping[str, Any]) -> str:
     return text
 
 
-def _keys(report: Report) -> list[tuple[str, str]]:
+def _keys(report: Report, stability: SubsampleStability | None) -> list[tuple[str, str]]:
     """Return the key figures."""
     what = "selected" if report.kind == "selected" else "components"
     n_columns = report.details.get("n_columns", report.columns_seen)
@@ -135,6 +199,8 @@ def _keys(report: Report) -> list[tuple[str, str]]:
         keys.append(("noise floor", relevance_text(report.noise_floor)))
     if is_certificate_needed(report) and report.results:
         keys.append(("certified", f"{report.details['n_certified']:,}"))
+    if stability is not None and stability.index is not None:
+        keys.append(("stability", f"{stability.index.value:.2f}"))
     if (variance := report.details.get("share_of_variance")) is not None:
         keys.append(("variance explained", f"{variance:.0%}"))
     return keys

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from streamsel._utils.text import count_text
+from streamsel._utils.text import count_text, printable
 from streamsel.base.report import Report
+
+if TYPE_CHECKING:
+    from streamsel.evaluate import SubsampleStability
 
 # A learner whose target is a sensitive attribute, which components should be unrelated to.
 _PRIVATE_LEARNER = "PrivateFeatures"
@@ -20,7 +23,9 @@ _BEYOND_CORRELATION = {
 }
 
 
-def summarize(report: Report, *, complete: bool = True) -> str:
+def summarize(
+    report: Report, *, complete: bool = True, stability: SubsampleStability | None = None
+) -> str:
     """Return a summary of the results in one sentence.
 
     Parameters
@@ -29,13 +34,24 @@ def summarize(report: Report, *, complete: bool = True) -> str:
         The results.
     complete
         Whether all columns were learnt.
+    stability
+        Selections over subsamples; None if these are not known.
     """
     if not report.columns_seen:
         return "Nothing has been learnt yet."
     text = _of_selected(report) if report.kind == "selected" else _of_components(report)
+    text += _stability(stability)
     if complete:
         return f"{text}."
     return f"The run was interrupted; the result is for the columns before that. {text}."
+
+
+def _stability(found: SubsampleStability | None) -> str:
+    """Return a sentence, without full stop, on the stability of the selection."""
+    if found is None or found.index is None:
+        return ""
+    rows = f"{found.rows_drawn:,} of {found.rows:,} rows"
+    return f". Selections on {rows} have a stability of {found.index.value:.2f} ({found.rating})"
 
 
 def relevance_text(value: float) -> str:
@@ -70,6 +86,17 @@ def score_name(report: Report) -> str | None:
     """Return the score by which variables were selected, if it is not a function of correlation."""
     score: Any = report.parameters.get("score")
     return _BEYOND_CORRELATION.get(score) if report.kind == "selected" else None
+
+
+def direction_text(report: Report, row: Mapping[str, Any]) -> str:
+    """Return the direction of a selected variable in words.
+
+    "" without one, and if a variable was selected by a score that measures more than correlation,
+    and its correlation is not above the noise floor.
+    """
+    direction = (report.directions or {}).get(row["name"])
+    is_other = score_name(report) is not None and row["above_noise"] is False
+    return "" if direction is None or is_other else printable(direction.text)
 
 
 def used_variables(report: Report) -> set[Any]:

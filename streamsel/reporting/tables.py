@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from streamsel._utils.text import count_text
 from streamsel.base.report import Report
@@ -15,17 +15,25 @@ from streamsel.reporting.document import (
     Details,
     DocumentSection,
     DocumentTable,
+    HistogramCell,
     Inline,
     NameText,
     Paragraph,
+    Swatch,
     TableRow,
     comma_separated,
 )
+from streamsel.reporting.histograms import Histogram
 from streamsel.reporting.provenance import metadata_value
-from streamsel.reporting.summary import is_certificate_needed, percent_text, score_name
+from streamsel.reporting.summary import (
+    direction_text,
+    is_certificate_needed,
+    percent_text,
+    score_name,
+)
 
-# Maximum number of rows of a table in a report.
-MAX_ROWS = 200
+# Maximum number of rows of a table in a report, and of classes that are listed in a sentence.
+MAX_ROWS, MAX_CLASSES = 200, 12
 _TOP_LOADINGS = 5
 # Fields with columns of their own; further fields of a method follow these.
 _OWN = ("name", "relevance", "score", "round", "certified", "above_noise", "arrival")
@@ -43,7 +51,12 @@ _EXPLANATION_OTHER_SCORE = (
 _EXPLANATION_COMPONENTS = " Components of many columns of noise exceed it more easily."
 
 
-def results_table(report: Report, source: str, most: int = MAX_ROWS) -> tuple[Block, ...]:
+def results_table(
+    report: Report,
+    source: str,
+    most: int = MAX_ROWS,
+    histograms: Mapping[Hashable, Histogram] | None = None,
+) -> tuple[Block, ...]:
     """Return the table of results, and a legend.
 
     Parameters
@@ -54,11 +67,16 @@ def results_table(report: Report, source: str, most: int = MAX_ROWS) -> tuple[Bl
         Where all results are available.
     most
         Maximum number of rows.
+    histograms
+        Histograms of some of the variables; None for a table without.
     """
     if not report.results:
         return (Paragraph(("There are no results.",)),)
     rows = report.results[:most]
-    table = _variables(report, rows) if report.kind == "selected" else _components(report, rows)
+    if report.kind == "selected":
+        table = _variables(report, rows, histograms or {})
+    else:
+        table = _components(report, rows)
     n_left = len(report.results) - len(rows)
     rest = f"{n_left:,} more: {source}" if n_left else ""
     blocks: list[Block] = [DocumentTable(*table, n_visible=10, omitted_note=rest, is_stacked=True)]
@@ -76,29 +94,98 @@ def _meaning(report: Report) -> str:
     return _EXPLANATION if any(row["above_noise"] is False for row in report.results) else ""
 
 
+class _Column(NamedTuple):
+    """A column of the table of selected variables: its title, and its cell of a rank and a row."""
+
+    title: str
+    cell: Callable[[int, Mapping[str, Any]], Cell]
+    is_numeric: bool = True
+
+
 def _variables(
-    report: Report, found: Sequence[Mapping[str, Any]]
+    report: Report, found: Sequence[Mapping[str, Any]], histograms: Mapping[Hashable, Histogram]
 ) -> tuple[str, tuple[str, ...], list[TableRow], frozenset[int]]:
     """Return title, head, rows and numeric columns of the table of selected variables."""
-    has_rounds = any(row["round"] != found[0]["round"] for row in found)
-    has_arrivals = any(row.get("arrival") is not None for row in found)
-    further = [name for name in found[0] if name not in _OWN]
-    is_bounded = is_certificate_needed(report)
-    head = ["", "variable", "relevance", "score", *["certified"] * is_bounded]
-    head += [*["round"] * has_rounds, *(name.replace("_", " ") for name in further)]
-    head += ["arrival"] * has_arrivals
+    columns = list(_columns(report, found, histograms))
     mark = NOT_ABOVE if score_name(report) is None else _NOT_ABOVE_BY_CORRELATION
-    rows = []
-    for rank, row in enumerate(found, start=1):
-        cells: list[Cell] = [f"{rank:,}", NameText(row["name"]), _bar(row["relevance"], report)]
-        cells += [_text(row["score"]), *["yes" if row["certified"] else "no"] * is_bounded]
-        cells += [*[f"{row['round']:,}"] * has_rounds, *(_text(row[name]) for name in further)]
-        if has_arrivals:
-            cells.append(_text(row.get("arrival")))
-        below = _alternatives(report, row["name"])
-        rows.append(_row(cells, row, below, mark))
-    numeric = frozenset({0, 3, *range(4 + is_bounded, len(head))})
-    return "Selected variables", tuple(head), rows, numeric
+    rows = [
+        _row(
+            [column.cell(rank, row) for column in columns],
+            row,
+            _alternatives(report, row["name"]),
+            mark,
+        )
+        for rank, row in enumerate(found, start=1)
+    ]
+    numeric = frozenset(i for i, column in enumerate(columns) if column.is_numeric)
+    return "Selected variables", tuple(column.title for column in columns), rows, numeric
+
+
+def _columns(
+    report: Report, found: Sequence[Mapping[str, Any]], histograms: Mapping[Hashable, Histogram]
+) -> Iterator[_Column]:
+    """Yield the columns of the table of selected variables."""
+    yield _Column("", lambda rank, _: f"{rank:,}")
+    yield _Column("variable", lambda _, row: NameText(row["name"]), is_numeric=False)
+    yield _Column("relevance", lambda _, row: _bar(row["relevance"], report), is_numeric=False)
+    yield _Column("score", lambda _, row: _text(row["score"]))
+    if report.directions:
+        yield _Column("direction", lambda _, row: direction_text(report, row), is_numeric=False)
+    if histograms:
+        yield _Column(
+            "distribution", lambda _, row: _histogram(histograms, row["name"]), is_numeric=False
+        )
+    if report.redundancy:
+        yield _Column("redundancy", lambda _, row: _redundancy(report, row), is_numeric=False)
+    if is_certificate_needed(report):
+        yield _Column(
+            "certified", lambda _, row: "yes" if row["certified"] else "no", is_numeric=False
+        )
+    if any(row["round"] != found[0]["round"] for row in found):
+        yield _Column("round", lambda _, row: f"{row['round']:,}")
+    for name in (name for name in found[0] if name not in _OWN):
+        yield _Column(name.replace("_", " "), lambda _, row, name=name: _text(row[name]))  # type: ignore[misc]
+    if any(row.get("arrival") is not None for row in found):
+        yield _Column("arrival", lambda _, row: _text(row.get("arrival")))
+
+
+def _redundancy(report: Report, row: Mapping[str, Any]) -> Cell:
+    """Return the largest correlation with another selected variable, and which."""
+    closest = (report.redundancy or {}).get(row["name"])
+    return "" if closest is None else (f"{closest[1]:.2f} (", NameText(closest[0]), ")")
+
+
+def _histogram(histograms: Mapping[Hashable, Histogram], name: Hashable) -> Cell:
+    found = histograms.get(name)
+    if found is None:
+        return ""
+    pairs = zip(found.groups, found.medians, strict=True)
+    titles = [f"{group or 'all rows'}: median {median:.3g}" for group, median in pairs]
+    return HistogramCell(found.shares.tolist(), titles, found.text)
+
+
+def histogram_legend(lines: Sequence[str]) -> Paragraph:
+    """Return a legend of the histograms, with the name of each line."""
+    if lines == [""]:
+        return Paragraph(("Distribution: the share of the rows by value.",))
+    parts = [part for i, name in enumerate(lines) for part in (Swatch(i), name)]
+    return Paragraph(("Distribution: the share of the rows of each group by value.", *parts))
+
+
+def class_table(report: Report) -> tuple[Block, ...]:
+    """Return a collapsed table of the classes and their numbers of rows, if there are many."""
+    sizes = report.class_sizes or {}
+    if len(sizes) <= MAX_CLASSES:
+        return ()
+    rows = [
+        TableRow((NameText(name), f"{n:,}"))
+        for name, n in sorted(sizes.items(), key=lambda item: -item[1])[:MAX_ROWS]
+    ]
+    n_left = len(sizes) - len(rows)
+    rest = f"{n_left:,} smaller classes" if n_left else ""
+    title = "Classes of the target"
+    table = DocumentTable(title, ("class", "rows"), rows, frozenset({1}), len(rows), rest)
+    return (Details(f"{title} ({len(sizes):,})", (table,)),)
 
 
 def _alternatives(report: Report, name: Hashable) -> tuple[Inline, ...]:
@@ -252,7 +339,7 @@ def skipped_columns(metadata: Mapping[str, Any]) -> dict[str, int]:
     return {str(reason): n for reason, n in counts.items() if type(n) is int and n > 0}
 
 
-TITLE = "Selection frequency over subsamples"
+TITLE = "Selection stability"
 _MAX_ROWS = 50
 
 
@@ -279,6 +366,7 @@ def stability_section(found: SubsampleStability, picture: Block | None = None) -
     rows = [TableRow((NameText(name), percent_text(part))) for name, part in frequency[:_MAX_ROWS]]
     rest = f"{len(frequency) - _MAX_ROWS:,} less frequent" if len(frequency) > _MAX_ROWS else ""
     n_open = 0 if picture else 10
-    table = DocumentTable(TITLE, ("variable", "samples"), rows, frozenset({1}), n_open, rest)
+    title = "Selection frequency over subsamples"
+    table = DocumentTable(title, ("variable", "samples"), rows, frozenset({1}), n_open, rest)
     blocks = (Paragraph((f"{text} {sampling}",)), table)
     return DocumentSection(TITLE, blocks if picture is None else (picture, *blocks))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import abc
 import copy
-import inspect
-import numbers
 from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Self
 
@@ -13,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from streamsel import params
+from streamsel import params, registry
 from streamsel.sklearn import _inputs, _mixed
 from streamsel.stream import ColumnStream, grouped
 from streamsel.stream.inputs import EncodedStream
@@ -175,13 +173,7 @@ class StreamEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _new_learner(self, values: dict[str, Any]) -> Any:
         """Return the learner, without `max_features` if its default is below k or q."""
-        default = inspect.signature(self._learner).parameters.get("max_features")
-        size = values.get("k", values.get("n_components"))
-        if default is not None and isinstance(size, numbers.Integral):
-            most = default.default
-            if most is not None and int(size) >= most:
-                values = values | {"max_features": None}
-        return self._learner(**values)
+        return self._learner(**registry.with_room(self._learner, values))
 
     def _covariates_of_X(self, own: Any, others: Any) -> tuple[Hashable, ...]:
         """Return the names of the columns of X that are covariates."""

@@ -38,12 +38,55 @@ def similar_to(state: VariableState, chosen: Indices) -> list[tuple[Indices, Flo
     return found
 
 
-def count_near_duplicates(state: VariableState, picked: Indices) -> int | None:
-    """Return how many variables correlate highly with an earlier one of these.
+def correlations_among(state: VariableState, picked: Indices) -> Floats | None:
+    """Return the correlations of some variables with each other.
 
     None if correlations are not available, or for more than 1000 variables.
     """
     if not state.has_products or picked.size > _MAX_COMPARED:
         return None
-    R = np.abs(state.products(picked)[picked])
-    return int((np.tril(R, -1).max(axis=1, initial=0.0) >= _MIN_CORRELATION).sum())
+    return np.clip(state.products(picked)[picked], -1.0, 1.0)
+
+
+def count_near_duplicates(R: Floats) -> int:
+    """Return how many variables correlate highly with an earlier one, given all correlations."""
+    lower = np.tril(np.abs(R), -1)
+    return int((lower.max(axis=1, initial=0.0) >= _MIN_CORRELATION).sum())
+
+
+def most_correlated(R: Floats) -> list[tuple[int, float]]:
+    """Return the other variable that each correlates with most, by absolute value, and their r.
+
+    Parameters
+    ----------
+    R
+        (k, k) correlations; NaN for a variable that does not vary.
+
+    Returns
+    -------
+    k pairs; none for fewer than two variables.
+    """
+    if len(R) < 2:
+        return []
+    others = np.where(np.eye(len(R), dtype=np.bool_) | np.isnan(R), 0.0, R)
+    largest = np.abs(others).argmax(axis=1)
+    r = others[np.arange(len(R)), largest]
+    # Of a variable that correlates with no other, any other is the first.
+    largest = np.where((r == 0.0) & (largest == np.arange(len(R))), 1, largest)
+    return list(zip(largest.tolist(), r.tolist(), strict=True))
+
+
+def correlation_matrix(X: Floats) -> Floats:
+    """Return the correlations of the columns of X; NaN for constant columns."""
+    if np.isinf(X).any():
+        raise ValueError("Expected finite values, or missing ones. Got: an infinite one.")
+    missing = np.isnan(X)
+    n = np.maximum(1, (~missing).sum(axis=0))
+    C = np.where(missing, 0.0, X - np.where(missing, 0.0, X).sum(axis=0) / n)
+    length = np.linalg.norm(C, axis=0)
+    # A constant column has a residual of rounding errors.
+    size = np.abs(np.where(missing, 0.0, X)).max(axis=0, initial=0.0)
+    length[length <= 1e-12 * size * np.sqrt(len(X))] = np.nan
+    C /= length
+    found: Floats = np.clip(C.T @ C, -1.0, 1.0)
+    return found

@@ -61,7 +61,7 @@ def main():
             tab.goto(page.as_uri())
             shot = Image.open(io.BytesIO(tab.screenshot())).convert("RGB")
             path = IMAGES / f"{name}.png"
-            few = shot.quantize(96, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+            few = shot.quantize(160, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
             few.save(path, optimize=True)
             print(f"{name}: {path.stat().st_size:,} bytes")
             assert path.stat().st_size < MOST_BYTES

@@ -1,13 +1,17 @@
 """The page in a browser, on a telephone and on a desk, by day and by night."""
 
+import csv
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import streamsel
-from streamsel.base.report import Density
+from streamsel._utils.text import printable
+from streamsel.base.report import Density, Direction
+from streamsel.evaluate import subsample_stability
 from tests.page.reading import HOSTILE
 
 pytestmark = pytest.mark.browser
@@ -22,6 +26,9 @@ NOTES = ALARMS | {
     "skipped": {"with missing values": 300},
     "fingerprint": {"rows": 120, "columns": 700},
 }
+
+
+LONG = "a name that is as long as those of some databases, and has its number at the end: "
 
 
 def data():
@@ -80,22 +87,42 @@ def ten_million():
     density = Density(counts, 2**18, edges, np.clip(1.0 - 2.0 * edges, 0.0, 1.0))
     row = report.results[0] | {"round": 0, "certified": True}
     found = [
-        row | {"name": f"rs{10_000_000 - j}", "relevance": 0.9 - j / 20_000, "arrival": 997 * j}
+        row | {"name": f"{LONG}{10_000_000 - j}", "relevance": 0.9 - j / 20_000, "arrival": 997 * j}
         for j in range(10_000)
     ]
-    others = {row["name"]: [("rs1", 0.97), ("rs2", 0.91)] for row in found}
+    others = {row["name"]: [(f"{LONG}1", 0.97), (f"{LONG}2", 0.91)] for row in found}
     report = replace(report, results=found, columns_seen=10_000_000, density=density)
+    direction = Direction(1, "between", is_class=True)
+    report = replace(
+        report,
+        directions={row["name"]: direction for row in found},
+        redundancy={row["name"]: (f"{LONG}1", -0.97) for row in found},
+    )
     return replace(report, alternatives=others, n_requested=10_000), NOTES
 
 
-PAGES = [with_pool, with_classes, with_path, on_gram, on_rows, empty, ten_million]
+def with_rows():
+    """Return a model of many classes, with rows and stability; names are hostile."""
+    X, y = data()
+    names = [*HOSTILE, *(f"gene {j}" for j in range(len(HOSTILE), 400))]
+    labels = np.array([*"abcdefghijklm"])[np.digitize(y, np.quantile(y, np.arange(1, 13) / 13))]
+    model = learnt(streamsel.MRMR(k=60), labels)
+    found = subsample_stability(
+        streamsel.MRMR(k=5), pd.DataFrame(X, columns=names), labels, n_subsamples=5
+    )
+    given = {"data": pd.DataFrame(X, columns=names), "y": labels, "stability": found}
+    return model, {"metadata": ALARMS, **given}
+
+
+PAGES = [with_pool, with_classes, with_path, on_gram, on_rows, empty, ten_million, with_rows]
 
 
 @pytest.fixture(scope="module", params=PAGES, ids=lambda page: page.__name__)
 def path(request, tmp_path_factory):
     model, notes = request.param()
+    given = notes if "metadata" in notes else {"metadata": notes}
     path = tmp_path_factory.mktemp("pages") / f"{request.param.__name__}.html"
-    path.write_text(streamsel.report(model, metadata=notes), encoding="utf-8")
+    path.write_text(streamsel.report(model, **given), encoding="utf-8")
     return path
 
 
@@ -114,6 +141,23 @@ def test_it_stays_in_its_width_on_paper(look, path):
     with look(path) as (page, troubles):
         page.emulate_media(media="print")
         assert page.evaluate("document.scrollingElement.scrollWidth <= window.innerWidth")
+        assert troubles == []
+
+
+def test_the_results_are_saved_as_csv(look, tmp_path):
+    """Without a script, and under the policy."""
+    model, _ = with_path()
+    path = tmp_path / "page.html"
+    path.write_text(streamsel.report(model), encoding="utf-8")
+    with look(path) as (page, troubles):
+        with page.expect_download() as saved:
+            page.get_by_text("Download as CSV").click()
+        assert saved.value.suggested_filename == "lasso.csv"
+        text = Path(saved.value.path()).read_text(encoding="utf-8")
+        rows = list(csv.DictReader(text.splitlines()))
+        assert [row["name"] for row in rows] == [printable(name) for name in model.selected]
+        relevance = [float(row["relevance"]) for row in rows]
+        assert relevance == pytest.approx([*model.relevance.values()], rel=1e-5)
         assert troubles == []
 
 

@@ -106,9 +106,13 @@ def test_info(call, files, tmp_path):
     assert found["class"] == "ForwardSelection"
     assert [row["name"] for row in found["selected"]] == load(path).selected
     assert found["metadata"] == read_metadata(path)
-    text = call("info", path).stdout
-    assert "# columns read: 41" in text
-    assert "\nv7\t" in text
+    short, text = (call("info", path, *given).stdout for given in ([], ["--verbose"]))
+    for detail in ("# columns read: 41\n", "# fingerprint: ", "exact=False", "# complete: yes"):
+        assert detail in text
+        assert detail not in short
+    assert "# model: ForwardSelection(k=3)\n" in short
+    assert "\nv7\t" in short
+    assert {*short.splitlines()} - {*text.splitlines()} == {"# model: ForwardSelection(k=3)"}
 
 
 def test_rare_columns(call, table, tmp_path, rng):

@@ -1,6 +1,7 @@
 """`streamsel report`: a page of a saved model, whole or not at all."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -27,7 +28,11 @@ def saved(files, tmp_path_factory):
 
 def test_it_says_what_the_model_file_knows(call, saved, files, tmp_path):
     page = tmp_path / "page.html"
-    assert call("report", saved / "select", "-o", page).stdout == ""
+    written = call("report", saved / "select", "-o", page)
+    assert written.stdout == ""
+    assert re.fullmatch(
+        rf"streamsel: wrote {page}: report of {saved}/select \(HTML\), [\d,]+ kB\n", written.stderr
+    )
     seen = read(page.read_text(encoding="utf-8"))
     assert "3 of 40 variables" in seen.text
     assert f"streamsel select {files}/samples.csv \\ --target y \\ --drop labels" in seen.text
@@ -56,15 +61,15 @@ def test_rows_of_a_file_are_drawn(call, saved, files, data, tmp_path):
     call("report", saved / "select", "-o", without)
     call("report", saved / "select", "--data", files / "samples.csv", "-o", alongside)
     told = [read(path.read_text(encoding="utf-8")).text for path in (without, alongside)]
-    assert "Correlations of selected variables" not in told[0]
-    assert "Correlations of selected variables" in told[1]
+    assert "Correlation of selected variables" not in told[0]
+    assert "Correlation of selected variables" in told[1]
     # Only what the model uses is read: of other columns nobody asks.
     used = load(saved / "select").selected
     narrow = tmp_path / "narrow.csv"
     rows = np.column_stack([data.X[:, data.names.index(name)] for name in used])
     np.savetxt(narrow, rows, delimiter=",", header=",".join(used), comments="")
     call("report", saved / "select", "--data", narrow, "-o", alongside)
-    assert "Correlations of selected variables" in read(alongside.read_text(encoding="utf-8")).text
+    assert "Correlation of selected variables" in read(alongside.read_text(encoding="utf-8")).text
 
 
 def test_what_cannot_be_is_refused_and_nothing_is_written(call, saved, files, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 import streamsel
 from streamsel import plot
 from streamsel.evaluate import subsample_stability
-from streamsel.plot.style import to_svg
+from streamsel.plot.style import figure, to_svg
 from streamsel.stream import iter_bed
 
 
@@ -26,6 +26,13 @@ def models(files, data, tmp_path_factory):
     return folder
 
 
+def on_print(draw, *given, **further):
+    """Return a plot as the command writes it."""
+    drawn, ax = figure()
+    draw(*given, ax=ax, **further)
+    return to_svg(drawn)
+
+
 @pytest.mark.parametrize(
     ("model", "kind", "further"),
     [
@@ -38,10 +45,12 @@ def models(files, data, tmp_path_factory):
 )
 def test_it_draws_what_the_function_draws(call, models, tmp_path, model, kind, further):
     out = tmp_path / "a.svg"
-    assert call("plot", models / model, "--kind", kind, "-o", out, *further).stdout == ""
+    written = call("plot", models / model, "--kind", kind, "-o", out, *further)
+    assert written.stdout == ""
+    assert written.stderr.startswith(f"streamsel: wrote {out}: plot of {kind}, ")
     how = {"component": 1} if further else {}
-    ax = getattr(plot, kind)(streamsel.load(models / model), **how)
-    assert out.read_text() == to_svg(ax.figure)
+    drawn = on_print(getattr(plot, kind), streamsel.load(models / model), **how)
+    assert out.read_text() == drawn
 
 
 @pytest.mark.parametrize("suffix", [".png", ".pdf", ".SVG"])
@@ -59,7 +68,7 @@ def test_rows_are_those_of_the_file(call, models, files, data, tmp_path, file):
     model = streamsel.load(models / "selector")
     X = {name: data.X[:, data.names.index(name)] for name in model.selected}
     pd = pytest.importorskip("pandas")
-    assert out.read_text() == to_svg(plot.heatmap(model, pd.DataFrame(X)).figure)
+    assert out.read_text() == on_print(plot.heatmap, model, pd.DataFrame(X))
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +95,8 @@ def test_p_values_along_the_genome_of_the_file(call, genotypes, tmp_path):
     bed = genotypes / "x.bed"
     call("plot", genotypes / "model", "--kind", "manhattan", "--data", bed, "-o", out)
     model = streamsel.load(genotypes / "model")
-    ax = plot.manhattan(model, metadata=iter_bed(bed))
+    _, ax = figure()
+    plot.manhattan(model, ax, metadata=iter_bed(bed))
     assert out.read_text() == to_svg(ax.figure)
     assert [label.get_text() for label in ax.get_xticklabels()] == ["1", "2", "X"]
     call("report", genotypes / "model", "--data", bed, "-o", tmp_path / "a.html")
@@ -133,7 +143,7 @@ def test_stability_is_drawn_of_what_the_command_has_printed(call, data, tmp_path
     told, out = tmp_path / "stability.json", tmp_path / "a.svg"
     told.write_text(json.dumps(found.as_dict()))
     call("plot", told, "--kind", "stability", "-o", out)
-    assert out.read_text() == to_svg(plot.stability(found).figure)
+    assert out.read_text() == on_print(plot.stability, found)
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '{"kind": "other"}', "\x00\xff"])

@@ -18,7 +18,7 @@ OTHER_ORACLES = {"calm", "evaluate", "frames", "noise", "target", "text", "rows"
 OTHER_ORACLES |= {"ridge_components_rows", "gram"}
 # And of a source, and of what methods share.
 OTHER_ORACLES |= {"prune", "independence", "linear", "subspace", "factorisation", "survival"}
-OTHER_ORACLES |= {"density", "encode", "permutations", "relatedness", "vcf"}
+OTHER_ORACLES |= {"density", "encode", "permutations", "relatedness", "relations", "vcf"}
 OTHER_ORACLES |= {"generated", "glm", "groups", "pairwise", "statistics"}
 OTHER_PAGES = {
     "distributed",
@@ -28,6 +28,7 @@ OTHER_PAGES = {
     "plot",
     "relatedness",
     "report",
+    "shortcuts",
     "sklearn",
     "stream",
 }

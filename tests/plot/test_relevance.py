@@ -12,6 +12,7 @@ from streamsel import PCA, ProjSe, SelectKBest, plot
 from streamsel.plot._labels import variable_label
 from streamsel.plot._manhattan import _shade
 from streamsel.plot._qq import quantiles
+from streamsel.plot.style import figure
 from tests.plot.learnt import density_of
 
 
@@ -123,7 +124,7 @@ class TestNull:
 
     def test_the_inflation_factor_is_shown_if_it_is_known(self, report):
         for factor, shown in ((1.234, "λ = 1.23"), (None, None)):
-            ax = plot.qq(replace(report, inflation=factor))
+            ax = plot.qq(replace(report, inflation=factor), figure()[1])
             written = [text.get_text() for text in ax.texts if "λ" in text.get_text()]
             assert written == ([] if shown is None else [shown])
             assert ("Inflation factor 1.23." in ax.get_label()) == (shown is not None)

@@ -9,6 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import pytest
 
 from streamsel import plot
@@ -19,14 +20,19 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import pickle, sys
 from streamsel import plot
-from streamsel.plot.style import to_svg
+from streamsel.plot.style import figure, to_svg
 with open(sys.argv[1] + "/report", "rb") as file:
-    ax = plot.manhattan(pickle.load(file))
+    ax = plot.manhattan(pickle.load(file), figure()[1])
 ax.figure.savefig(sys.argv[1] + "/theirs.svg")
 with open(sys.argv[1] + "/theirs.txt", "w") as file:
     file.write(to_svg(ax.figure, page=True))
 print("matplotlib.pyplot" in sys.modules)
 """
+
+
+def on_page(report, draw=plot.manhattan):
+    """Return a figure as on a page."""
+    return draw(report, figure()[1]).figure
 
 
 @pytest.fixture(scope="package")
@@ -37,7 +43,7 @@ def report(report):
 
 @pytest.fixture(scope="module")
 def drawn(report):
-    return plot.manhattan(report).figure
+    return on_page(report)
 
 
 def test_another_process_writes_the_same_bytes(report, drawn, tmp_path):
@@ -61,17 +67,51 @@ def test_what_is_saved_twice_is_the_same(drawn, tmp_path, format_):
 
 def test_the_style_of_others_is_not_touched_and_changes_nothing(report):
     before = dict(mpl.rcParams)
-    plain = to_svg(plot.manhattan(report).figure, page=True)
+    plain = to_svg(on_page(report), page=True)
     assert dict(mpl.rcParams) == before
     with mpl.rc_context({"font.size": 20.0, "svg.fonttype": "path", "axes.facecolor": "red"}):
-        assert to_svg(plot.manhattan(report).figure, page=True) == plain
+        assert to_svg(on_page(report), page=True) == plain
 
 
-def test_a_notebook_shows_the_axes(drawn):
-    """By what IPython asks of the last value in a cell."""
-    shown = drawn.axes[0]._repr_png_()
-    assert shown.startswith(b"\x89PNG")
-    assert shown == drawn._repr_png_()
+class TestAxesOfPyplot:
+    """Where no axes are passed."""
+
+    def test_a_plot_is_on_the_current_axes(self, report):
+        _, panels = plt.subplots(1, 2)
+        for panel in panels:
+            plt.sca(panel)
+            assert plot.manhattan(report) is panel
+
+    def test_there_is_a_figure_if_there_was_none(self, report):
+        ax = plot.selection_path(report)
+        assert ax is plt.gca()
+        assert type(ax.figure.get_layout_engine()).__name__ == "ConstrainedLayoutEngine"
+        height = ax.figure.get_size_inches()[1]
+        plt.close("all")
+        many = replace(report, results=report.results * 10)
+        assert plot.selection_path(many).figure.get_size_inches()[1] > height
+
+    def test_the_style_is_that_of_the_user(self, report):
+        with plt.rc_context({"font.size": 20.0, "text.color": "white", "axes.facecolor": "black"}):
+            ax = plot.manhattan(report)
+        names = [text for text in ax.texts if text.get_text() in map(str, range(300))]
+        assert {text.get_fontsize() for text in names} == {17.0}
+        assert {text.get_color() for text in names} == {"white"}
+        assert ax.spines["top"].get_visible()
+
+
+@pytest.mark.parametrize(
+    ("draw", "given", "artist", "found"),
+    [
+        ("manhattan", {"c": "red", "ms": 9.0}, "chosen", ("red", 9.0)),
+        ("qq", {"c": "red", "ms": 9.0}, "observed", ("red", 9.0)),
+        ("selection_path", {"c": "red", "ms": 9.0}, "relevance", ("red", 9.0)),
+    ],
+)
+def test_further_arguments_are_those_of_matplotlib(report, draw, given, artist, found):
+    ax = getattr(plot, draw)(report, **given)
+    (line,) = [line for line in ax.lines if line.get_gid() == artist]
+    assert (line.get_color(), line.get_markersize()) == found
 
 
 @pytest.mark.parametrize(("width", "mm"), [("column", 85.0), ("page", 175.0)])
@@ -133,7 +173,7 @@ class TestForAPage:
         assert image.get("href").startswith("data:image/png;base64,")
         (seen,) = (rect for rect in root.iter("rect") if rect.get("mask"))
         assert seen.get("mask") == f"url(#{mask.get('id')})"
-        assert "var(--accent" in seen.get("style")
+        assert "var(--noise" in seen.get("style")
 
     def test_it_points_at_its_own_and_nothing_else(self, svg, root):
         own = [element.get("id") for element in root.iter() if element.get("id")]
@@ -146,11 +186,16 @@ class TestForAPage:
         assert pointed_at == set(own)
 
     def test_two_of_them_share_no_id(self, root, report):
-        other = parsed(to_svg(plot.qq(report).figure, page=True))
+        other = parsed(to_svg(on_page(report, plot.qq), page=True))
         ids = [{element.get("id") for element in svg.iter()} - {None} for svg in (root, other)]
         assert ids[0]
         assert ids[1]
         assert not ids[0] & ids[1]
+
+    def test_each_point_has_a_text_under_the_mouse(self, root, report):
+        titles = [use.findtext("title") for use in root.iter("use")]
+        wanted = [f"{row['name']}: {row['relevance']:.3f}" for row in report.results]
+        assert [title for title in titles if title] == wanted
 
     def test_it_styles_nothing_else_and_asks_no_network(self, svg, root):
         assert not [element for element in root.iter() if "style" in element.tag]

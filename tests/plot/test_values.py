@@ -1,5 +1,6 @@
 """What is drawn is what was learnt, value by value."""
 
+import itertools
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -9,11 +10,13 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import isotonic_regression
 
 from streamsel import MRMR, PCA, SOSPCA, Lasso, ProjSe, SelectKBest, plot
 from streamsel.plot._heatmap import correlation_matrix
+from streamsel.plot._labels import _spread
 from streamsel.plot._scree import noise_share
-from streamsel.plot.style import SERIES
+from streamsel.plot.style import SERIES, figure
 
 
 def learnt(model, columns, names=None):
@@ -36,14 +39,21 @@ def ticks(axis):
 class TestPath:
     """`plot.selection_path`."""
 
-    def test_relevances_and_scores_in_order(self, columns):
+    @pytest.mark.parametrize("quantity", ["relevance", "score"])
+    def test_values_in_order(self, columns, quantity):
+        """One quantity has the axis for itself."""
         model = learnt(MRMR(k=6), columns)
-        ax = plot.selection_path(model)
+        ax = plot.selection_path(model, quantity=quantity)
         assert ticks(ax.yaxis) == [str(name) for name in model.selected]
-        assert line(ax, "relevance").tolist() == [[*model.relevance.values()], [*range(6)]]
-        scores = np.array([*model.scores.values()])
-        np.testing.assert_array_equal(line(ax, "score"), [scores / scores.max(), range(6)])
+        values = {"relevance": model.relevance, "score": model.scores}[quantity]
+        assert line(ax, quantity).tolist() == [[*values.values()], [*range(6)]]
+        assert [each.get_gid() for each in ax.lines if each.get_gid()] == [quantity]
+        assert ax.get_xlabel() == quantity
         assert ax.get_ylim()[0] > ax.get_ylim()[1]
+
+    def test_another_quantity(self, report):
+        with pytest.raises(ValueError, match="Expected quantity of selection_path"):
+            plot.selection_path(report, quantity="arrival")
 
     def test_the_floor(self, columns):
         model = learnt(SelectKBest(k=4), columns)
@@ -56,7 +66,7 @@ class TestPath:
         ax = plot.selection_path(replace(report, results=found))
         values = [row["relevance"] for row in found]
         assert line(ax, "relevance").tolist() == [values[:1], [0]]
-        assert line(ax, "relevance, not proven").tolist() == [values[1:], [1, 2, 3]]
+        assert line(ax, "relevance, not certified").tolist() == [values[1:], [1, 2, 3]]
 
     def test_rounds_are_parted(self, report):
         found = [row | {"round": rank // 2} for rank, row in enumerate(report.results)]
@@ -66,13 +76,15 @@ class TestPath:
 
     def test_scores_below_zero_are_seen(self, report):
         found = [row | {"score": 1.0 - rank} for rank, row in enumerate(report.results)]
-        ax = plot.selection_path(replace(report, results=found))
+        ax = plot.selection_path(replace(report, results=found), quantity="score")
         assert ax.get_xlim()[0] < line(ax, "score")[0].min() < 0.0
 
     def test_many_have_ranks_instead_of_names(self, report):
         row = report.results[0]
         ax = plot.selection_path(replace(report, results=[row | {"name": j} for j in range(80)]))
         assert ax.get_ylabel() == "rank"
+        assert ticks(ax.yaxis) == ["1", *(str(rank) for rank in range(10, 81, 10))]
+        assert ax.get_yticks().tolist() == [0, *range(9, 80, 10)]
 
     def test_without_a_target_there_are_scores_only(self, columns):
         model = ProjSe(k=3)
@@ -85,8 +97,9 @@ class TestPath:
         model = learnt(Lasso(k=9), columns)
         ax = plot.selection_path(model)
         solutions = model.path
-        named = [line for line in ax.lines if line.get_gid() not in (None, "other")]
-        largest = sorted(model.coefficients, key=lambda name: -abs(model.coefficients[name]))[:6]
+        named = [line for line in ax.lines if (line.get_gid() or "other").isdecimal()]
+        largest = sorted(model.coefficients, key=lambda name: -abs(model.coefficients[name]))[:5]
+        assert [text.get_text() for text in ax.texts] == [str(name) for name in largest]
         assert {line.get_gid() for line in named} == {str(name) for name in largest}
         for drawn in named:
             alphas, values = drawn.get_data()
@@ -173,15 +186,30 @@ class TestScatter:
         expected = components.transform_many(X)[:, :2]
         np.testing.assert_allclose(points.get_offsets(), expected, rtol=1e-12)
 
-    def test_labels_have_a_colour_each_the_rest_none(self, components):
+    def test_labels_have_a_colour_and_a_marker_each(self, components):
         y = np.array([*"aaaaaaaabbbbbbbccccccddddddeeeeeeffffffgh".ljust(60, "a")])
         ax = plot.scatter(components, y=y)
         drawn = {part.get_label(): part.get_offsets().tolist() for part in ax.collections}
-        assert {label[0] for label in drawn} == {*"abcdefo"}
+        assert [label[0] for label in drawn] == [*"abcdefgh"]
         Z = components.embedding[:, :2]
         assert drawn["c (6)"] == Z[y == "c"].tolist()
-        assert drawn["other (2)"] == Z[np.isin(y, ["g", "h"])].tolist()
-        assert len({tuple(part.get_facecolor()[0][:3]) for part in ax.collections}) == 7
+        looks = {
+            (tuple(part.get_facecolor()[0]), part.get_paths()[0].vertices.tobytes())
+            for part in ax.collections
+        }
+        assert len(looks) == 8
+
+    def test_numbers_in_labels_are_sorted_by_value(self, components):
+        y = [f"class {i % 12}" for i in range(60)]
+        drawn = [part.get_label() for part in plot.scatter(components, y=y).collections]
+        assert drawn == [f"class {i} (5)" for i in range(12)]
+
+    def test_of_very_many_labels_some_are_in_the_legend(self, components):
+        ax = plot.scatter(components, y=[f"class {i}" for i in range(60)])
+        assert len(ax.collections) == 60
+        shown = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert shown[-1] == "and 20 more"
+        assert len(shown) == 41
 
     def test_numbers_have_a_scale(self, components, columns):
         ax = plot.scatter(components, y=columns[1])
@@ -227,6 +255,19 @@ class TestHeatmap:
         X[:, model.selected[1]] = 0.1
         drawn = plot.heatmap(model, X).images[0].get_array()
         assert drawn.mask.tolist() == [[i == 1 or j == 1 for j in range(3)] for i in range(3)]
+
+    @pytest.mark.parametrize("k", [5, 18, 40])
+    def test_names_do_not_overlap(self, columns, k):
+        model = learnt(SelectKBest(k=k), columns)
+        figure_, ax = figure()
+        plot.heatmap(model, columns[0], ax)
+        figure_.canvas.draw()
+        assert (ax.get_xlabel() == "rank") is (k == 40)
+        assert len(ticks(ax.yaxis)) == (k if k < 40 else 5)
+        for axis, side in ((ax.xaxis, "x"), (ax.yaxis, "y")):
+            boxes = [text.get_window_extent() for text in axis.get_ticklabels()]
+            ends = sorted((getattr(b, f"{side}0"), getattr(b, f"{side}1")) for b in boxes)
+            assert all(a[1] <= b[0] + 1.0 for a, b in itertools.pairwise(ends))
 
     def test_an_infinite_value(self, columns):
         model = learnt(SelectKBest(k=3), columns)
@@ -275,7 +316,7 @@ class TestStability:
         ax = plot.stability([["a", "b"], ["b"], ["b", "c"], []])
         assert ticks(ax.yaxis) == ["b", "a", "c"]
         assert [bar.get_width() for bar in ax.patches] == [0.75, 0.25, 0.25]
-        assert ax.get_title(loc="left") == ""
+        assert ax.get_title() == ""
 
     def test_the_index_and_those_that_all_rows_select(self):
         found = SimpleNamespace(
@@ -285,7 +326,7 @@ class TestStability:
             selections=[[]] * 10,
         )
         ax = plot.stability(found)
-        assert ax.get_title(loc="left") == "stability 0.50 (0.25 to 0.75)"
+        assert ax.get_title() == "stability 0.50 (0.25 to 0.75)"
         colours = [bar.get_facecolor() for bar in ax.patches]
         assert colours[0] != colours[1]
 
@@ -309,6 +350,16 @@ class TestStability:
     def test_when_nothing_was_selected(self):
         with pytest.raises(ValueError, match="Got: only empty ones"):
             plot.stability([[], []])
+
+
+@given(wanted=st.lists(st.integers(-50, 50), min_size=1, max_size=8), gap=st.integers(1, 20))
+def test_labels_are_as_close_to_their_lines_as_they_can_be(wanted, gap):
+    """Least squares under the constraint that they are in order, and `gap` apart."""
+    found = np.array(_spread(wanted, gap))
+    order = np.argsort(wanted, kind="stable")
+    steps = gap * np.arange(len(wanted))
+    expected = isotonic_regression(np.array(wanted)[order] - steps).x + steps
+    np.testing.assert_allclose(found[order], expected, atol=1e-9)
 
 
 def test_six_groups_at_most():

@@ -119,7 +119,7 @@ def plot(log: Log, /, model: str, kind: str, out: str, **options: Any) -> None:
       streamsel plot genes.model --kind heatmap --data expression.parquet -o together.pdf
     """  # noqa: D301 (\b is a click escape)
     from streamsel._utils import optional
-    from streamsel.cli.output import check_distinct_outputs, check_writable
+    from streamsel.cli.output import check_distinct_outputs, check_writable, note_written
     from streamsel.serialization.atomic import atomic_write
 
     _check_options(kind, options)
@@ -132,9 +132,13 @@ def plot(log: Log, /, model: str, kind: str, out: str, **options: Any) -> None:
     check_distinct_outputs({"--out": out}, {"MODEL": model, "--data": options["data"]})
     optional.import_matplotlib()
     check_writable(out, "--out")
-    axes: Any = _plot_model(log, model, kind, options)
+    from streamsel.plot.style import figure
+
+    drawn, ax = figure()
+    _plot_model(log, model, kind, options, ax)
     with atomic_write(out) as temporary:
-        axes.figure.savefig(temporary, format=suffix[1:])
+        drawn.savefig(temporary, format=suffix[1:])
+    note_written(log, out, f"plot of {kind}")
 
 
 def _check_options(kind: str, options: dict[str, Any]) -> None:
@@ -150,31 +154,33 @@ def _check_options(kind: str, options: dict[str, Any]) -> None:
         raise click.UsageError("--by requires --data FILE")
 
 
-def _plot_model(log: Log, path: str, kind: str, options: dict[str, Any]) -> Axes:
+def _plot_model(log: Log, path: str, kind: str, options: dict[str, Any], ax: Axes) -> None:
     """Plot a saved model."""
     from streamsel import plot
     from streamsel.cli.commands.transform import read_run_metadata
     from streamsel.serialization.archive import load
 
     if kind == "stability":
-        return plot.stability(read_stability(path))
+        plot.stability(read_stability(path), ax)
+        return
     model = load(path)
     if kind in ("heatmap", "scatter"):
-        return _plot_rows(log, model, kind, options, read_run_metadata(path))
+        _plot_rows(log, model, kind, options, read_run_metadata(path), ax)
+        return
     complete = read_run_metadata(path).get("complete", True)
     source = model if complete else model.report().without_certification()
     if kind == "loadings":
-        return plot.loadings(source, component=options["component"] or 0)
-    if options["data"] is not None:
+        plot.loadings(source, ax, component=options["component"] or 0)
+    elif options["data"] is not None:
         metadata = _open_data(log, [], options, read_run_metadata(path)).stream
-        return plot.manhattan(model, metadata=metadata)
-    axes: Axes = getattr(plot, kind)(source)
-    return axes
+        plot.manhattan(model, ax, metadata=metadata)
+    else:
+        getattr(plot, kind)(source, ax)
 
 
 def _plot_rows(
-    log: Log, model: Any, kind: str, options: dict[str, Any], metadata: dict[str, Any]
-) -> Axes:
+    log: Log, model: Any, kind: str, options: dict[str, Any], metadata: dict[str, Any], ax: Axes
+) -> None:
     """Plot rows of a file, or those that the model keeps."""
     from streamsel import plot
     from streamsel.cli.commands.transform import input_and_output_names, report_missing_columns
@@ -182,16 +188,18 @@ def _plot_rows(
 
     check_has_results_of_kind(model.report(), "selected" if kind == "heatmap" else "components")
     if options["data"] is None:
-        return plot.scatter(model)
+        plot.scatter(model, ax=ax)
+        return
     by = [] if options["by"] is None else [options["by"]]
     wanted = [str(name) for name in input_and_output_names(model)[0]]
     source = _open_data(log, [*wanted, *by], options, metadata)
     with report_missing_columns(source):
         if kind == "heatmap":
-            return plot.heatmap(model, source.stream)
+            plot.heatmap(model, source.stream, ax)
+            return
         names = [source.name(name) for name in by]
         y = source.take(names)[names[0]] if names else None
-        return plot.scatter(model, source.stream, y)
+        plot.scatter(model, source.stream, y, ax)
 
 
 def _open_data(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from streamsel.cli.source import Source
 
 _BY_SUFFIX = {".json": "json", ".md": "md", ".markdown": "md"}
+_TITLES = {"html": "HTML", "json": "JSON", "md": "Markdown"}
 
 
 def write_page(log: Log, path: str, out: str | None, **options: Any) -> None:
@@ -46,7 +47,7 @@ def write_page(log: Log, path: str, out: str | None, **options: Any) -> None:
     """
     from streamsel.cli.commands.transform import read_run_metadata, report_missing_columns
     from streamsel.cli.inputs import expand_files
-    from streamsel.cli.output import check_distinct_outputs, check_writable
+    from streamsel.cli.output import check_distinct_outputs, check_writable, note_written
     from streamsel.reporting import report
     from streamsel.serialization.archive import load
     from streamsel.serialization.atomic import atomic_write
@@ -72,6 +73,7 @@ def write_page(log: Log, path: str, out: str | None, **options: Any) -> None:
         return
     with atomic_write(out) as file:
         file.write_text(text, encoding="utf-8", errors="backslashreplace")
+    note_written(log, out, f"report of {path} ({_TITLES[format_]})")
 
 
 def _rows(
@@ -125,8 +127,8 @@ def _target(source: Source, metadata: Mapping[str, Any], kind: str) -> Any:
     multiple=True,
     section=INPUT,
     common="Also plot the rows of this file.",
-    help="Also plot the rows of this file; only the columns that the model uses are read. May be "
-    "repeated.",
+    help="Also plot the rows of this file: correlations and histograms of selected variables, or "
+    "components; only the columns that the model uses are read. May be repeated.",
 )
 @orientation_option
 @run_options("report", INPUT)

@@ -146,7 +146,7 @@ def with_exclusions(source: Source, metadata: dict[str, Any]) -> ColumnStream:
     )
 
 
-def print_info(path: str, *, as_json: bool) -> None:
+def print_info(path: str, *, as_json: bool, verbose: bool) -> None:
     """Print the contents of a saved model.
 
     Parameters
@@ -155,12 +155,13 @@ def print_info(path: str, *, as_json: bool) -> None:
         The model file.
     as_json
         Whether to print JSON.
+    verbose
+        Whether to print all parameters and all metadata.
     """
     from streamsel.serialization.archive import load, read_metadata
 
     model, metadata = load(path), read_metadata(path)
     complete = not isinstance(metadata, dict) or bool(metadata.get("complete", True))
     report = model.report()
-    show_info(
-        path, report if complete else report.without_certification(), metadata, as_json=as_json
-    )
+    report = report if complete else report.without_certification()
+    show_info(path, report, metadata, as_json=as_json, verbose=verbose)

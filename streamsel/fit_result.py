@@ -1,0 +1,164 @@
+"""The result of fitting a learner to a table or file: model, report and transformed rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Mapping
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsel._utils.sparse import is_sparse
+from streamsel.base.row_input import as_frame
+from streamsel.stream import ColumnStream, as_stream
+
+if TYPE_CHECKING:
+    from streamsel.evaluate import SubsampleStability
+    from streamsel.stream.files import CleanStream
+
+# Suffix of a report -> its format.
+_FORMATS = {".json": "json", ".md": "md", ".markdown": "md"}
+# Names that are shown of a result.
+_MAX_SHOWN = 20
+
+
+class FitResult:
+    """The result of `select` or `extract`: a fitted model, and the data that it was fitted to.
+
+    Attributes
+    ----------
+    model
+        The fitted learner; it can be saved, and go on learning from rows.
+    skipped
+        Number of columns that were skipped, by reason, as by `stream.clean`.
+
+    Notes
+    -----
+    In a notebook it shows the summary, the warnings and the table of results. It refers to the
+    data, and does not copy them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import streamsel
+    >>> X = np.random.default_rng(0).normal(size=(50, 20))
+    >>> result = streamsel.select(X, X[:, 3] - X[:, 5], k=2)
+    >>> sorted(result.selected), result.transform().shape
+    ([3, 5], (50, 2))
+    """
+
+    def __init__(
+        self, model: Any, source: Any, target: Any, columns: CleanStream, facts: Mapping[str, Any]
+    ) -> None:
+        self.model = model
+        self.skipped = dict(columns.skipped)
+        # X as it came, or a stream of its columns; and the target of all its rows.
+        self._source, self._target = source, target
+        self._metadata = {"columns_read": columns.n_read, "skipped": self.skipped, **facts}
+
+    @property
+    def selected(self) -> list[Hashable]:
+        """Names of the selected variables, in order; only of `select`."""
+        names: list[Hashable] = self.model.selected
+        return names
+
+    @property
+    def components(self) -> list[str]:
+        """Names of the components; only of `extract`."""
+        names: list[str] = self.model.components
+        return names
+
+    def transform(self, X: Any = None) -> Any:
+        """Return the selected variables, or the components, of rows.
+
+        Parameters
+        ----------
+        X
+            Rows with the variables that the model uses: as `transform_many` takes them, a path or
+            an AnnData. None for the rows of the fit.
+
+        Returns
+        -------
+        A frame if X is a frame; an array of shape (n, number of outputs) for any other input.
+
+        Raises
+        ------
+        ValueError
+            If a variable is missing, or X is None and the source could be read only once.
+        """
+        rows = self._source if X is None else source_of(X)
+        if isinstance(rows, ColumnStream) and not rows.reiterable and X is None:
+            raise ValueError(
+                "Expected rows, as the source of the fit could be read only once. Got: None.\n"
+                "Hint: transform(X)."
+            )
+        return self.model.transform_many(rows)
+
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        stability: SubsampleStability | None = None,
+        format: str | None = None,  # noqa: A002 (as in streamsel.report)
+    ) -> str:
+        """Return the report on the result, and write it to a file.
+
+        Parameters
+        ----------
+        path
+            The file to write; None writes none.
+        stability
+            Selections over subsamples, as from `streamsel.evaluate.subsample_stability`.
+        format
+            `"html"`, `"json"` or `"md"`; None for that of the suffix of `path`, or HTML.
+
+        Returns
+        -------
+        The report, as `streamsel.report` returns it: with the rows of the fit, unless the
+        source allowed one pass only.
+
+        Raises
+        ------
+        ImportError
+            For HTML, without matplotlib.
+        OSError
+            If the file cannot be written.
+        """
+        from streamsel.reporting import report
+        from streamsel.serialization.atomic import atomic_write
+
+        if format is None:
+            suffix = "" if path is None else PurePath(path).suffix.lower()
+            format = _FORMATS.get(suffix, "html")  # noqa: A001 (as in streamsel.report)
+        found: dict[str, Any] = {"metadata": self._metadata, "stability": stability}
+        can_read = not isinstance(self._source, ColumnStream) or self._source.reiterable
+        # Extractors store the components of their rows.
+        if can_read and format == "html" and self.model.report().kind == "selected":
+            found |= {"data": self._source, "y": self._target}
+        text = report(self.model, format=format, **found)
+        if path is not None:
+            with atomic_write(os.fspath(path)) as file:
+                file.write_text(text, encoding="utf-8", errors="backslashreplace")
+        return text
+
+    def __repr__(self) -> str:
+        from streamsel.reporting.summary import summarize
+
+        report = self.model.report()
+        names = [str(row["name"]) for row in report.results]
+        more = f", … ({len(names) - _MAX_SHOWN:,} more)" if len(names) > _MAX_SHOWN else ""
+        listed = f"\n{', '.join(names[:_MAX_SHOWN])}{more}" if names else ""
+        return f"{self.model!r}: {summarize(report)}{listed}"
+
+    def _repr_html_(self) -> str:
+        html: str = self.model._repr_html_()
+        return html
+
+
+def source_of(X: Any) -> Any:
+    """Return X, or the stream of a path or AnnData, whose columns have names."""
+    is_matrix = isinstance(X, np.ndarray) or is_sparse(X)
+    if is_matrix or isinstance(X, ColumnStream) or as_frame(X) is not None:
+        return X
+    return as_stream(X)

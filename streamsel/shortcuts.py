@@ -1,0 +1,341 @@
+"""Select variables, or build components, in one call: columns, target, report and transform."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Hashable, Iterable, Sequence, Sized
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsel import params, registry
+from streamsel._utils.sparse import as_dense
+from streamsel._utils.text import count_text, skipped_text, spelling_hint
+from streamsel.base.row_input import as_frame, locate_columns
+from streamsel.fit_result import FitResult, source_of
+from streamsel.stream import ColumnStream, as_stream
+from streamsel.stream.files import CleanStream, find_indices
+
+if TYPE_CHECKING:
+    from streamsel.stream.files import Missing
+
+# Reasons for which a column is skipped without a warning: no method can use it.
+_EXPECTED_REASONS = frozenset({"constant", "text"})
+
+
+def select(
+    X: Any,
+    y: Any = None,
+    k: int | str = 10,
+    *,
+    method: str | None = None,
+    covariates: Any = None,
+    weights: Any = None,
+    drop: Iterable[Hashable] = (),
+    missing: Missing = "skip",
+    **parameters: Any,
+) -> FitResult:
+    """Select the k most useful variables of a table, a file or any other source of columns.
+
+    Parameters
+    ----------
+    X
+        The path or URL of a file, a frame, an (n, p) array or sparse matrix, an AnnData, or a
+        `ColumnStream`: as `stream.as_stream` takes them.
+    y
+        The target: the name of a column of X (with an AnnData also of its obs), which is then no
+        candidate; or n numbers, labels or rows of numbers, as `learn_target` takes them. None
+        selects without a target.
+    k
+        Number of variables. Methods that decide on it themselves, such as `OnlineFDR`, ignore it.
+    method
+        Name of a selector; None for `ForwardSelection`, or `ProjSe` without a target.
+    covariates
+        Variables to adjust for: names of columns of X, which are then no candidates; or values, as
+        in `learn_target`.
+    weights
+        Weight of each row, or the name of a column of X.
+    drop
+        Names of columns that are no candidates, such as identifiers.
+    missing
+        Treatment of columns with missing values, as in `stream.clean`: `"skip"`, `"mean"`,
+        `"keep"` or `"error"`.
+    **parameters
+        Further parameters of the selector.
+
+    Returns
+    -------
+    The result: its `selected` variables, `report()`, `transform(X)` and fitted `model`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a name that X does not have, an unknown method, and where the learner raises it.
+
+    See Also
+    --------
+    streamsel.extract : build components.
+
+    Notes
+    -----
+    It calls `learn_target` and `learn_columns` of the selector, and costs what they do. Columns
+    that are not numeric, vary in no row or have missing values are skipped and counted in
+    `skipped`, with a warning unless they are constant or text; rows without a target are dropped.
+    If the pool of the method is bounded, further passes over X, if these are possible, make the
+    selection the same as over all columns (`exact=True`).
+
+    Examples
+    --------
+    >>> import streamsel
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> table = load_breast_cancer(as_frame=True).frame
+    >>> result = streamsel.select(table, "target", k=3)
+    >>> result
+    ForwardSelection(k=3, exact=True): 3 of 30 variables selected. All exceed the noise floor
+    (0.13); 1 is a near-duplicate of another.
+    worst concave points, worst radius, mean concave points
+    >>> result.transform(table.head(2))
+       worst concave points  worst radius  mean concave points
+    0                0.2654         25.38              0.14710
+    1                0.1860         24.99              0.07017
+    """
+    method = ("ForwardSelection" if y is not None else "ProjSe") if method is None else method
+    roles = _Roles(X, y, covariates, weights, drop)
+    return _fit("selector", method, {"k": k}, roles, missing, parameters)
+
+
+def extract(
+    X: Any,
+    y: Any = None,
+    n_components: int = 10,
+    *,
+    method: str | None = None,
+    covariates: Any = None,
+    weights: Any = None,
+    drop: Iterable[Hashable] = (),
+    missing: Missing = "skip",
+    **parameters: Any,
+) -> FitResult:
+    """Build components from the columns of a table, a file or any other source of columns.
+
+    Parameters
+    ----------
+    X
+        The source of columns, as in `select`.
+    y
+        The target, as in `select`; None for methods without one.
+    n_components
+        Number of components.
+    method
+        Name of an extractor; None for `RidgeComponents`, or `PCA` without a target.
+    covariates
+        Variables to adjust for, as in `select`.
+    weights
+        Weight of each row, as in `select`.
+    drop
+        Names of columns that are not used, such as identifiers.
+    missing
+        Treatment of columns with missing values, as in `select`.
+    **parameters
+        Further parameters of the extractor.
+
+    Returns
+    -------
+    The result: `transform(X)` returns components, `report()` a report, and `model` is the fitted
+    extractor.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a name that X does not have, an unknown method, and where the learner raises it.
+
+    See Also
+    --------
+    streamsel.select : keep original variables.
+
+    Notes
+    -----
+    It calls `learn_target` and `learn_columns` of the extractor, and costs what they do.
+
+    Examples
+    --------
+    >>> import streamsel
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> table = load_breast_cancer(as_frame=True).frame
+    >>> result = streamsel.extract(table, n_components=2, drop=["target"], scale=True)
+    >>> result
+    PCA(n_components=2, scale=True): 2 components, which have 63.2 % of the variance of 30 columns.
+    pca0, pca1
+    >>> result.transform(table.head(2)).round(2)
+       pca0  pca1
+    0  9.18  1.95
+    1  2.39 -3.76
+    """
+    method = ("RidgeComponents" if y is not None else "PCA") if method is None else method
+    roles = _Roles(X, y, covariates, weights, drop)
+    return _fit("extractor", method, {"n_components": n_components}, roles, missing, parameters)
+
+
+class _Roles:
+    """The columns of X by their role: target, covariates, weights, dropped, and candidates.
+
+    Parameters
+    ----------
+    X, y, covariates, weights, drop
+        As in `select`.
+
+    Attributes
+    ----------
+    path
+        The file of X; None if it is none.
+    source
+        X, or a stream of its columns if it is a file or an AnnData.
+    y, covariates, weights
+        Values; None for none.
+    names
+        Role -> names of columns of X.
+    candidates
+        The other columns.
+    """
+
+    def __init__(
+        self, X: Any, y: Any, covariates: Any, weights: Any, drop: Iterable[Hashable]
+    ) -> None:
+        self.path = os.fspath(X) if isinstance(X, str | os.PathLike) else None
+        self.source = source_of(X)
+        self._stream = as_stream(self.source)
+        self.names: dict[str, list[Hashable]] = {}
+        self.y = self._resolve("y", y)
+        self.weights = self._resolve("weights", weights)
+        self.covariates = self._resolve("covariates", covariates)
+        self.names["drop"] = [drop] if isinstance(drop, str) else list(drop)
+        known, of_rows = self._stream.names, self._stream.row_metadata
+        if known is not None:
+            self._check("drop", self.names["drop"], [*known, *of_rows])
+        taken = {name for names in self.names.values() for name in names}
+        absent = {name for name in taken & {*of_rows} if known is None or name not in known}
+        self.candidates = self._stream.without(taken - absent) if taken else self._stream
+
+    def _resolve(self, role: str, given: Any) -> Any:
+        """Return the values of a role, and record the names of columns that they come from."""
+        names = self._names_in(role, given)
+        if names is None:
+            return given
+        values = self._columns(role, names)
+        self.names[role] = names
+        return values if role == "covariates" else next(iter(values.values()))
+
+    def _names_in(self, role: str, given: Any) -> list[Hashable] | None:
+        """Return the names of columns, if these are given; None for values."""
+        if given is None or not isinstance(given, Hashable | list):
+            return None
+        if isinstance(given, str | bytes) or not isinstance(given, Sized):
+            return [given]
+        # Lists of targets and weights have one per row.
+        if role != "covariates":
+            return None
+        known = {*(self._stream.names or ()), *self._stream.row_metadata}
+        is_list = isinstance(given, list | tuple) and all(isinstance(one, str) for one in given)
+        return [*given] if is_list and given and {*given} <= known else None
+
+    def _columns(self, role: str, names: list[Hashable]) -> dict[Hashable, Any]:
+        """Return columns of X by name; those of a frame with their categories."""
+        frame = None if isinstance(self.source, ColumnStream) else as_frame(self.source)
+        if frame is not None:
+            self._check(role, names, frame.columns)
+            _, indices = locate_columns(frame, names)
+            return {name: frame[:, j].to_native() for name, j in zip(names, indices, strict=True)}
+        known, of_rows = {*(self._stream.names or ())}, self._stream.row_metadata
+        found = {
+            name: of_rows[str(name)] for name in names if name in of_rows and name not in known
+        }
+        others = [name for name in names if name not in found]
+        try:
+            found |= self._stream.take(others) if others else {}
+        except KeyError as error:
+            raise _unknown_error(role, error) from None
+        return {name: np.ravel(as_dense(found[name])) for name in names}
+
+    def _check(self, role: str, names: Sequence[Hashable], known: Sequence[Hashable]) -> None:
+        try:
+            find_indices(known, names)
+        except KeyError as error:
+            raise _unknown_error(role, error) from None
+
+
+def _unknown_error(role: str, error: KeyError) -> ValueError:
+    """Return the error for a name that X does not have, with the hint of a stream's error."""
+    _, _, rest = str(error.args[0]).partition("got: ")
+    got, _, hint = rest.partition(". Hint: ")
+    return ValueError(f"Expected {role} to name columns of X. Got: {got}.\nHint: {hint}")
+
+
+def _fit(
+    kind: str,
+    method: str,
+    size: dict[str, Any],
+    roles: _Roles,
+    missing: Missing,
+    parameters: dict[str, Any],
+) -> FitResult:
+    """Fit a learner of this name, and return the result."""
+    known = registry.names(kind)
+    if method not in known:
+        hint = spelling_hint(str(method), known)
+        raise ValueError(
+            f"Expected the name of a {kind} as method. Got: {method!r}.\nHint: {hint}."
+        )
+    cls = registry.fetch(method)
+    rules = params.rules_of(cls)
+    values = {name: value for name, value in size.items() if name in rules} | parameters
+    if unknown := [name for name in values if name not in rules]:
+        hint = spelling_hint(unknown[0], rules)
+        raise TypeError(f"Expected a parameter of {method}. Got: {unknown[0]!r}.\nHint: {hint}.")
+    if covariates := roles.names.get("covariates"):
+        values.setdefault("covariates", tuple(covariates))
+    if missing == "mean" and "missing" in rules:
+        values.setdefault("missing", "mean")
+    if "exact" in rules and roles.candidates.reiterable and values.get("estimator") is None:
+        is_bounded = "max_pool_bytes" in rules or values.get("max_candidates") is not None
+        values.setdefault("exact", is_bounded)
+    model = cls(**registry.with_room(cls, values))
+    if model._is_supervised:
+        model.learn_target(roles.y, roles.covariates, roles.weights, missing="drop")
+    elif roles.y is not None or roles.weights is not None or roles.covariates is not None:
+        model.learn_target(roles.y, roles.covariates, roles.weights)
+    target = model._target
+    kept = None if target is None else target.kept
+    n_rows = None if target is None else target.n
+    columns = CleanStream(roles.candidates, n_rows, missing, None, 0, kept)
+    model.learn_columns(columns)
+    _warn_of_skipped(columns)
+    return FitResult(model, roles.source, roles.y, columns, _facts(kind, roles, missing))
+
+
+def _warn_of_skipped(columns: CleanStream) -> None:
+    lost = {reason: n for reason, n in columns.skipped.items() if reason not in _EXPECTED_REASONS}
+    if lost:
+        warnings.warn(
+            f"{count_text(sum(lost.values()), 'column')} of {columns.n_read:,} could not be used "
+            f"({skipped_text(lost)}).\nHint: missing='mean' imputes missing values; "
+            "streamsel.stream.clean(X, report=print) lists the columns.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _facts(kind: str, roles: _Roles, missing: str) -> dict[str, Any]:
+    """Return the metadata of the fit: those of a run of the command, if it could have made it."""
+    names = {role: [str(name) for name in of_role] for role, of_role in roles.names.items()}
+    facts: dict[str, Any] = {"target": names.get("y", [])}
+    if roles.path is None:
+        return facts
+    facts["file"] = roles.path
+    of_columns = ("y", roles.y), ("covariates", roles.covariates), ("weights", roles.weights)
+    if all(values is None or role in names for role, values in of_columns):
+        facts |= {"command": {"selector": "select", "extractor": "reduce"}[kind]}
+        facts |= {"missing": missing, "dropped": names["drop"]}
+        facts |= {"covariates": names.get("covariates", [])}
+        facts |= {"weights": names["weights"][0]} if "weights" in names else {}
+    return facts

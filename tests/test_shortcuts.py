@@ -1,0 +1,311 @@
+"""`streamsel.select` and `streamsel.extract`: one call gives what the learner gives."""
+
+import re
+import shlex
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse
+
+import streamsel
+from streamsel.stream import iter_array, iter_columns
+from tests.page.reading import read
+
+N, P = 80, 30
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Return a frame of numbers, with a target, a label, an identifier and a covariate."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(N, P)), columns=[f"v{j}" for j in range(P)])
+    frame["age"] = rng.integers(20, 80, N)
+    frame["y"] = frame.v3 - frame.v7 + 0.05 * frame.age + 0.5 * rng.normal(size=N)
+    frame["label"] = np.where(frame.y > frame.y.median(), "high", "low")
+    frame.insert(0, "id", [f"s{i}" for i in range(N)])
+    return frame
+
+
+def learnt(model, X, y, names=None, covariates=None, weights=None):
+    model.learn_target(y, covariates, weights)
+    model.learn_columns(X, names)
+    return model
+
+
+def variables(table):
+    return table[[f"v{j}" for j in range(P)]]
+
+
+class TestSources:
+    """Whatever has the columns, the selection is that of the learner."""
+
+    @pytest.fixture
+    def expected(self, table):
+        return learnt(streamsel.ForwardSelection(k=4), variables(table), table.label).selected
+
+    @pytest.mark.parametrize(
+        "kind", ["pandas", "polars", "arrow", "csv", "parquet", "array", "sparse", "stream"]
+    )
+    def test_of_any_kind(self, table, expected, kind, tmp_path):
+        X, y = table.drop(columns=["y", "age"]), "label"
+        if kind in ("polars", "arrow"):
+            X = pl.from_pandas(X) if kind == "polars" else pa.Table.from_pandas(X)
+        elif kind in ("csv", "parquet"):
+            path = tmp_path / f"x.{kind}"
+            X.to_csv(path, index=False) if kind == "csv" else X.to_parquet(path)
+            X = path
+        elif kind != "pandas":
+            values, y = variables(table).to_numpy(), table.label
+            X = scipy.sparse.csc_array(values) if kind == "sparse" else values
+            X = iter_array(values, [*variables(table)]) if kind == "stream" else X
+        result = streamsel.select(X, y, k=4)
+        assert [
+            name if isinstance(name, str) else f"v{name}" for name in result.selected
+        ] == expected
+        rows = np.asarray(result.transform())
+        np.testing.assert_allclose(rows, table[expected].to_numpy(), rtol=1e-12)
+
+    def test_of_cells(self, table, expected):
+        anndata = pytest.importorskip("anndata")
+        named = table.set_index("id")
+        cells = anndata.AnnData(variables(named), obs=named[["label"]])
+        result = streamsel.select(cells, "label", k=4)
+        assert result.selected == expected
+        np.testing.assert_allclose(result.transform(cells), table[expected], rtol=1e-6)
+
+    def test_rows_of_frames_are_frames(self, table):
+        result = streamsel.select(table, "y", k=3, drop=["label"])
+        assert isinstance(result.transform(), pd.DataFrame)
+        other = pl.from_pandas(table.head(5))
+        assert result.transform(other).columns == result.selected
+        components = streamsel.extract(table, "y", 2)
+        assert list(components.transform(table).columns) == components.components
+
+    def test_rows_of_a_file(self, table, tmp_path):
+        result = streamsel.select(table, "y", k=3, drop="age")
+        table.head(9).to_parquet(tmp_path / "new.parquet")
+        found = result.transform(str(tmp_path / "new.parquet"))
+        np.testing.assert_array_equal(found, table[result.selected].head(9))
+
+    def test_a_source_of_one_pass(self, table):
+        X = variables(table)
+        columns = iter_columns((name, X[name].to_numpy()) for name in X)
+        result = streamsel.select(columns, table.y, k=3)
+        assert result.selected == streamsel.select(X, table.y, k=3).selected
+        with pytest.raises(ValueError, match="could be read only once"):
+            result.transform()
+        assert "3 of 30" in read(result.report()).text
+        assert result.transform(X).shape == (N, 3)
+
+    def test_a_real_file(self, dataset, tmp_path):
+        X, y, _, archive = dataset("leukemia_golub3571")
+        frame = pd.DataFrame(X, columns=[f"gene {j}" for j in range(X.shape[1])])
+        frame["type"] = archive["classes"][y]
+        frame.to_parquet(tmp_path / "genes.parquet")
+        result = streamsel.select(tmp_path / "genes.parquet", "type", k=5, max_candidates=20)
+        whole = learnt(streamsel.ForwardSelection(k=5), X.astype(float), y, [*frame.columns[:-1]])
+        assert result.selected == whole.selected
+        assert result.model.n_certified == 5
+
+
+class TestRoles:
+    """Target, covariates, weights and identifiers, by name or by value."""
+
+    def test_none_of_them_is_a_candidate(self, table):
+        result = streamsel.select(table, "y", k="all", method="SelectKBest", drop=["id", "label"])
+        assert {*result.selected} == {*variables(table), "age"}
+        table = table.assign(w=table.v0.abs())
+        result = streamsel.select(table, "label", covariates="age", weights="w", k=40, drop=["y"])
+        assert not {*result.selected} & {"label", "age", "w", "y", "id"}
+
+    @pytest.mark.parametrize("by_name", [False, True])
+    def test_covariates_and_weights(self, table, by_name):
+        X = variables(table)
+        weights = table.v0.abs()
+        expected = learnt(
+            streamsel.SelectKBest(k=5), X, table.y, None, table[["age"]], weights.to_numpy()
+        )
+        if by_name:
+            given = {"covariates": ["age"], "weights": "w"}
+            X = X.assign(age=table.age, y=table.y, w=weights)
+        else:
+            given = {"covariates": table[["age"]], "weights": weights}
+        y = "y" if by_name else table.y
+        result = streamsel.select(X, y, k=5, method="SelectKBest", **given)
+        assert result.model.relevance == pytest.approx(expected.relevance)
+        assert (result.model.covariates == ("age",)) is by_name
+
+    def test_a_list_of_labels_is_no_list_of_names(self, table):
+        X = variables(table).rename(columns={"v0": "high", "v1": "low"})
+        result = streamsel.select(X.head(2 * P), [*table.label][: 2 * P], k=2)
+        assert result.model.report().target.startswith("2 classes")
+
+    def test_names_that_are_numbers(self, table):
+        X = np.column_stack([table.y, variables(table)])
+        found = streamsel.select(X, 0, k=3).selected
+        expected = learnt(streamsel.ForwardSelection(k=3), variables(table), table.y).selected
+        assert [f"v{j - 1}" for j in found] == expected
+        assert streamsel.select(pd.DataFrame(X), 0, k=3).selected == found
+
+    def test_categories_keep_their_names(self, table):
+        X = table.assign(label=table.label.astype("category"))
+        assert streamsel.select(X, "label", k=1).model.report().class_sizes == {
+            "high": N // 2,
+            "low": N // 2,
+        }
+
+    @pytest.mark.parametrize("role", ["y", "covariates", "weights", "drop"])
+    @pytest.mark.parametrize("kind", ["frame", "file", "array"])
+    def test_unknown_names(self, table, role, kind, tmp_path):
+        X = table
+        if kind == "file":
+            X = tmp_path / "x.parquet"
+            table.to_parquet(X)
+        elif kind == "array":
+            X = variables(table).to_numpy()
+        given = {"y": table.y, role: ["labels"] if role == "drop" else "labels"}
+        with pytest.raises(
+            ValueError, match=f"Expected {role} to name columns of X. Got: 'labels'"
+        ) as refused:
+            streamsel.select(X, **given)
+        hint = "its columns are 0, 1" if kind == "array" else "did you mean 'label'"
+        assert f"\nHint: {hint}" in str(refused.value)
+
+
+class TestMissing:
+    """Columns and rows that cannot be used."""
+
+    def test_columns_are_skipped_with_a_warning(self, table):
+        X = table.assign(v5=table.v5.where(table.v5 > 0), flat=1.0)
+        with pytest.warns(UserWarning, match=r"1 column of 34 could not be used \(1 missing\)"):
+            result = streamsel.select(X, "y", k=3)
+        assert result.skipped == {"missing": 1, "constant": 1, "text": 2}
+        assert "skipped: missing" in result.report(format="md")
+        with pytest.raises(ValueError, match="Expected finite numbers in column 'v5'"):
+            streamsel.select(X.drop(columns=["id", "label"]), "y", missing="error")
+
+    def test_means_replace_them_in_transforms_too(self, table):
+        X = variables(table).assign(v3=table.v3.where(table.v3 > -1.0))
+        result = streamsel.select(X, table.y, k=2, missing="mean")
+        assert "v3" in result.selected
+        assert result.transform()["v3"].notna().all()
+        assert result.transform(X)["v3"].min() == pytest.approx(X.v3.min())
+
+    def test_rows_without_a_target_are_dropped(self, table):
+        X = table.assign(label=table.label.where(table.index > 4))
+        X.loc[:4, "v3"] = np.nan
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            result = streamsel.select(X.drop(columns="y"), "label", k=3)
+        expected = streamsel.select(table.drop(columns="y").iloc[5:], "label", k=3)
+        assert result.selected == expected.selected
+        assert result.model.n_rows == N - 5
+        assert len(result.transform()) == N
+        read(result.report())
+
+
+class TestMethods:
+    """Which learner, with which parameters."""
+
+    def test_defaults(self, table):
+        X = variables(table)
+        assert repr(streamsel.select(X, table.y).model) == "ForwardSelection(k=10, exact=True)"
+        assert repr(streamsel.select(X, k=3).model) == "ProjSe(k=3)"
+        assert repr(streamsel.extract(X, table.y, 2).model) == "RidgeComponents(n_components=2)"
+        assert repr(streamsel.extract(X, n_components=3).model) == "PCA(n_components=3)"
+
+    def test_further_parameters(self, table):
+        result = streamsel.select(
+            variables(table), table.y, 3, method="SelectKBest", permutations=99, max_candidates=9
+        )
+        assert result.model.permutations == 99
+        result = streamsel.select(variables(table), table.y, method="OnlineFDR")
+        assert type(result.model).__name__ == "OnlineFDR"
+
+    def test_more_variables_than_a_default_bounds(self, rng):
+        X = rng.normal(size=(20, 1_500))
+        result = streamsel.select(X, X[:, 0], k=1_200, method="ForwardSelection")
+        assert result.model.max_features is None
+
+    def test_any_selector_and_extractor(self, table):
+        from streamsel import registry
+
+        X = variables(table).iloc[:, :12]
+        for entry in registry.LEARNERS:
+            draw = streamsel.select if entry.kind == "selector" else streamsel.extract
+            y = table.label if registry.fetch(entry.name)._is_supervised else None
+            result = draw(X, y, 2, method=entry.name)
+            assert result.transform(X).shape[0] == N
+            assert entry.name in repr(result)
+
+    @pytest.mark.parametrize(
+        ("given", "error", "said"),
+        [
+            ({"method": "MRMRR"}, ValueError, "Got: 'MRMRR'.\nHint: did you mean MRMR?"),
+            ({"method": "PCA"}, ValueError, "Expected the name of a selector as method"),
+            ({"ridges": 1.0}, TypeError, "Got: 'ridges'.\nHint: did you mean ridge?"),
+            ({"k": 0}, ValueError, "Expected k of ForwardSelection"),
+            ({"missing": "none"}, ValueError, "Expected missing to be one of"),
+            ({"y": None, "method": "MRMR"}, ValueError, "Expected a target: MRMR is supervised"),
+        ],
+    )
+    def test_refused(self, table, given, error, said):
+        with pytest.raises(error, match=re.escape(said)):
+            streamsel.select(**({"X": variables(table), "y": table.y} | given))
+
+    def test_a_target_that_a_method_does_not_take(self, table):
+        with pytest.raises(ValueError, match="PCA learns without one"):
+            streamsel.extract(variables(table), table.y, method="PCA")
+
+
+class TestReport:
+    """What a result shows of itself."""
+
+    def test_it_has_the_rows(self, table):
+        result = streamsel.select(table, "label", k=4, method="SelectKBest")
+        seen = read(result.report())
+        assert "Correlation of selected variables" in seen.text
+        assert "Target: 2 classes: high (40 rows), low (40 rows)." in seen.text
+        assert "distribution" in seen.text
+
+    @pytest.mark.parametrize(("name", "begins"), [("a.html", "<!D"), ("a.md", "# 4"), ("a", "<!D")])
+    def test_it_is_written(self, table, tmp_path, name, begins):
+        result = streamsel.select(table, "label", k=4)
+        text = result.report(tmp_path / name)
+        assert (tmp_path / name).read_text(encoding="utf-8") == text
+        assert text.startswith(begins)
+
+    def test_of_components(self, table):
+        seen = read(streamsel.extract(table, "label", 2, drop=["y"]).report())
+        assert "Scatter plot of rows" in seen.text
+        assert "high (40)" in seen.text
+
+    def test_the_command_of_a_file_selects_the_same(self, table, tmp_path):
+        from click.testing import CliRunner
+
+        from streamsel.cli.app import app
+
+        path, saved = tmp_path / "x.csv", tmp_path / "m"
+        table.to_csv(path, index=False)
+        given = {"covariates": ["age"], "drop": ["y", "v0"], "missing": "mean"}
+        result = streamsel.select(path, "label", k=3, method="MRMR", **given)
+        text = result.report(format="md")
+        line = text[text.index("```sh") + 5 :].partition("```")[0]
+        words = shlex.split(line.replace("\\\n", " "))
+        run = CliRunner().invoke(app, [*words[1:], "-m", str(saved)])
+        assert run.exit_code == 0, run.output
+        assert streamsel.load(saved).scores == pytest.approx(result.model.scores)
+        # Values that are not in the file cannot be repeated.
+        other = streamsel.select(path, table.label, k=3)
+        assert "streamsel select" not in other.report(format="md")
+
+    def test_representations(self, table):
+        result = streamsel.select(variables(table), table.y, k=25)
+        lines = repr(result).splitlines()
+        assert lines[0].startswith("ForwardSelection(k=25, exact=True): 25 of 30 variables")
+        assert lines[1] == f"{', '.join(result.selected[:20])}, … (5 more)"
+        assert read(result._repr_html_()).text.startswith("ForwardSelection :")
