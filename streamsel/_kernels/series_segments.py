@@ -98,7 +98,10 @@ def _regress(y: np.ndarray, found: np.ndarray) -> None:
     r = max(-1.0, min(1.0, r))
     found[0], found[1], found[2], found[3] = slope, mean - slope * middle, r, 0.0
     if n > 2:
-        found[3] = math.sqrt((1.0 - r * r) * squares / spread / (n - 2))
+        rest = 0.0
+        for t in range(n):
+            rest += (y[t] - mean - slope * (t - middle)) ** 2
+        found[3] = math.sqrt(rest / spread / (n - 2))
 
 
 @kernel()
