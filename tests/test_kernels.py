@@ -1,5 +1,6 @@
 """Every compiled loop against numpy, in sizes small enough to run without compilation too."""
 
+import math
 from fractions import Fraction
 from itertools import combinations
 from math import comb, lgamma, log
@@ -43,6 +44,7 @@ from streamsel._kernels.relevance import (
 )
 from streamsel._kernels.row_moments import any_too_large
 from streamsel._kernels.scan import relevance_upper_bound, scan_dense, scan_sparse
+from streamsel._kernels.series_dependence import fill_autoregression, fill_lagged_products
 from streamsel._kernels.sweep import (
     moments_of_observed_rows,
     moments_of_rows,
@@ -945,3 +947,31 @@ def test_the_first_of_each_run_of_pairs_is_kept():
     keep_first(first, second, kept, representative)
     assert kept.tolist() == [True, False, True, False, True]
     assert representative[[1, 3]].tolist() == [0, 3]
+
+
+def test_lagged_products_are_precise(rng):
+    x = rng.normal(size=(2, 3001)) * 10.0 ** rng.integers(-4, 5, size=3001)
+    lengths, lags = np.array([2999, 3001]), np.array([0, 1, 7, 2999])
+    found = np.empty((4, 2))
+    fill_lagged_products(x, lengths, lags, found)
+    for i, n in enumerate(lengths.tolist()):
+        for k, lag in enumerate(lags.tolist()):
+            terms = x[i, : n - lag] * x[i, lag:n]
+            if lag == n:
+                assert np.isnan(found[k, i])
+            else:
+                error = abs(found[k, i] * terms.size - math.fsum(terms))
+                assert error <= 1e-15 * np.abs(terms).sum()
+
+
+def test_autoregression_is_as_precise_as_qr(rng):
+    """Of a smooth series, whose lags are nearly collinear."""
+    x = np.cumsum(np.cumsum(rng.normal(size=500)))
+    x = ((x - x.mean()) / x.std())[None]
+    R = np.empty((1, 6, 6))
+    fill_autoregression(x, np.array([500]), 4, R)
+    columns = [np.ones(496), *(x[0, 4 - lag : 500 - lag] for lag in range(1, 5)), x[0, 4:]]
+    exact = np.linalg.qr(np.transpose(columns))[1]
+    exact *= np.sign(np.diag(exact))[:, None]
+    np.testing.assert_allclose(R[0, :5], exact[:5], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(R[0].T @ R[0], exact.T @ exact, rtol=1e-13)

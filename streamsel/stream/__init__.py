@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from streamsel.stream._probes import with_probes
     from streamsel.stream._prune import prune
     from streamsel.stream._ranks import normal_scores, ranks
+    from streamsel.stream._series import iter_series_features
     from streamsel.stream._stream import ColumnStream
     from streamsel.stream._vcf import iter_vcf
     from streamsel.stream._zarr import iter_zarr
@@ -59,6 +60,7 @@ __all__ = [
     "iter_parquet",
     "iter_polynomials",
     "iter_positions",
+    "iter_series_features",
     "iter_skipgrams",
     "iter_sparse",
     "iter_vcf",
@@ -93,6 +95,7 @@ _MODULE_OF = {
     "iter_parquet": "_arrow",
     "iter_polynomials": "_polynomials",
     "iter_positions": "_ngrams",
+    "iter_series_features": "_series",
     "iter_skipgrams": "_ngrams",
     "iter_sparse": "_memory",
     "iter_vcf": "_vcf",
