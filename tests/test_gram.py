@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsel._kernels.gram import add_product, add_square
-from streamsel.data.columns import Block, iter_chunks
+from streamsel.data.chunks import Block
+from streamsel.data.columns import iter_chunks
 from streamsel.state.gram.gram import WIDTH, Gram, TiledTriangle, check_rows
 from streamsel.targets.target import NoTarget
 from tests.reference import gram as reference

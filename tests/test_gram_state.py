@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from streamsel import PCA, KernelPCA, RidgeComponents
-from streamsel.data.columns import Block, iter_chunks
+from streamsel.data.chunks import Block
+from streamsel.data.columns import iter_chunks
 from streamsel.state.gram.gram import Gram
 from streamsel.state.gram.pooled import GramState, SharedGram
 from streamsel.state.gram.weighting import EqualWeights

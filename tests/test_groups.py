@@ -9,7 +9,7 @@ from scipy import stats
 
 from streamsel import MRMR, PCA, ForwardSelection, Lasso, ProjSe, SelectKBest, registry
 from streamsel.base.relatedness import Relatedness
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream import ColumnStream, grouped, iter_columns
 from streamsel.targets.group_test import GroupTest
 from tests.conformance.modes import bits, same, shown

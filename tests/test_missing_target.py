@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from streamsel import PCA, PLS, Lasso, ProjSe, SelectKBest, load, save
-from streamsel.data.columns import Block, iter_chunks, single_column
+from streamsel.data.chunks import Block
+from streamsel.data.columns import iter_chunks, single_column
 from streamsel.targets.kept_rows import KeptRows, is_target_missing
 from streamsel.targets.target import Target
 

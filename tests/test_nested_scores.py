@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from streamsel import OSFS, PCA, PLS, ForwardSelection, ProjSe, RandomProjection, SelectKBest
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.evaluate import nested_scores
 from streamsel.evaluate._baselines import RandomColumns
 from streamsel.evaluate._models import fold_interval

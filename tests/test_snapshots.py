@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from streamsel import MRMR, PCA, SOSPCA, ProjSe, RandomProjection, SelectKBest
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream import ColumnStream
 from tests.conformance.modes import bits
 from tests.conformance.rowwise import learn_one

@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from streamsel import MRMR, ForwardSelection, Lasso, ProjSe, load, save
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream import ColumnStream
 
 

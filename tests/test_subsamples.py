@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsel import MRMR, OSFS, SOSPCA, ForwardSelection, Lasso, ProjSe, SelectKBest
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.evaluate import (
     Stability,
     SubsampleStability,

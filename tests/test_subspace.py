@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.decomposition import IncrementalPCA
 
-from streamsel.data.columns import Block, iter_chunks
+from streamsel.data.chunks import Block
+from streamsel.data.columns import iter_chunks
 from streamsel.state.gram.subspace import GramProduct, Subspace, SubspaceIteration
 from streamsel.targets.target import NoTarget
 from tests.reference import subspace as reference

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from streamsel import SOSPCA, Discriminant, ProjSe, SelectKBest, load, save
-from streamsel.data.columns import Block, iter_chunks
+from streamsel.data.chunks import Block
+from streamsel.data.columns import iter_chunks
 from streamsel.targets.target import Target
 from tests.reference import noise
 from tests.reference import target as space

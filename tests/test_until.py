@@ -18,7 +18,7 @@ from streamsel import (
 )
 from streamsel.base import stop_condition
 from streamsel.base.stop_condition import CHECK_INTERVAL, StopCondition
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream import ColumnStream, iter_columns
 from tests.reference import alpha_investing, online_fdr
 

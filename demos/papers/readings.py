@@ -37,7 +37,7 @@ import pandas as pd
 from _experiment import BUNDLED, Experiment, Row, machine, read, table
 
 import streamsel
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream import ColumnStream
 
 KS = (10, 25, 50)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from streamsel import params
 from streamsel.base.selector import Selector
 from streamsel.base.undo import learn_atomically
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.params import param
 from streamsel.state.base import ColumnState, VariableState
 from streamsel.state.pool.candidate_solution import StagedSolver

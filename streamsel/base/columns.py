@@ -21,16 +21,8 @@ from streamsel.base.source_facts import SourceFacts
 from streamsel.base.to_rows import new_row_phase, new_window_phase, refuse_rows_of_groups
 from streamsel.base.undo import with_rollback
 from streamsel.base.windows import WindowPhase
-from streamsel.data.columns import (
-    Block,
-    Chunk,
-    GeneratedChunk,
-    Stats,
-    bad_column_error,
-    group_starts,
-    iter_chunks,
-    single_column,
-)
+from streamsel.data.chunks import Block, Chunk, GeneratedChunk, Stats, group_starts
+from streamsel.data.columns import bad_column_error, iter_chunks, single_column
 from streamsel.data.names import LazyNames, bad_name_error, first_invalid_name
 from streamsel.params import parameter_repr
 from streamsel.serialization.json_values import as_array

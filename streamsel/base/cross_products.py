@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsel.data.columns import Chunk, Stats, bad_column_error, iter_chunks
+from streamsel.data.chunks import Chunk, Stats
+from streamsel.data.columns import bad_column_error, iter_chunks
 from streamsel.state.base import Floats
 from streamsel.state.source_check import PassVerifier
 from streamsel.stream import ColumnStream

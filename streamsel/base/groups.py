@@ -9,7 +9,7 @@ import numpy as np
 
 from streamsel import registry
 from streamsel._utils.sparse import is_sparse
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.serialization.schema import ArrayKind, CountKind, expect, length_in
 from streamsel.stream import ColumnStream
 from streamsel.targets.glm import FAMILIES

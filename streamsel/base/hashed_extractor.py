@@ -29,7 +29,8 @@ from streamsel.base.row_input import (
     refuse_infinite,
 )
 from streamsel.base.undo import with_rollback
-from streamsel.data.columns import DenseChunk, iter_chunks
+from streamsel.data.chunks import DenseChunk
+from streamsel.data.columns import iter_chunks
 from streamsel.data.names import bad_name_error, first_invalid_name
 from streamsel.params import param
 from streamsel.state.base import Floats, Indices, VariableState

@@ -38,7 +38,8 @@ from streamsel.base.significance import OwnTests, Significance, check_noise_floo
 from streamsel.base.stop_condition import Until
 from streamsel.base.undo import learn_atomically, learn_in_session
 from streamsel.base.windows import Window, WindowPhase
-from streamsel.data.columns import Block, Chunk, Stats, observed_moments
+from streamsel.data.chunks import Block, Chunk, Stats
+from streamsel.data.columns import observed_moments
 from streamsel.params import param
 from streamsel.serialization.json_values import deep_copied
 from streamsel.serialization.schema import (

@@ -16,7 +16,7 @@ from streamsel.base.groups import GroupCounts
 from streamsel.base.refresh import RefreshSchedule
 from streamsel.base.source_facts import SourceFacts
 from streamsel.base.undo import Transactional
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.state.base import ColumnState, Floats, VariableState
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension

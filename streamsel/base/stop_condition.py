@@ -7,7 +7,7 @@ import numbers
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.params import parameter_repr
 from streamsel.stream.inputs import split_block
 

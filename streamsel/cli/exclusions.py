@@ -19,7 +19,7 @@ from streamsel._utils.text import printable
 from streamsel.cli.diagnostics import MAX_EXAMPLES
 from streamsel.cli.errors import CommandError, message_of, missing_columns_text
 from streamsel.cli.output import row_writer
-from streamsel.data.columns import group_starts
+from streamsel.data.chunks import group_starts
 from streamsel.stream.files import (
     CellMessage,
     ReadOptions,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from streamsel.cli.log import Log
     from streamsel.cli.source import Source
-    from streamsel.data.columns import Block
+    from streamsel.data.chunks import Block
 
 # Names used by pandas, R and databases.
 _USUAL_NAMES = frozenset(

@@ -24,7 +24,7 @@ from streamsel.cli.progress import meter
 from streamsel.cli.request import make_settings
 from streamsel.cli.results import check_skipped
 from streamsel.cli.run import Run
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.reporting.json import as_json
 from streamsel.stream import ColumnStream
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from streamsel.cli.log import Log
     from streamsel.cli.source import Source
-    from streamsel.data.columns import Block
+    from streamsel.data.chunks import Block
     from streamsel.stream.files import CleanStream
 
 # First bytes of a model file, an archive.

@@ -36,7 +36,7 @@ from streamsel.stream.formats import FORMATS
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
 
-    from streamsel.data.columns import Block
+    from streamsel.data.chunks import Block
     from streamsel.stream.files import Fingerprint, Numerals
 
 MAX_COMPARED = 20_000  # names compared with a misspelt one

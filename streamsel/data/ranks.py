@@ -14,7 +14,7 @@ from streamsel._kernels.ranks import (
     rank_stored_sorted,
 )
 from streamsel._kernels.sorting import sort_columns, sort_stored
-from streamsel.data.columns import SparseChunk
+from streamsel.data.chunks import SparseChunk
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.sparse import diags_array
 
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream import ColumnStream, iter_ngrams
 
 if TYPE_CHECKING:

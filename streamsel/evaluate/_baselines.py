@@ -9,7 +9,7 @@ import numpy as np
 
 from streamsel import params
 from streamsel._utils.sparse import as_dense
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.data.names import probe_number
 from streamsel.serialization.json_values import is_iterable_collection
 from streamsel.stream import ColumnStream

@@ -13,7 +13,8 @@ from streamsel import params
 from streamsel._utils.text import bytes_text, count_text
 from streamsel.base.learner import Learner
 from streamsel.base.undo import UndoLog
-from streamsel.data.columns import Block, wrong_length_error
+from streamsel.data.chunks import Block
+from streamsel.data.columns import wrong_length_error
 from streamsel.stream import ColumnStream
 from streamsel.targets.encoding import encode_target
 from streamsel.targets.glm import FAMILIES

@@ -12,7 +12,7 @@ from streamsel import params
 from streamsel._utils.optional import import_sklearn
 from streamsel._utils.sparse import as_dense
 from streamsel.base.report import Report
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.evaluate._baselines import AllColumns, RandomColumns
 from streamsel.evaluate._models import SCORE_NAMES, make_predictor, score_predictor
 from streamsel.evaluate.model_batch import (

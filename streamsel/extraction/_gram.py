@@ -18,7 +18,7 @@ from streamsel.base.linear_map import LinearMap
 from streamsel.base.report import Report
 from streamsel.base.shared_gram import share_columns
 from streamsel.base.undo import learn_atomically
-from streamsel.data.columns import Stats
+from streamsel.data.chunks import Stats
 from streamsel.extraction import _second_pass
 from streamsel.extraction._canonical_ridge import (
     project_out,

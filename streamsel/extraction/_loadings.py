@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsel._utils.optional import import_pyarrow
-from streamsel.data.columns import Chunk, SparseChunk, Stats
+from streamsel.data.chunks import Chunk, SparseChunk, Stats
 from streamsel.extraction._canonical_ridge import (
     project_out,
     regress_scores,

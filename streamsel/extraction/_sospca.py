@@ -13,7 +13,7 @@ from streamsel._kernels.relevance import (
     rotate_and_drop,
 )
 from streamsel._utils.numeric import TIE_RTOL
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.serialization.invariants import (
     expect_between,
     expect_bounded,

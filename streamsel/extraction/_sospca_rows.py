@@ -11,7 +11,7 @@ import numpy as np
 from streamsel._kernels.relevance import rotate_and_drop
 from streamsel._utils.numeric import TIE_RTOL, argsort_by_relevance
 from streamsel.base.linear_map import align_components
-from streamsel.data.columns import Stats
+from streamsel.data.chunks import Stats
 from streamsel.extraction._sospca import VARIANCE_TOL, SOSPCAState
 from streamsel.serialization.invariants import expect_between
 from streamsel.serialization.schema import BoolKind, CountKind, expect, expect_shapes

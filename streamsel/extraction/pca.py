@@ -12,7 +12,8 @@ import numpy as np
 from streamsel import params
 from streamsel.base.report import Report
 from streamsel.base.river import Unsupervised
-from streamsel.data.columns import Block, Chunk, bad_column_error, iter_chunks
+from streamsel.data.chunks import Block, Chunk
+from streamsel.data.columns import bad_column_error, iter_chunks
 from streamsel.extraction._gram import GramExtractor
 from streamsel.params import param
 from streamsel.state.base import Floats

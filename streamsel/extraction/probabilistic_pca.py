@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsel.base.river import Unsupervised
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.extraction._codes import GaussianCoder
 from streamsel.extraction._factorization import FactorizationExtractor
 from streamsel.state.factorization.model import Coder

@@ -12,7 +12,7 @@ from streamsel.base.caching import cached_until_update
 from streamsel.base.extractor import Extractor
 from streamsel.base.linear_map import LinearMap
 from streamsel.base.river import Supervised
-from streamsel.data.columns import Stats
+from streamsel.data.chunks import Stats
 from streamsel.extraction._sospca import SOSPCAState
 from streamsel.extraction._sospca_rows import SOSPCARowState
 from streamsel.params import param

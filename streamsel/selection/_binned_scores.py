@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamsel._kernels.contingency import mutual_info
 from streamsel._kernels.univariate import bin_by_rank, bin_by_width, margin, misclassification
-from streamsel.data.columns import Chunk
+from streamsel.data.chunks import Chunk
 from streamsel.data.ranks import SortedColumns
 from streamsel.state.base import Floats
 from streamsel.targets.target import Target

@@ -14,7 +14,7 @@ from streamsel._kernels.stepwise import (
     forward_scores_of_samples,
     swap_scores_of_samples,
 )
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.selection._forward_steps import (
     INACCURATE_RESIDUAL,
     MIN_RESIDUAL,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsel._kernels.group_selection import pick_groups_by_projection
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.state.base import Floats, Indices
 from streamsel.state.pool.group_pool import GroupPool
 from streamsel.state.pool.pool import TIE_RTOL, ZERO_TOL, Picks, Pool

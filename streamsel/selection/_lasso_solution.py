@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamsel._utils.numeric import argsort_by_relevance
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.selection._lasso_losses import LogisticLoss, SampledSquaredLoss
 from streamsel.selection._lasso_path import (
     DUPLICATE_CORRELATION,

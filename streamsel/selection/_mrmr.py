@@ -17,7 +17,7 @@ from streamsel._kernels.mutual_information import (
     mutual_information,
 )
 from streamsel.base.null import f_statistic
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.selection._binned_scores import Codes, bin_columns
 from streamsel.state.base import Floats, Indices
 from streamsel.state.correlations import MIN_BLOCK, CorrelationCache, correlate_columns

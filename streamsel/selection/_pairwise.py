@@ -13,7 +13,7 @@ from streamsel._kernels.pairwise import observed_products
 from streamsel._kernels.scan import ROUNDING_RTOL, UNDERFLOW
 from streamsel.base.null import Freedom, f_statistic
 from streamsel.base.significance import Significance
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.selection._binned_scores import ScoreOptions
 from streamsel.selection._effects import Effects
 from streamsel.selection._scores import SCORES, MomentScore, correlation, t_statistic

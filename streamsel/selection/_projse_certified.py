@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._kernels import gram_schmidt, pivoted_cholesky
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.selection._projse import (
     CoordinateDeflation,
     deflation_of,

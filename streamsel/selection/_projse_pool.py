@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from streamsel._kernels.gram_schmidt import cut_pool
 from streamsel._kernels.pivoted_cholesky import refill_by_cholesky
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.selection._projse import deflation_of, greedy_projse, squared_relevance_of_rows
 from streamsel.state.base import Floats, Indices
 from streamsel.state.pool.pool import TIE_RTOL, ZERO_TOL, EvictionResult, Picks, Pool, unit_columns

@@ -19,7 +19,7 @@ from streamsel._kernels.ranks import (
 from streamsel._kernels.sorting import sort_stored
 from streamsel.base.null import marginal_p_values
 from streamsel.base.report import ResultWarning
-from streamsel.data.columns import Chunk, DenseChunk, SparseChunk
+from streamsel.data.chunks import Chunk, DenseChunk, SparseChunk
 from streamsel.data.ranks import SortedColumns, rank_columns, rank_stored
 from streamsel.state.base import Floats
 from streamsel.targets.target import Target

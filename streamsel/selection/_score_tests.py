@@ -11,7 +11,7 @@ from streamsel._kernels.saddlepoint import saddlepoint_p_values
 from streamsel._utils.system import effective_jobs, run_in_threads
 from streamsel.base.null import f_statistic, marginal_p_values
 from streamsel.base.significance import Significance
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.selection._binned_scores import ScoreOptions
 from streamsel.selection._scores import MomentScore, TargetKind, correlation, t_statistic
 from streamsel.state.base import Floats, Indices, VariableState

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from streamsel._utils.system import effective_jobs, run_in_threads
 from streamsel.base.null import f_statistic, marginal_p_values
 from streamsel.base.significance import Significance
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.selection._binned_scores import (
     BinnedTarget,
     ScoreOptions,

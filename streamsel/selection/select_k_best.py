@@ -17,7 +17,7 @@ from streamsel.base.report import Report
 from streamsel.base.river import Supervised
 from streamsel.base.selector import EVERY_COLUMN, Selector
 from streamsel.base.significance import OwnTests
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.params import param
 from streamsel.selection._binned_scores import ScoreOptions
 from streamsel.selection._markers import ClassComparisons, class_sizes

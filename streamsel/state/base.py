@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._utils.rollback import Restore, Rollback
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.serialization.invariants import expect_between, expect_bounded
 from streamsel.serialization.schema import NamesKind, expect, expect_shapes
 from streamsel.targets.space import TargetSpace

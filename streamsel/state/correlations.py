@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsel.data.columns import Chunk, GeneratedChunk, SparseChunk, Stats
+from streamsel.data.chunks import Chunk, GeneratedChunk, SparseChunk, Stats
 from streamsel.state.base import Floats, Indices
 
 # A mean of this many standard deviations costs two digits of a product; columns with a larger one

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamsel._kernels.permutations import BINS, BINS_PER_OCTAVE, OCTAVES, squared_relevances
 from streamsel._utils.rollback import Rollback
-from streamsel.data.columns import Chunk, SparseChunk, Stats
+from streamsel.data.chunks import Chunk, SparseChunk, Stats
 from streamsel.serialization.schema import ArrayKind, CountKind, expect, length_in
 from streamsel.state.base import Floats, Indices
 from streamsel.state.pool.pool import unit_columns

@@ -15,7 +15,7 @@ from streamsel._kernels.random_entries import (
     add_sparsely,
     fill_entries,
 )
-from streamsel.data.columns import Chunk, SparseChunk, Stats
+from streamsel.data.chunks import Chunk, SparseChunk, Stats
 from streamsel.data.names import NameHash
 from streamsel.serialization.invariants import expect_sums
 from streamsel.serialization.schema import CountKind, expect, expect_shapes

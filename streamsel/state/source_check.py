@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Sequence
 
 import numpy as np
 
-from streamsel.data.columns import Stats
+from streamsel.data.chunks import Stats
 from streamsel.state.base import VariableState
 
 # Largest relative difference between two passes over the same columns.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from streamsel._kernels.column_shape import add_shape_statistics
 from streamsel._utils.rollback import Rollback
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.data.names import NameHash
 from streamsel.serialization.invariants import expect_between
 from streamsel.serialization.schema import ArrayKind, CountKind, FloatKind, expect

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamsel._utils.optional import arrow_errors, import_pyarrow
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.data.names import expect_distinct_names
 from streamsel.stream._blocks import (
     BLOCK_BYTES,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamsel._utils.sparse import is_sparse
-from streamsel.data.columns import Block, group_slices
+from streamsel.data.chunks import Block, group_slices
 from streamsel.data.generated import GeneratedColumns
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamsel._utils.sparse import expect_consistent_sparse
 from streamsel._utils.system import out_of_memory
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream._blocks import BLOCK_BYTES, MAX_COLUMNS, columns_per_block, storable
 from streamsel.stream._stream import indexed_stream
 from streamsel.stream._transpose import TILE_BYTES, TransposedDense, TransposedSparse

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from streamsel import params
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream._bad_columns import (
     all_non_finite,
     columns_with_missing,

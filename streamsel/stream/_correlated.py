@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from streamsel._kernels.correlated_pairs import mark_undismissed, pairs_of_products
 from streamsel._utils.numeric import TIE_RTOL
 from streamsel._utils.sparse import is_sparse
-from streamsel.data.columns import Chunk, SparseChunk, Stats
+from streamsel.data.chunks import Chunk, SparseChunk, Stats
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]

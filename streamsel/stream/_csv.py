@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.data.names import expect_distinct_names
 from streamsel.params import parameter_repr
 from streamsel.stream._blocks import BLOCK_BYTES, columns_per_block

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamsel import params
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream._blocks import BLOCK_DTYPES, columns_per_block
 from streamsel.stream._csv_layout import (
     Layout,

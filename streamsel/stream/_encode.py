@@ -13,7 +13,7 @@ import numpy as np
 from streamsel import params
 from streamsel._utils.sparse import is_sparse
 from streamsel._utils.text import count_text
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream._blocks import BLOCK_BYTES, MAX_COLUMNS, storable
 from streamsel.stream._coerce import as_stream
 from streamsel.stream._encoded_column import (

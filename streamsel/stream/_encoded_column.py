@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream._dates import (
     date_numbers,
     duration_numbers,

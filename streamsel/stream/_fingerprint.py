@@ -12,7 +12,7 @@ from streamsel.stream._blocks import part_of
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
-    from streamsel.data.columns import Block
+    from streamsel.data.chunks import Block
     from streamsel.stream._stream import ColumnStream
 
 # Maximum number of evenly spaced columns with a checksum of their values; the minimum is half.

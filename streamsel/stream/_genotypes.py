@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.params import parameter_repr
 from streamsel.stream._blocks import columns_per_block, drop_first
 from streamsel.stream._metadata import LazyMetadata

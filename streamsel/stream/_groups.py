@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsel._utils.text import bytes_text, close_spellings
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream._blocks import BLOCK_BYTES, gather_blocks, part_of
 from streamsel.stream._coerce import as_stream
 from streamsel.stream._stream import ColumnStream

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from streamsel._utils.numeric import two_sum
 from streamsel._utils.system import run_in_threads
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.data.generated import (
     GeneratedColumns,
     GeneratedMoments,

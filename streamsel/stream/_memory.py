@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamsel._utils.sparse import expect_consistent_sparse, is_sparse
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.data.names import check_names
 from streamsel.params import parameter_repr
 from streamsel.serialization.json_values import is_iterable_collection

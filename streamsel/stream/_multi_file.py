@@ -36,7 +36,7 @@ from streamsel.stream._stream import ColumnStream
 from streamsel.stream.formats import FORMATS
 
 if TYPE_CHECKING:
-    from streamsel.data.columns import Block
+    from streamsel.data.chunks import Block
     from streamsel.stream._csv_by_variable import OnBad
     from streamsel.stream._numerals import Decimal, NaValues
     from streamsel.stream._parts import Cut

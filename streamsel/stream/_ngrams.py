@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream._corpus import (
     check_lengths,
     is_int,

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamsel._utils.sparse import is_sparse
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.data.names import check_names
 from streamsel.serialization.json_values import as_array
 from streamsel.stream._blocks import (

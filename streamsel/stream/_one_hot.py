@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.params import parameter_repr
 from streamsel.serialization.json_values import as_array
 from streamsel.stream._blocks import BLOCK_BYTES, MAX_COLUMNS

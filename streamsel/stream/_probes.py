@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel import params
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.data.names import PROBE, probe_number
 from streamsel.stream._blocks import columns_per_block, split_block
 from streamsel.stream._coerce import as_stream

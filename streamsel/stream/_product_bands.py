@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 import numpy as np
 import numpy.typing as npt
 
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.data.generated import (
     GeneratedColumns,
     GeneratedMoments,

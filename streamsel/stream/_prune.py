@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
-from streamsel.data.columns import Block, iter_chunks
+from streamsel.data.chunks import Block
+from streamsel.data.columns import iter_chunks
 from streamsel.stream._blocks import drop_columns
 from streamsel.stream._coerce import as_stream
 from streamsel.stream._correlated import Comparison, Tile, tiles_of

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel.data.columns import Block, SparseChunk, bad_column_error, group_slices, iter_chunks
+from streamsel.data.chunks import Block, SparseChunk, group_slices
+from streamsel.data.columns import bad_column_error, iter_chunks
 from streamsel.data.ranks import rank_columns, rank_stored
 from streamsel.stream._blocks import columns_per_block
 from streamsel.stream._coerce import as_stream

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.data.names import check_names
 from streamsel.stream._blocks import BLOCK_BYTES
 from streamsel.stream._series_batch import Floats, Parameters, iter_series_batches

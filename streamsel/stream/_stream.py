@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Never
 
 from streamsel._utils.sparse import is_sparse
 from streamsel._utils.text import close_spellings
-from streamsel.data.columns import Block, made_blocks
+from streamsel.data.chunks import Block
+from streamsel.data.columns import made_blocks
 from streamsel.data.names import LazyNames
 from streamsel.stream._blocks import csc_columns, drop_columns, drop_first
 from streamsel.stream._parts import check_parts, split_without
@@ -28,7 +29,7 @@ class ColumnStream:
     Parameters
     ----------
     blocks
-        Called once for every pass; yields `streamsel.data.columns.Block`s, also of
+        Called once for every pass; yields `streamsel.data.chunks.Block`s, also of
         `GeneratedColumns`.
     n_rows
         Observations in every column, None if unknown before the first column.

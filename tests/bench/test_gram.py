@@ -6,7 +6,8 @@ NumPy knows that `X @ X.T` is symmetric, and computes half of it: a bar of 1 is 
 import numpy as np
 import pytest
 
-from streamsel.data.columns import Block, iter_chunks
+from streamsel.data.chunks import Block
+from streamsel.data.columns import iter_chunks
 from streamsel.state.gram.gram import Gram
 from streamsel.targets.target import NoTarget
 from tests.bench.test_columns import bytes_of, fortran, sparse

@@ -14,7 +14,7 @@ from streamsel.registry import fetch, names
 MEMORY = """
 import numpy as np
 from streamsel import {name}
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel._utils.system import peak_bytes
 from streamsel.stream import ColumnStream
 n, p, b = 200, {p}, 1000

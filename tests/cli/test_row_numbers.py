@@ -8,7 +8,7 @@ import pytest
 from streamsel import load
 from streamsel.cli.diagnostics import counting_warning
 from streamsel.cli.exclusions import RowCounterFinder, is_row_number
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 
 N = 40
 

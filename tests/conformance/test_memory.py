@@ -5,7 +5,7 @@ import tracemalloc
 
 import numpy as np
 
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream import ColumnStream
 from tests.conformance.modes import (
     COLUMN_MODES,

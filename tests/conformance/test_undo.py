@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.state.base import ColumnState
 from streamsel.stream import ColumnStream, as_stream
 from tests.conformance.modes import (

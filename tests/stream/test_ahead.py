@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream import _blocks
 from streamsel.stream._blocks import prefetch
 
@@ -79,7 +79,7 @@ def test_what_was_thrown_in_ends_the_thread():
 def test_an_iterator_left_open_does_not_keep_the_process(cores):
     code = f"""
 import numpy as np
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream import _blocks
 _blocks._n_cores = lambda: {cores}
 blocks = _blocks.prefetch(Block([j], np.ones((3, 1))) for j in range(9))
@@ -93,7 +93,7 @@ def test_a_forked_process_does_not_wait_for_its_parents_thread(cores):
     code = """
 import os, signal, sys
 import numpy as np
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream import _blocks
 _blocks._n_cores = lambda: int(sys.argv[1])
 blocks = _blocks.prefetch(iter([Block([j], np.zeros((3, 1))) for j in range(4)]))

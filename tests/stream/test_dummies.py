@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from streamsel import MRMR, AlphaInvesting, ForwardSelection, load, save
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.evaluate import selected_before_probes
 from streamsel.stream import ColumnStream, iter_array, iter_columns, with_probes
 

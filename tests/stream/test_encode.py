@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import issparse
 
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream import (
     ColumnStream,
     clean,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream import iter_array
 from streamsel.stream._fingerprint import Fingerprint
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsel import MRMR, SAOLA, SOSPCA, OnlineFDR, ProjSe, SelectKBest
-from streamsel.data.columns import DenseChunk, GeneratedChunk, Stats, iter_chunks
+from streamsel.data.chunks import DenseChunk, GeneratedChunk, Stats
+from streamsel.data.columns import iter_chunks
 from streamsel.data.names import LazyNames
 from streamsel.stream import ColumnStream, as_stream, iter_interactions, iter_lags, iter_polynomials
 from streamsel.stream._product_bands import ProductBand

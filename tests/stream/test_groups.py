@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsel.data.columns import Block, group_slices
+from streamsel.data.chunks import Block, group_slices
 from streamsel.stream import (
     ColumnStream,
     clean,

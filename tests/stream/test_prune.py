@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from streamsel import ProjSe
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream import ColumnStream, clean, iter_array, iter_columns, prune
 from streamsel.stream import _correlated as correlated
 from streamsel.stream import _ranked_pruning as ranked

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse, stats
 
 from streamsel import PCA, SelectKBest
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream import ColumnStream, clean, iter_npy, normal_scores, ranks
 
 KINDS = {

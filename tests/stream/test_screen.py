@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from streamsel.data.columns import Block
+from streamsel.data.chunks import Block
 from streamsel.stream import ColumnStream, as_stream, clean, iter_array, iter_columns, iter_sparse
 
 

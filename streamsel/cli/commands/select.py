@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from streamsel.cli.log import Log
     from streamsel.cli.settings import RunSettings
-    from streamsel.data.columns import Block
+    from streamsel.data.chunks import Block
     from streamsel.distributed import LearnSummary
     from streamsel.stream.files import CleanStream
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from streamsel.base.report import Report
     from streamsel.cli.run import Run
-    from streamsel.data.columns import Block
+    from streamsel.data.chunks import Block
     from streamsel.evaluate.model_batch import ModelBatch
     from streamsel.evaluate.subsamples import SubsampleStability
 

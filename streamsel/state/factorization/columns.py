@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.serialization.invariants import expect_between, expect_bounded
 from streamsel.serialization.schema import (
     ArrayKind,

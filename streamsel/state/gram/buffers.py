@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from streamsel._kernels.gram import add_sparse_products, center, center_stored, gather_stored
 from streamsel._utils.rollback import Restore
 from streamsel._utils.system import effective_jobs, run_in_threads
-from streamsel.data.columns import Chunk, DenseChunk, GeneratedChunk, SparseChunk, Stats
+from streamsel.data.chunks import Chunk, DenseChunk, GeneratedChunk, SparseChunk, Stats
 from streamsel.serialization.invariants import expect_bounded, expect_factors
 from streamsel.serialization.schema import (
     ArrayKind,

@@ -6,7 +6,7 @@ from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.serialization.invariants import expect_between
 from streamsel.serialization.schema import CountKind, FloatKind, OptionalKind, expect
 from streamsel.state.base import Floats, Indices, StoredLoadings

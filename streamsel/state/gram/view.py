@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, eigsh
 
-from streamsel.data.columns import Stats
+from streamsel.data.chunks import Stats
 from streamsel.state.base import Floats, Indices, VariableState
 from streamsel.targets.space import TargetSpace
 

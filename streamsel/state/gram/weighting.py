@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamsel.data.columns import Stats
+from streamsel.data.chunks import Stats
 from streamsel.state.base import Floats
 from streamsel.state.gram.view import adjusted_squares
 from streamsel.targets.space import TargetSpace

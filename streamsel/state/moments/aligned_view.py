@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamsel._kernels.scan import ROUNDING_RTOL, UNDERFLOW
-from streamsel.data.columns import Stats
+from streamsel.data.chunks import Stats
 from streamsel.state.base import Floats, Indices, VariableState
 from streamsel.state.gram.view import GramScale, InnerProducts, gram_of_variables
 from streamsel.state.moments.aligned import AlignedMoments

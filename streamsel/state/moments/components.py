@@ -9,7 +9,7 @@ import numpy as np
 
 from streamsel._kernels.joint_moments import learn_joint
 from streamsel._utils.rollback import Restore
-from streamsel.data.columns import Stats
+from streamsel.data.chunks import Stats
 from streamsel.serialization.invariants import (
     expect_between,
     expect_bounded,

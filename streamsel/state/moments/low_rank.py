@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from streamsel._utils.rollback import Restore
-from streamsel.data.columns import Stats
+from streamsel.data.chunks import Stats
 from streamsel.state.base import Floats, Indices
 from streamsel.state.gram.view import GramScale, GramView, InnerProducts
 from streamsel.state.moments.aligned import AlignedMoments

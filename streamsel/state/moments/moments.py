@@ -34,7 +34,7 @@ from streamsel._kernels.sweep import (
 )
 from streamsel._utils.numeric import two_sum
 from streamsel._utils.rollback import Restore
-from streamsel.data.columns import Stats
+from streamsel.data.chunks import Stats
 from streamsel.serialization.invariants import (
     expect_between,
     expect_bounded,

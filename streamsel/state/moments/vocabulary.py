@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamsel._utils.numeric import argsort_by_relevance
 from streamsel._utils.rollback import Rollback
-from streamsel.data.columns import Stats
+from streamsel.data.chunks import Stats
 from streamsel.state.moments.moments import Moments
 
 # One in this many variables is discarded at once, because each search for the least relevant ones

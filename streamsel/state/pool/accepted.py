@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.serialization.schema import FloatKind, expect
 from streamsel.state.base import Floats, Indices, VariableTable
 from streamsel.state.pool.pool import Pool

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.state.base import Floats, Indices
 from streamsel.state.pool.pool import TIE_RTOL, ZERO_TOL, Picks, Pool
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.serialization.schema import (
     ArrayKind,
     BoolKind,

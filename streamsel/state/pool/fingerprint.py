@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.state.base import Floats, Indices, VariableTable
 from streamsel.state.pool.candidate_solution import BoolArray
 

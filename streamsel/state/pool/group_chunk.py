@@ -21,7 +21,7 @@ from streamsel._kernels.group_bases import (
     sparse_group_products,
     squares_of_groups,
 )
-from streamsel.data.columns import Chunk, SparseChunk, Stats, group_starts
+from streamsel.data.chunks import Chunk, SparseChunk, Stats, group_starts
 from streamsel.state.base import Floats, Indices
 from streamsel.state.pool.group_table import rows_of_groups, starts_of
 from streamsel.state.pool.pool import residuals, unit_columns

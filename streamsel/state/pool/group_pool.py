@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.serialization.invariants import (
     expect_between,
     expect_bounded,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.state.base import Floats, Indices, VariableTable
 from streamsel.state.correlations import index_runs
 from streamsel.state.pool.candidate_solution import (

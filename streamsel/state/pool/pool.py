@@ -10,7 +10,7 @@ import numpy as np
 
 from streamsel._kernels.scan import UNDERFLOW
 from streamsel._utils.numeric import argsort_by_relevance
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.serialization.invariants import (
     expect_between,
     expect_bounded,

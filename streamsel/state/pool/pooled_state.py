@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from streamsel._utils.rollback import Restore
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.state.base import ColumnState, Floats, Indices
 from streamsel.state.pool.pool import Pool
 from streamsel.targets.space import TargetSpace

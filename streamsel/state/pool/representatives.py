@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from streamsel._utils.numeric import TIE_RTOL, argsort_by_relevance
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.serialization.invariants import expect_between
 from streamsel.serialization.schema import ArrayKind, BoolKind, FloatKind, expect
 from streamsel.state.base import Floats, Indices, VariableTable

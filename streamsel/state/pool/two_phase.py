@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.chunks import Chunk, Stats
 from streamsel.serialization.schema import ArrayKind, expect
 from streamsel.state.pool.certifier import Certifier
 from streamsel.state.pool.pool import Picks
