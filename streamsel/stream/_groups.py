@@ -109,7 +109,8 @@ def grouped(source: Any, groups: Mapping[Hashable, Any] | str | PathLike[str]) -
     >>> stream = grouped(X, {0: "a", 1: "a", 3: "b"})
     >>> for block in stream.blocks():
     ...     print(list(block.names), block.groups)
-    [0, 1, 2, 3] ['a', 'a', None, 'b']
+    [0, 1, 2] ['a', 'a', None]
+    [3] ['b']
     """
     stream = as_stream(source)
     known = None if stream.names is None else set(stream.names)

@@ -97,7 +97,8 @@ def test_transform(call, files, tmp_path):
         f"out = '{tmp_path}/out.csv'\nquiet = true\n"
     )
     call("transform", "--config", tmp_path / "run.toml")
-    assert (tmp_path / "out.csv").read_text().count(",") == 61
+    # One selected variable, and the text column as three indicators.
+    assert (tmp_path / "out.csv").read_text().count(",") == 61 * 3
 
 
 def test_merge(call, table, tmp_path):
