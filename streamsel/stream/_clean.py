@@ -10,9 +10,9 @@ from numbers import Complex, Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from scipy import sparse
 
 from streamsel import params
+from streamsel._utils.sparse import is_sparse
 from streamsel.data.columns import Block
 from streamsel.stream._bad_columns import (
     all_non_finite,
@@ -376,7 +376,7 @@ def _without(block: Block, columns: Any) -> Block | None:
     if not keep.any():
         return None
     names = [name for name, k in zip(block.names, keep, strict=True) if k]
-    if sparse.issparse(block.values):
+    if is_sparse(block.values):
         return Block(names, block.values[:, keep])
     if block.values.flags.f_contiguous:
         # Through the transpose, so that the copy is Fortran-contiguous as well.
