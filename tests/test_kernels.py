@@ -9,6 +9,8 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamsel._kernels.allele_counts import fill_missing_counts, unpack_bytes
+from streamsel._kernels.gaps import fill_gaps, find_gaps, zero_gaps
 from streamsel._kernels.genotypes import count_alternate_alleles
 from streamsel._kernels.gram import fill_product
 from streamsel._kernels.gram_schmidt import (
@@ -821,6 +823,39 @@ def test_any_bytes_for_lines_of_genotypes(lines, n):
     counts = np.empty((len(lines), n), np.int8)
     text = np.frombuffer(b"".join(lines), np.uint8)
     assert 0 <= count_alternate_alleles(text, starts, counts) <= len(lines)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gaps_are_found_and_filled(rng, dtype):
+    X = rng.normal(size=(4, 37)).astype(dtype)
+    X[1, [0, 36]], X[2, 5], X[3] = (np.nan, np.inf), -np.inf, np.nan
+    gaps = ~np.isfinite(X)
+    has_gap, has_value = np.empty((2, 4), np.bool_)
+    find_gaps(X, has_gap, has_value)
+    assert (has_gap == gaps.any(axis=1)).all()
+    assert (has_value == ~gaps.all(axis=1)).all()
+    indices = np.array([1, 2])
+    zeroed, n_gaps, filled = np.full((2, 37), 9, dtype), np.empty(2, np.intp), X.copy()
+    zero_gaps(X, indices, zeroed, n_gaps)
+    np.testing.assert_array_equal(zeroed, np.where(gaps, 0, X)[indices])
+    assert n_gaps.tolist() == [2, 1]
+    fill_gaps(filled, indices, np.array([7, 8], dtype))
+    expected = np.where(gaps, np.array([[0], [7], [8], [np.nan]]), X)
+    np.testing.assert_array_equal(filled, expected.astype(dtype))
+
+
+def test_allele_counts_of_bytes_and_as_numbers():
+    table = np.array([[2, -1, 1, 0], [0, 0, 0, 0], [-1, -1, -1, -1]], np.int8).view(np.uint32)[:, 0]
+    counts = np.empty((3, 2), np.uint32)
+    unpack_bytes(np.array([[0, 1], [0, 0], [2, 2]], np.uint8), table, counts)
+    counts = counts.view(np.int8)
+    expected = np.array([[2, -1, 1, 0] + 4 * [0], 2 * [2, -1, 1, 0], 8 * [-1]])
+    assert (counts == expected).all()
+    for impute, means in ((True, [3 / 7, 1.0, np.nan]), (False, 3 * [np.nan])):
+        values = np.empty((3, 8), np.float32)
+        fill_missing_counts(counts, impute, values)
+        fill = np.array(means, np.float32)[:, None]
+        np.testing.assert_array_equal(values, np.where(expected < 0, fill, expected))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
