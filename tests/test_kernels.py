@@ -39,6 +39,12 @@ from streamsel._kernels.sweep import (
     moments_of_rows,
     moments_of_transposed_rows,
 )
+from streamsel._kernels.transposition import (
+    append_columns,
+    count_entries,
+    seek_column,
+    take_columns,
+)
 from streamsel._kernels.whitening import center_about_mean
 from tests.reference import vcf
 
@@ -842,6 +848,40 @@ def test_gaps_are_found_and_filled(rng, dtype):
     fill_gaps(filled, indices, np.array([7, 8], dtype))
     expected = np.where(gaps, np.array([[0], [7], [8], [np.nan]]), X)
     np.testing.assert_array_equal(filled, expected.astype(dtype))
+
+
+@given(st.integers(0, 99), st.integers(0, 5), st.integers(0, 9), st.sampled_from(["i4", "i8"]))
+def test_columns_out_of_sparse_rows(seed, first, width, dtype):
+    X = scipy.sparse.random(6, 9, 0.4, "csr", rng=np.random.default_rng(seed))
+    X.sort_indices()
+    columns, ends = X.indices.astype(dtype), X.indptr.astype(dtype)
+    counts, at = np.zeros(9, np.int64), np.empty(6, np.int64)
+    assert count_entries(columns, ends, counts)
+    end = min(first + width, 9)
+    seek_column(columns, ends, first, at)
+    expected = X.tocsc()[:, first:end]
+    starts = np.append(0, np.cumsum(counts[first:end]))
+    values, rows = np.full(starts[-1], np.nan), np.full(starts[-1], -1, np.int32)
+    take_columns(X.data, columns, ends, (first, end), at, starts[:-1].copy(), values, rows)
+    for found, other in zip((values, rows, starts), _parts(expected), strict=True):
+        np.testing.assert_array_equal(found, other)
+    following = np.empty(6, np.int64)
+    seek_column(columns, ends, end, following)
+    assert (at == following).all()
+    # The same rows, twice.
+    twice = scipy.sparse.vstack([expected, expected], "csc")
+    free, both = (
+        twice.indptr[:-1].astype(np.int64),
+        (np.empty(twice.nnz), np.empty(twice.nnz, "i4")),
+    )
+    for first_row in (0, 6):
+        append_columns(values, rows, starts + 7, first_row, free, *both)
+    for found, other in zip(both, _parts(twice), strict=False):
+        np.testing.assert_array_equal(found, other)
+
+
+def _parts(matrix):
+    return matrix.data, matrix.indices, matrix.indptr
 
 
 def test_allele_counts_of_bytes_and_as_numbers():
