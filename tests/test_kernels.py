@@ -20,6 +20,7 @@ from streamsel._kernels.gram_schmidt import (
     residual_direction,
 )
 from streamsel._kernels.independence import is_separated, update_kept
+from streamsel._kernels.packing import pack_columns, unpack_columns
 from streamsel._kernels.pivoted_cholesky import factor
 from streamsel._kernels.pivoted_cholesky import fold_cholesky as fold_in_kernel
 from streamsel._kernels.pivoted_cholesky import refill_by_cholesky as refill_in_kernel
@@ -878,6 +879,23 @@ def test_columns_out_of_sparse_rows(seed, first, width, dtype):
         append_columns(values, rows, starts + 7, first_row, free, *both)
     for found, other in zip(both, _parts(twice), strict=False):
         np.testing.assert_array_equal(found, other)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_packed_columns(dtype):
+    X = np.array([[0, 1, 2.5, 2.5, -127], [np.nan, np.nan, 3, 0, 127], [-0.0, 0, 1, 2, 3]], dtype)
+    packed, others = np.empty(X.shape, np.int8), np.empty(3, dtype)
+    assert pack_columns(X, packed, others)
+    assert packed.tolist() == [
+        [0, 1, -128, -128, -127],
+        [-128, -128, 3, 0, 127],
+        [-128, 0, 1, 2, 3],
+    ]
+    columns = np.full(X.shape, 9, dtype)
+    unpack_columns(packed, others, columns)
+    assert columns.tobytes() == X.tobytes()
+    for other in (0.5, np.nan, 128.0):
+        assert not pack_columns(np.array([[-0.0, other]], dtype), packed, others)
 
 
 def _parts(matrix):
