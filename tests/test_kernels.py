@@ -12,8 +12,10 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamsel._kernels.allele_counts import fill_missing_counts, unpack_bytes
 from streamsel._kernels.beta_tail import log_upper_tails, rests_of_log_tails
 from streamsel._kernels.correlated_pairs import keep_first, pairs_of_products
+from streamsel._kernels.gaps import fill_gaps, find_gaps, zero_gaps
 from streamsel._kernels.genotypes import count_alternate_alleles
 from streamsel._kernels.gram import fill_product
 from streamsel._kernels.gram_schmidt import (
@@ -31,6 +33,7 @@ from streamsel._kernels.group_bases import (
 )
 from streamsel._kernels.group_selection import forward_scores_of_groups
 from streamsel._kernels.independence import is_separated, update_kept
+from streamsel._kernels.packing import pack_columns, unpack_columns
 from streamsel._kernels.pivoted_cholesky import factor
 from streamsel._kernels.pivoted_cholesky import fold_cholesky as fold_in_kernel
 from streamsel._kernels.pivoted_cholesky import refill_by_cholesky as refill_in_kernel
@@ -49,6 +52,12 @@ from streamsel._kernels.sweep import (
     moments_of_observed_rows,
     moments_of_rows,
     moments_of_transposed_rows,
+)
+from streamsel._kernels.transposition import (
+    append_columns,
+    count_entries,
+    seek_column,
+    take_columns,
 )
 from streamsel._kernels.whitening import center_about_mean
 from tests.reference import vcf
@@ -821,6 +830,90 @@ def test_any_bytes_for_lines_of_genotypes(lines, n):
     counts = np.empty((len(lines), n), np.int8)
     text = np.frombuffer(b"".join(lines), np.uint8)
     assert 0 <= count_alternate_alleles(text, starts, counts) <= len(lines)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gaps_are_found_and_filled(rng, dtype):
+    X = rng.normal(size=(4, 37)).astype(dtype)
+    X[1, [0, 36]], X[2, 5], X[3] = (np.nan, np.inf), -np.inf, np.nan
+    gaps = ~np.isfinite(X)
+    has_gap, has_value = np.empty((2, 4), np.bool_)
+    find_gaps(X, has_gap, has_value)
+    assert (has_gap == gaps.any(axis=1)).all()
+    assert (has_value == ~gaps.all(axis=1)).all()
+    indices = np.array([1, 2])
+    zeroed, n_gaps, filled = np.full((2, 37), 9, dtype), np.empty(2, np.intp), X.copy()
+    zero_gaps(X, indices, zeroed, n_gaps)
+    np.testing.assert_array_equal(zeroed, np.where(gaps, 0, X)[indices])
+    assert n_gaps.tolist() == [2, 1]
+    fill_gaps(filled, indices, np.array([7, 8], dtype))
+    expected = np.where(gaps, np.array([[0], [7], [8], [np.nan]]), X)
+    np.testing.assert_array_equal(filled, expected.astype(dtype))
+
+
+@given(st.integers(0, 99), st.integers(0, 5), st.integers(0, 9), st.sampled_from(["i4", "i8"]))
+def test_columns_out_of_sparse_rows(seed, first, width, dtype):
+    X = scipy.sparse.random(6, 9, 0.4, "csr", rng=np.random.default_rng(seed))
+    X.sort_indices()
+    columns, ends = X.indices.astype(dtype), X.indptr.astype(dtype)
+    counts, at = np.zeros(9, np.int64), np.empty(6, np.int64)
+    assert count_entries(columns, ends, counts)
+    end = min(first + width, 9)
+    seek_column(columns, ends, first, at)
+    expected = X.tocsc()[:, first:end]
+    starts = np.append(0, np.cumsum(counts[first:end]))
+    values, rows = np.full(starts[-1], np.nan), np.full(starts[-1], -1, np.int32)
+    take_columns(X.data, columns, ends, (first, end), at, starts[:-1].copy(), values, rows)
+    for found, other in zip((values, rows, starts), _parts(expected), strict=True):
+        np.testing.assert_array_equal(found, other)
+    following = np.empty(6, np.int64)
+    seek_column(columns, ends, end, following)
+    assert (at == following).all()
+    # The same rows, twice.
+    twice = scipy.sparse.vstack([expected, expected], "csc")
+    free, both = (
+        twice.indptr[:-1].astype(np.int64),
+        (np.empty(twice.nnz), np.empty(twice.nnz, "i4")),
+    )
+    for first_row in (0, 6):
+        append_columns(values, rows, starts + 7, first_row, free, *both)
+    for found, other in zip(both, _parts(twice), strict=False):
+        np.testing.assert_array_equal(found, other)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_packed_columns(dtype):
+    X = np.array([[0, 1, 2.5, 2.5, -127], [np.nan, np.nan, 3, 0, 127], [-0.0, 0, 1, 2, 3]], dtype)
+    packed, others = np.empty(X.shape, np.int8), np.empty(3, dtype)
+    assert pack_columns(X, packed, others)
+    assert packed.tolist() == [
+        [0, 1, -128, -128, -127],
+        [-128, -128, 3, 0, 127],
+        [-128, 0, 1, 2, 3],
+    ]
+    columns = np.full(X.shape, 9, dtype)
+    unpack_columns(packed, others, columns)
+    assert columns.tobytes() == X.tobytes()
+    for other in (0.5, np.nan, 128.0):
+        assert not pack_columns(np.array([[-0.0, other]], dtype), packed, others)
+
+
+def _parts(matrix):
+    return matrix.data, matrix.indices, matrix.indptr
+
+
+def test_allele_counts_of_bytes_and_as_numbers():
+    table = np.array([[2, -1, 1, 0], [0, 0, 0, 0], [-1, -1, -1, -1]], np.int8).view(np.uint32)[:, 0]
+    counts = np.empty((3, 2), np.uint32)
+    unpack_bytes(np.array([[0, 1], [0, 0], [2, 2]], np.uint8), table, counts)
+    counts = counts.view(np.int8)
+    expected = np.array([[2, -1, 1, 0] + 4 * [0], 2 * [2, -1, 1, 0], 8 * [-1]])
+    assert (counts == expected).all()
+    for impute, means in ((True, [3 / 7, 1.0, np.nan]), (False, 3 * [np.nan])):
+        values = np.empty((3, 8), np.float32)
+        fill_missing_counts(counts, impute, values)
+        fill = np.array(means, np.float32)[:, None]
+        np.testing.assert_array_equal(values, np.where(expected < 0, fill, expected))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -64,6 +64,29 @@ def test_no_optional_library_is_loaded_before_it_is_needed():
     assert not modules_after("\n".join(statements)) & HEAVY
 
 
+def test_columns_are_selected_without_what_only_reports_and_compilation_need():
+    """Each of these takes as long to import as thousands of columns take to learn."""
+    program = (
+        "import sys\n"
+        "import numpy as np\n"
+        "from streamsel import SelectKBest\n"
+        "from streamsel.stream import clean, iter_array\n"
+        "model = SelectKBest(1)\n"
+        "model.learn_target(np.arange(9.0))\n"
+        "model.learn_columns(clean(iter_array(np.eye(9))))\n"
+        "assert len(model.selected) == 1\n"
+        "print(*sorted(name for name in sys.modules if name.startswith(('scipy.', 'narwhals.'))))\n"
+    )
+    # If kernels are not in the cache, the first process compiles them.
+    for _ in range(2):
+        run = subprocess.run(
+            [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+    # numba looks for SciPy, whose private modules are few.
+    loaded = {name for name in run.stdout.split() if "._" not in name}
+    assert loaded <= {"scipy.version"}
+
+
 def test_command_line_help_does_not_load_the_learners():
     loaded = modules_after(
         "from streamsel.cli import main\n"

@@ -139,16 +139,21 @@ def test_the_source_is_read_once():
     )
     assert n_readings == 1
     assert seen[-1] == P
-    # What proves its answer reads for itself, each of the models: all rows, and M subsamples.
-    subsample_stability(ProjSe(k=2, max_candidates=4, exact=True), stream, Y, n_subsamples=M)
-    assert n_readings > 1 + 1 + M
+    # Models that prove their answer read for themselves: a copy if it fits, or the source.
+    exact = ProjSe(k=2, max_candidates=4, exact=True)
+    expected = subsample_stability(exact, stream, Y, n_subsamples=M)
+    assert n_readings == 2
+    assert subsample_stability(exact, stream, Y, n_subsamples=M, max_bytes=1) == expected
+    assert n_readings > 2 + 1 + M
 
 
 @pytest.mark.parametrize(
     "learner", [ForwardSelection(k=3), MRMR(k=3), SelectKBest(k=3), ProjSe(k=3)]
 )
-def test_memory_is_bounded_by_passes(learner):
+def test_memory_is_bounded_by_passes_over_a_copy_or_the_source(learner):
     settings = {"n_subsamples": 7, "seed": 3}
+    # A copy may take half of it.
+    enough, less = 2 * X.nbytes, X.nbytes
     expected = subsample_stability(learner, X, Y, **settings)
     n_passes = 0
 
@@ -158,15 +163,19 @@ def test_memory_is_bounded_by_passes(learner):
         return enumerate(X.T)
 
     stream = iter_columns(columns, n_rows=N, n_columns=X.shape[1])
-    found = subsample_stability(learner, stream, Y, max_bytes=30_000, **settings)
-    assert found == expected
-    assert n_passes > 1
-    once = iter_columns(iter([*enumerate(X.T)]), n_rows=N, n_columns=X.shape[1])
+    assert subsample_stability(learner, stream, Y, max_bytes=enough, **settings) == expected
+    assert n_passes == 1
+    assert subsample_stability(learner, stream, Y, max_bytes=less, **settings) == expected
+    assert n_passes > 2
+
+    def once(**known):
+        return iter_columns(iter([*enumerate(X.T)]), n_rows=N, **known)
+
     with pytest.raises(ValueError, match=r"8 models of up to .* learn in . passes of "):
-        subsample_stability(learner, once, Y, max_bytes=30_000, **settings)
-    assert subsample_stability(learner, once, Y, **settings) == expected
-    unknown = iter_columns(iter([*enumerate(X.T)]), n_rows=N)
-    assert subsample_stability(learner, unknown, Y, max_bytes=1, **settings) == expected
+        subsample_stability(learner, once(n_columns=P), Y, max_bytes=less, **settings)
+    for known, max_bytes in (({"n_columns": P}, enough), ({"n_columns": P}, MAX_BYTES), ({}, 1)):
+        found = subsample_stability(learner, once(**known), Y, max_bytes=max_bytes, **settings)
+        assert found == expected
 
 
 def test_a_block_that_one_model_refuses_is_learnt_by_none():

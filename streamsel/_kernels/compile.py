@@ -17,6 +17,7 @@ from typing import Any
 
 import numba
 from numba.core import caching, event
+from numba.core.runtime.nrt import rtsys
 
 # mypy: disallow-untyped-calls=False
 
@@ -87,8 +88,12 @@ class _FaultTolerantCache(caching.FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the machine code for these types; None if there is none, or it is damaged."""
+        # numba prepares its compiler here, which takes longer than all of its import. Machine code
+        # needs its runtime only, and a kernel that is compiled after all prepares the compiler.
+        rtsys.initialize(target_context)
         try:
-            return super().load_overload(sig, target_context)
+            with self._guard_against_spurious_io_errors():
+                return self._load_overload(sig, target_context)
         except Exception:  # noqa: BLE001 (a damaged file can raise any error)
             with suppress(OSError):
                 self.flush()

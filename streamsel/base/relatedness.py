@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from streamsel import params
 from streamsel.data.columns import bad_column_error, iter_chunks
-from streamsel.state.gram.gram import Gram
-from streamsel.state.gram.pooled import SharedGram
 from streamsel.stream import as_stream
 from streamsel.targets.encoding import is_missing
 from streamsel.targets.kept_rows import KeptRows
@@ -22,6 +20,7 @@ from streamsel.targets.target import NoTarget
 from streamsel.targets.whitening import Groups, Whitening, as_group, group_of
 
 if TYPE_CHECKING:
+    from streamsel.state.gram.gram import Gram
     from streamsel.stream import ColumnStream
 
 Floats = NDArray[np.float64]
@@ -277,6 +276,8 @@ class _GramsByGroup:
 
     def add(self, block: Any, kept: KeptRows | None) -> None:
         """Add the columns of a block."""
+        from streamsel.state.gram.gram import Gram
+
         n = block.values.shape[0] if kept is None else kept.index.size
         if n > MAX_ROWS:
             raise too_many_rows_error(n)
@@ -326,6 +327,9 @@ def as_relatedness(value: Any) -> Relatedness:
     """Return the relatedness that `learn_target` is given: a matrix, an object, or a learner."""
     if isinstance(value, Relatedness):
         return value
+    # Most runs have no relatedness: Gram matrices import much of scipy.
+    from streamsel.state.gram.pooled import SharedGram
+
     state = getattr(value, "_columns", None)
     if isinstance(state, SharedGram):
         if state.rank is not None:

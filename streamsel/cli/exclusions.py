@@ -320,13 +320,15 @@ class RowCounterFinder:
         self.names = list(known)
 
     def check_block(self, block: Block) -> None:
-        """Check the columns of a block; the first value rules out most."""
+        """Check the columns of a block."""
         values = block.values
         if is_sparse(values) or values.dtype.kind not in "iuf" or len(values) < _MIN_ROWS:
             return
-        first = values[0]
-        for j in np.flatnonzero((first == 0) | (first == 1)).tolist():
-            if values[1, j] != first[j] + 1 or len(self.names) > MAX_EXAMPLES:
-                continue
+        # The first values rule out all but the columns that are sought.
+        head, counts = values[:_MIN_ROWS], np.arange(_MIN_ROWS)[:, None]
+        could = (head == counts).all(axis=0) | (head == counts + 1).all(axis=0)
+        for j in np.flatnonzero(could).tolist():
+            if len(self.names) > MAX_EXAMPLES:
+                break
             if is_row_number(values[:, j]) and str(block.names[j]) not in self.names:
                 self.names.append(str(block.names[j]))

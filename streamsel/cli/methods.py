@@ -208,8 +208,8 @@ def batch_options(
             show_default=True,
             metavar="MB",
             section=LONG_RUNS,
-            help="Memory limit for the models of one pass; FILE is read in as many passes as "
-            "needed.",
+            help="Memory limit for the models of one pass, or a copy of the columns; FILE is read "
+            "in as many passes as needed.",
         ),
         output_options(command),
     )

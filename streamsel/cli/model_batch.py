@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from streamsel.base.report import Report
     from streamsel.cli.log import Log
     from streamsel.cli.progress import Meter
-    from streamsel.evaluate.model_batch import ModelBatch
+    from streamsel.evaluate.model_batch import ModelBatch, PassSchedule
 
 MEGABYTE = 1_000_000
 # Memory of the models above which the plan is reported, in bytes.
@@ -135,40 +135,53 @@ def _learn(
     job: Run, task: BatchTask, models: ModelBatch, interrupts: Interrupts, max_bytes: int
 ) -> None:
     """Let many models learn all columns of a job, with progress."""
-    plan = models.plan(job.n_columns)
-    if len(plan.passes) > 1 or plan.n_individual or plan.bytes_each >= _MIN_REPORTED_BYTES:
-        job.log.note(plan.text(max_bytes))
     job.log.begin(job.settings.command, file=job.settings.arguments, n_columns=job.n_columns)
     job.given.report_target(job.model)
     with meter(job.log, task.progress_title, job.n_columns) as bar:
         job.compile(bar)
-        first, *further = plan.passes
-
-        def learn_first(block: Block) -> None:
-            models.learn_block(block, first)
-            task.record(block)
-
         job.skipped.is_recording = True
+        plan = None
         for block in job.screen.blocks():
+            plan = plan or _planned(job, models, block, max_bytes)
             with interrupts.deferred():
-                learn_accepted(learn_first, block, job.skipped)
+                learn_accepted(partial(_learn_first, models, task, plan), block, job.skipped)
                 job.row_number_detector.check_block(block)
                 job.record_progress(0)
                 bar.update(job.metadata["columns_read"])
         job.record_progress(0)
         job.skipped.is_recording = False
-        models.end_pass(first)
+        plan = plan or models.plan(job.n_columns)
+        models.end_pass(plan.passes[0])
         # Columns that later passes reject were counted in the first.
         skipped = Skipped(None, job.log)
-        for number, part in enumerate(further, start=2):
-            for block in _with_progress(job.all_columns(), bar, f"pass {number}").blocks():
+        for number, part in enumerate(models.further_passes(plan), start=2):
+            for block in _with_progress(_columns_of(job, models), bar, f"pass {number}").blocks():
                 with interrupts.deferred():
                     learn_accepted(partial(models.learn_block, part=part), block, skipped)
             models.end_pass(part)
-        models.learn_individually(_with_progress(job.all_columns(), bar, "separate pass per model"))
+        columns = _with_progress(_columns_of(job, models), bar, "separate pass per model")
+        models.learn_individually(columns)
     job.metadata["complete"] = True
     job.record_time()
     check_skipped(job)
+
+
+def _planned(job: Run, models: ModelBatch, first: Block, max_bytes: int) -> PassSchedule:
+    """Return the schedule, given the first block; report it if it takes much memory or time."""
+    plan = models.plan(job.n_columns, first)
+    if len(plan.passes) > 1 or plan.n_individual or plan.bytes_each >= _MIN_REPORTED_BYTES:
+        job.log.note(plan.text(max_bytes))
+    return plan
+
+
+def _columns_of(job: Run, models: ModelBatch) -> ColumnStream:
+    """Return the columns for a further pass: the copy, or all columns of the file."""
+    return models.columns.stream() or job.all_columns()
+
+
+def _learn_first(models: ModelBatch, task: BatchTask, plan: PassSchedule, block: Block) -> None:
+    models.learn_first(block, plan)
+    task.record(block)
 
 
 def _with_progress(stream: ColumnStream, bar: Meter, reading: str) -> ColumnStream:

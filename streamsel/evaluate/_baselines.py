@@ -1,4 +1,4 @@
-"""Baselines of a selection: random columns, all columns, and random probes."""
+"""Baselines of a selection: random columns, and random probes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel._utils.sparse import as_dense
 from streamsel.data.chunks import Block
 from streamsel.data.names import probe_number
 from streamsel.serialization.json_values import is_iterable_collection
-from streamsel.stream import ColumnStream
 
 
 class RandomColumns:
@@ -44,64 +42,6 @@ class RandomColumns:
     def sample(self, n: int) -> list[Hashable]:
         """Return n names of the sample, or as many as there are."""
         return self._names[:n]
-
-
-class AllColumns:
-    """Copy of all columns, unless they take too much memory.
-
-    Parameters
-    ----------
-    most
-        Memory limit of the columns as float64, in bytes.
-
-    Attributes
-    ----------
-    blocks
-        The columns; None if they exceed the limit.
-    n_bytes
-        Memory of all columns, stored or not.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.blocks: list[Block] | None = []
-        self.n_bytes = self.n_columns = 0
-
-    def record(self, block: Block) -> None:
-        """Store a copy of a block, or drop all blocks above the limit."""
-        n, b = block.values.shape
-        self.n_bytes += 8 * n * b
-        self.n_columns += b
-        if self.n_bytes > self._most:
-            self.blocks = None
-        elif self.blocks is not None:
-            self.blocks.append(Block(list(block.names), block.values.copy()))
-
-    def stream(self) -> ColumnStream | None:
-        """Return the columns; None if they are not stored."""
-        if not self.blocks:
-            return None
-        blocks = self.blocks
-        positions = {
-            name: (i, j) for i, block in enumerate(blocks) for j, name in enumerate(block[0])
-        }
-
-        def take(names: Any) -> dict[Hashable, Any]:
-            found = {}
-            for name in names:
-                i, j = positions[name]
-                found[name] = np.ravel(as_dense(blocks[i].values[:, j : j + 1]))
-            return found
-
-        n = blocks[0].values.shape[0]
-        return ColumnStream(lambda: blocks, n_rows=n, names=list(positions), take=take)
-
-    def matrix(self) -> Any:
-        """Return all columns as one array, (n, p); None if they are not stored."""
-        if not self.blocks:
-            return None
-        blocks = [as_dense(block.values) for block in self.blocks]
-        return np.hstack(blocks, dtype=np.float64)
 
 
 def selected_before_probes(selected: Iterable[Hashable], n_probes: int = 1) -> list[Hashable]:

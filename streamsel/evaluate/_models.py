@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._utils.optional import import_sklearn
+from streamsel.evaluate._principal_axes import Pair, principal_coordinates
 from streamsel.evaluate.similarity import Floats
 
 _WHAT_FOR = "Nested folds"
@@ -110,7 +111,8 @@ def score_predictor(
         train, test = np.zeros((len(train), 1)), np.zeros((len(test), 1))
         model = baselines.DummyClassifier() if is_class else baselines.DummyRegressor()
     elif rotate and train.shape[1] > len(train):
-        model = _on_principal_axes(model)
+        train, test = principal_coordinates([(train, test)], _preparation(model))
+        model = model.steps[-1][1]
     y_train, expected = y[rows[0]], y[rows[1]]
     fitted = import_sklearn("base", _WHAT_FOR).clone(model).fit(train, y_train)
     predicted = fitted.predict(test.copy())
@@ -123,15 +125,28 @@ def score_predictor(
     }
 
 
-def _on_principal_axes(model: Any) -> Any:
-    """Return a pipeline of `make_predictor` that replaces its features by all their principal axes.
+def score_on_principal_axes(
+    model: Any, blocks: Iterable[Pair], y: Any, rows: Sequence[Any], *, is_class: bool
+) -> dict[str, float]:
+    """Return scores as `score_predictor` does, for more features than rows, some at a time.
 
-    Its predictions depend on distances and inner products only: they are the same, in a fraction of
-    the time if there are more features than rows.
+    Parameters
+    ----------
+    model
+        A pipeline of `make_predictor`.
+    blocks
+        Features of the training rows and of the test rows.
+    y, rows, is_class
+        As in `score_predictor`.
     """
-    axes = import_sklearn("decomposition", _WHAT_FOR).PCA(svd_solver="full")
-    pipeline = import_sklearn("pipeline", _WHAT_FOR).Pipeline
-    return pipeline([*model.steps[:-1], ("axes", axes), model.steps[-1]])
+    train, test = principal_coordinates(blocks, _preparation(model))
+    estimator = model.steps[-1][1]
+    return score_predictor(estimator, train, test, y, rows, is_class=is_class, rotate=False)
+
+
+def _preparation(model: Any) -> Any:
+    """Return the steps of a pipeline of `make_predictor` before its estimator."""
+    return import_sklearn("pipeline", _WHAT_FOR).Pipeline(model.steps[:-1])
 
 
 def _class_scores(fitted: Any, test: Floats) -> Floats:

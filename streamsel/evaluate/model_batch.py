@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -15,6 +17,7 @@ from streamsel.base.learner import Learner
 from streamsel.base.undo import UndoLog
 from streamsel.data.chunks import Block
 from streamsel.data.columns import wrong_length_error
+from streamsel.evaluate.stored_columns import StoredColumns, stored_size
 from streamsel.stream import ColumnStream
 from streamsel.targets.encoding import encode_target
 from streamsel.targets.glm import FAMILIES
@@ -69,6 +72,8 @@ class RowPicker:
 _ASSUMED_COLUMNS = 100_000
 # Default memory limit for the models of a pass, in bytes.
 MAX_BYTES = 512_000_000
+# Models that take less together always learn in one pass.
+_SMALL_BYTES = 16_000_000
 
 
 def takes_groups(learner: Any, y: Any, covariates: Any = None, weights: Any = None) -> bool:
@@ -89,10 +94,12 @@ def takes_groups(learner: Any, y: Any, covariates: Any = None, weights: Any = No
 class ModelBatch:
     """Batch of models that learn the same columns, each on some of the rows.
 
-    Every block is passed to all models of a pass. The number of passes is the smallest for which
-    the models of each pass stay within the memory limit: at the end of a pass, `finish` stores the
-    results of each model, and the model is dropped. Models with `exact=True` read the source
-    individually, one after the other.
+    The source is read as rarely as the memory limit permits. If a copy of all columns and one model
+    take less than the models together, the columns are copied in the first pass, and the models
+    learn from the copy, one after the other. Otherwise every block is passed to all models of a
+    pass, in the smallest number of passes for which the models of each stay within the limit. At
+    the end of a pass, `finish` stores the results of each model, and the model is dropped. Models
+    with `exact=True` read the columns individually, one after the other.
 
     Parameters
     ----------
@@ -106,6 +113,13 @@ class ModelBatch:
         Called with the index of a model and the model, once it has learnt all columns.
     max_bytes
         Memory limit for the models of a pass, in bytes.
+    keep_columns
+        Whether to copy the columns in any case, if the copy is within the limit.
+
+    Attributes
+    ----------
+    columns
+        The copy of the columns.
     """
 
     def __init__(
@@ -118,9 +132,12 @@ class ModelBatch:
         n: int,
         finish: Callable[[int, Any], object],
         max_bytes: int,
+        keep_columns: bool = False,
     ) -> None:
         self._members: list[tuple[Any, Rows]] = list(members)
         self._n, self._finish, self._max_bytes = n, finish, max_bytes
+        self._keep_columns = keep_columns
+        self.columns = StoredColumns(0)
         for model, rows in members:
             of_rows = (
                 None if each is None else kept_indices(each, rows)
@@ -132,45 +149,73 @@ class ModelBatch:
         self._together = [i for i in indices if not members[i][0]._needs_single_source]
         self._alone = [i for i in indices if members[i][0]._needs_single_source]
 
-    def plan(self, n_columns: int | None) -> PassSchedule:
-        """Return the assignment of models to passes, and their memory.
+    def plan(self, n_columns: int | None, first: Block | None = None) -> PassSchedule:
+        """Return the assignment of models to passes, and their memory; prepare the copy.
 
         Parameters
         ----------
         n_columns
             Number of columns; None if unknown.
+        first
+            The first block, from which the size of a copy follows; None without a copy.
         """
         p = _ASSUMED_COLUMNS if n_columns is None else n_columns
         size = max(
             (model._new_columns(len(rows)).bytes_for(p) for model, rows in self._members), default=0
         )
-        n_passes = 1
-        if self._together:
-            at_once = max(1, self._max_bytes // max(1, size))
-            n_passes = -(-len(self._together) // at_once)
+        at_once, n_models = max(1, self._max_bytes // max(1, size)), len(self._together)
+        n_passes = max(1, -(-n_models // at_once))
+        copied = math.inf
+        if first is not None and first.names:
+            copied = stored_size(first) * p // len(first.names)
+        limit = self._max_bytes if self._keep_columns else self._max_bytes // 2
+        fits = copied <= limit
+        if fits and max(_SMALL_BYTES, copied + size) < min(n_models, at_once) * size:
+            n_passes = n_models
+        is_used = fits and (len(self._alone) > 0 or n_passes > 1)
+        self.columns = StoredColumns(limit if is_used or self._keep_columns else 0)
         passes = [part.tolist() for part in np.array_split(self._together, n_passes)]
-        return PassSchedule(passes, len(self._alone), size)
+        return PassSchedule(passes, len(self._alone), size, int(copied) if is_used else None)
+
+    def further_passes(self, plan: PassSchedule) -> list[list[int]]:
+        """Return the passes after the first: of a plan, unless the copy has become too large."""
+        rest = [i for part in plan.passes[1:] for i in part]
+        if plan.bytes_copied is None or self.columns.is_complete or not rest:
+            return plan.passes[1:]
+        at_once = max(1, self._max_bytes // max(1, plan.bytes_each))
+        n_passes = -(-len(rest) // at_once)
+        return [part.tolist() for part in np.array_split(rest, n_passes)]
 
     def learn(self, stream: ColumnStream, on_block: Callable[[Block], object]) -> None:
         """Learn a stream; `on_block` is called with each block learnt in the first pass."""
-        plan = self.plan(stream.n_columns)
-        if stream.n_columns is None and not stream.reiterable:
+        blocks = iter(stream.blocks())
+        first = next(blocks, None)
+        plan = self.plan(stream.n_columns, first)
+        if stream.n_columns is None and not stream.reiterable and plan.bytes_copied is None:
             # A source of unknown length that can be read only once takes a single pass, whatever
             # its memory.
             plan = plan._replace(passes=[self._together])
-        if len(plan.passes) > 1 and not stream.reiterable:
-            raise ValueError(
-                f"Expected a source that can be read more than once: {plan.text(self._max_bytes)}. "
-                "Got: a source that can be read only once.\nHint: increase max_bytes, or bound the "
-                "memory of each model by max_candidates."
-            )
-        for number, part in enumerate(plan.passes):
-            for block in stream.blocks():
+        is_read_again = len(plan.passes) > 1 and plan.bytes_copied is None
+        if is_read_again and not stream.reiterable:
+            raise _read_once_error(plan, self._max_bytes)
+        for block in () if first is None else itertools.chain([first], blocks):
+            self.learn_first(block, plan)
+            on_block(block)
+        self.end_pass(plan.passes[0])
+        source = self.columns.stream() or stream
+        further = self.further_passes(plan)
+        if further and not source.reiterable:
+            raise _read_once_error(plan, self._max_bytes)
+        for part in further:
+            for block in source.blocks():
                 self.learn_block(block, part)
-                if number == 0:
-                    on_block(block)
             self.end_pass(part)
-        self.learn_individually(stream)
+        self.learn_individually(source)
+
+    def learn_first(self, block: Block, plan: PassSchedule) -> None:
+        """Learn a block in the first pass, and copy it."""
+        self.learn_block(block, plan.passes[0])
+        self.columns.record(block)
 
     def learn_block(self, block: Block, part: Sequence[int]) -> None:
         """Learn a block with all models of a pass; after an error none of them has learnt it."""
@@ -203,6 +248,14 @@ class ModelBatch:
             self.end_pass([i])
 
 
+def _read_once_error(plan: PassSchedule, max_bytes: int) -> ValueError:
+    return ValueError(
+        f"Expected a source that can be read more than once: {plan.text(max_bytes)}. "
+        "Got: a source that can be read only once.\nHint: increase max_bytes, or bound the "
+        "memory of each model by max_candidates."
+    )
+
+
 class PassSchedule(NamedTuple):
     """Assignment of models to passes.
 
@@ -214,17 +267,23 @@ class PassSchedule(NamedTuple):
         Number of models that read the columns individually.
     bytes_each
         Approximate memory of a model, in bytes.
+    bytes_copied
+        Approximate size of the copy of the columns that further passes read; None without one.
     """
 
     passes: list[list[int]]
     n_individual: int
     bytes_each: int
+    bytes_copied: int | None
 
     def text(self, max_bytes: int) -> str:
         """Return a description of passes and memory."""
         n, at_once = sum(map(len, self.passes)), max(map(len, self.passes), default=0)
         count = count_text(n + self.n_individual, "model")
         text = f"{count} of up to {bytes_text(self.bytes_each)} each"
+        if self.bytes_copied is not None and (self.n_individual or len(self.passes) > 1):
+            copied = bytes_text(self.bytes_copied)
+            return f"{text} learn one after the other, from a copy of the columns of {copied}"
         if self.n_individual:
             return f"{text} read the columns one after the other"
         memory = bytes_text(at_once * self.bytes_each)

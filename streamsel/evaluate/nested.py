@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterable
 from itertools import chain
 from typing import Any, NamedTuple
@@ -13,8 +14,13 @@ from streamsel._utils.optional import import_sklearn
 from streamsel._utils.sparse import as_dense
 from streamsel.base.report import Report
 from streamsel.data.chunks import Block
-from streamsel.evaluate._baselines import AllColumns, RandomColumns
-from streamsel.evaluate._models import SCORE_NAMES, make_predictor, score_predictor
+from streamsel.evaluate._baselines import RandomColumns
+from streamsel.evaluate._models import (
+    SCORE_NAMES,
+    make_predictor,
+    score_on_principal_axes,
+    score_predictor,
+)
 from streamsel.evaluate.model_batch import (
     MAX_BYTES,
     ModelBatch,
@@ -78,6 +84,8 @@ def _numbers(values: Any) -> Floats:
 
 
 _WHAT_FOR = "Nested folds"
+# Numbers of all columns that are prepared at once.
+_PIECE_SIZE = 2**19
 # Maximum number of random variables per fold; otherwise as many as were selected.
 _MAX_RANDOM = 1000
 
@@ -133,8 +141,9 @@ def nested_scores(
     level
         Confidence level of the intervals.
     max_bytes
-        Memory limit in bytes, for the models of a pass together, and for all columns as float64 if
-        all are to be evaluated.
+        Memory limit in bytes, for the models of a pass together, and for a copy of all columns if
+        all are to be evaluated; as float64 for a `model` of scikit-learn, and if there are more
+        rows than columns.
 
     Raises
     ------
@@ -151,10 +160,13 @@ def nested_scores(
     Notes
     -----
     All ``n_repeats * n_folds * len(sizes) * (1 + n_inner)`` models of all folds and sizes learn in
-    as few passes over the columns as `max_bytes` allows; then the selected columns are read. If all
-    columns fit into `max_bytes`, they are stored and read only once. Otherwise an extractor that
-    needs a second pass for its loadings makes one per model, and ``exact=True`` as many as
-    required.
+    as few passes over the columns as `max_bytes` allows; then the selected columns are read. If a
+    copy of all columns, as in `subsample_stability`, fits into `max_bytes`, they are read only
+    once. Otherwise an extractor that needs a second pass for its loadings makes one per model, and
+    ``exact=True`` as many as required.
+
+    With more columns than training rows, a named model of all of them is fitted to the principal
+    coordinates of the rows, which follow from their inner products and predict the same.
 
     Scores for classes are balanced accuracy, accuracy, and the one-versus-rest area under the ROC
     curve, averaged over classes; for numbers R² on the held-out rows.
@@ -283,10 +295,11 @@ class NestedCrossValidation:
             n=len(self._y),
             finish=self._finish,
             max_bytes=max_bytes,
+            keep_columns=True,
         )
+        self._max_bytes, self._n_columns = max_bytes, 0
         n_outer = n_folds * n_repeats
         self._random_names = [RandomColumns(_MAX_RANDOM, (seed, outer)) for outer in range(n_outer)]
-        self._wholly = AllColumns(max_bytes)
 
     def _sized(self, size: int | None) -> dict[str, int]:
         if size is None:
@@ -330,7 +343,7 @@ class NestedCrossValidation:
 
     def record(self, block: Block) -> None:
         """Record a block that was learnt."""
-        self._wholly.record(block)
+        self._n_columns += len(block.names)
         for sample in self._random_names:
             sample.record(block)
 
@@ -345,7 +358,7 @@ class NestedCrossValidation:
 
     def _source(self) -> ColumnStream:
         """Return all columns: the stored ones, or the stream."""
-        return self._wholly.stream() or self._stream
+        return self.crowd.columns.stream() or self._stream
 
     def result(self) -> NestedScores:
         """Return the scores, after the last column; selected columns are read."""
@@ -358,7 +371,6 @@ class NestedCrossValidation:
                 features_of = values[task.train], values[task.test]
             key = task.outer, task.size, task.inner
             by_task[key] = (self._predicted(features_of, task), names)
-        all_columns = self._wholly.matrix()
         outers = {task.outer: task for task in self._tasks if task.inner is None}
         folds = []
         for outer, task in outers.items():
@@ -369,12 +381,8 @@ class NestedCrossValidation:
             scores[RANDOM] = self._predicted(
                 (random_columns[task.train], random_columns[task.test]), task
             )
-            if all_columns is not None:
-                # Not assigned to a variable, so that a fold's large copy is freed before the next
-                # one.
-                scores[ALL] = self._predicted(
-                    (all_columns[task.train], all_columns[task.test]), task
-                )
+            if self._tries_all:
+                scores[ALL] = self._predicted_from_all(task)
             none = np.empty((len(self._y), 0))
             scores[NONE] = self._predicted((none[task.train], none[task.test]), task)
             folds.append(NestedFold(size, names, len(task.train), len(task.test), scores))
@@ -382,11 +390,11 @@ class NestedCrossValidation:
             learner=type(self._learner).__name__,
             parameters=dict(self._learner._get_params()),
             rows=len(self._y),
-            n_columns=self._wholly.n_columns,
+            n_columns=self._n_columns,
             is_class=self.is_class,
             sizes=self.sizes,
             folds=folds,
-            all_excluded_reason=None if all_columns is not None else self._why_not_all(),
+            all_excluded_reason=None if self._tries_all else self._why_not_all(),
             **self._asked,
         )
 
@@ -408,16 +416,49 @@ class NestedCrossValidation:
                 np.hstack([x, self._covariates[of]]) for x, of in zip(pair, rows, strict=True)
             )
             pair = train, test
+        return self._scores(pair, task)
+
+    def _scores(self, pair: tuple[Floats, Floats], task: _Task) -> dict[str, float]:
         train, test = pair
         return score_predictor(
             self._model,
             train,
             test,
             self._y,
-            rows,
+            (task.train, task.test),
             is_class=self.is_class,
             rotate=self._rotate,
         )
+
+    @property
+    def _tries_all(self) -> bool:
+        """Whether all columns are evaluated: they are stored, and as features within the limit."""
+        columns = self.crowd.columns
+        return columns.n_stored > 0 and (
+            self._by_inner_products or self._matrix_bytes <= self._max_bytes
+        )
+
+    @property
+    def _by_inner_products(self) -> bool:
+        """Whether inner products of the rows replace all columns, in every fold."""
+        p = self._n_columns + self._covariates.shape[1]
+        return self._rotate and p > max(len(task.train) for task in self._tasks)
+
+    @property
+    def _matrix_bytes(self) -> int:
+        return 8 * len(self._y) * self._n_columns
+
+    def _predicted_from_all(self, task: _Task) -> dict[str, float]:
+        """Return the scores of all columns, and the covariates."""
+        pieces = itertools.chain(self.crowd.columns.pieces(_PIECE_SIZE), [self._covariates])
+        pairs = ((X[task.train], X[task.test]) for X in pieces if X.shape[1])
+        if self._by_inner_products:
+            rows = task.train, task.test
+            return score_on_principal_axes(
+                self._model, pairs, self._y, rows, is_class=self.is_class
+            )
+        train, test = (np.hstack(parts) for parts in zip(*pairs, strict=True))
+        return self._scores((train, test), task)
 
     def _best(self, outer: int, by_task: dict[Any, Any]) -> int | None:
         """Return the size with the best inner score, the smallest of equal ones."""
@@ -431,7 +472,8 @@ class NestedCrossValidation:
         return self.sizes[int(np.argmax(means))]
 
     def _why_not_all(self) -> str:
-        p, n_bytes, limit = self._wholly.n_columns, self._wholly.n_bytes, self._wholly._most
+        p, limit = self._n_columns, self._max_bytes
+        n_bytes = self.crowd.columns.n_bytes if self._by_inner_products else self._matrix_bytes
         return (
             f"{p:,} columns of {len(self._y):,} rows take {n_bytes / 1e6:,.0f} MB, more than the "
             f"limit of {limit / 1e6:,.0f} MB"

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamsel import params
 from streamsel.base.block_callback import OnBlock
+from streamsel.base.report import Report
 from streamsel.evaluate.model_batch import (
     MAX_BYTES,
     ModelBatch,
@@ -184,8 +185,8 @@ def subsample_stability(
 ) -> SubsampleStability:
     """Return the selections of a selector on many subsamples of the rows, and their stability.
 
-    One model per subsample, and one for all rows, learn the same columns: each block is passed to
-    all of them, in as few passes as `max_bytes` allows.
+    One model per subsample, and one for all rows, learn the same columns: from a copy of these, if
+    that takes less memory than the models together, or in as few passes as `max_bytes` allows.
 
     Parameters
     ----------
@@ -206,7 +207,7 @@ def subsample_stability(
         Confidence level of the interval of the index.
     max_bytes
         Memory limit for the models of a pass together, in bytes: it determines how many models
-        learn at a time, and how often the columns are read.
+        learn at a time, and how often the columns are read. A copy takes up to half of it.
     on_block
         Called with the model of all rows after each block of the first pass, to show progress.
 
@@ -223,8 +224,11 @@ def subsample_stability(
     -----
     Time is that of learning ``1 + n_subsamples * share`` times as many rows. Memory is bounded by
     `max_bytes`, or by the memory of one model if that is larger. A source that can be read only
-    once suffices if all models fit. The models of a selector with ``exact=True`` and a bounded pool
-    read the source individually, one after the other.
+    once suffices if all models fit, or a copy of the columns. The models of a selector with
+    ``exact=True`` and a bounded pool read the columns individually, one after the other.
+
+    In a copy a dense column of whole numbers from -127 to 127, and at most one other value, such as
+    the mean in place of gaps, takes a byte per row; any other as much as in its block.
 
     Whether integers are classes is inferred from all rows, not per subsample.
 
@@ -272,8 +276,12 @@ class Subsampling:
     crowd
         The models, which learn columns together.
     full_model
-        The model of all rows among them.
+        The model of all rows among them, until it has learnt all columns; then None.
+    full_report
+        Its report, from then on.
     """
+
+    full_report: Report
 
     def __init__(
         self,
@@ -323,27 +331,32 @@ class Subsampling:
             members, y, covariates, weights, n=n, finish=self._finish, max_bytes=max_bytes
         )
         self.full_model = members[0][0]
+        self._learner = type(learner).__name__
 
     def _finish(self, number: int, model: Any) -> None:
         self._selections[number] = list(model.selected)
+        if number == 0:
+            self.full_report, self._n_variables = model.report(), model._phase.n_varying
+            # Its state may be large.
+            self.full_model = None
 
     def result(self) -> SubsampleStability:
         """Return the selections and their stability, after the last column."""
-        model = self.full_model
+        report = self.full_report
         selections = [self._selections[i] for i in range(1, len(self._subsamples) + 1)]
-        n_variables = model._phase.n_varying
+        n_variables = self._n_variables
         sizes = sum(map(len, selections))
         index = None
         if 0 < sizes < len(selections) * n_variables:
             level = self._settings["level"]
             index = selection_stability(selections, n_variables, level=level)
         return SubsampleStability(
-            learner=type(model).__name__,
+            learner=self._learner,
             parameters=self._parameters,
-            rows=model.n_rows,
+            rows=report.rows,
             rows_drawn=len(self._subsamples[0]),
             n_variables=n_variables,
-            selected=list(model.selected),
+            selected=self._selections[0],
             selections=selections,
             index=index,
             **self._settings,  # type: ignore[arg-type]

@@ -66,13 +66,14 @@ def iter_anndata(data: Any, layer: str | None = None, *, raw: bool = False) -> C
     -----
     Of a file only the names are kept in memory, and obs and var once they are used. A matrix stored
     by columns (CSC) is read about 4 MiB at a time; a dense one as by `iter_zarr`. A sparse matrix
-    stored by rows (CSR), as is usual, is transposed once, at the first read: its rows are read in
-    order, 32 MiB at a time, and written to a temporary file of its size, in the directory that
-    `tempfile` chooses (TMPDIR); this takes about 150 MB of memory, and 8 bytes per variable for
-    every 32 MiB. Sparse columns stay sparse.
+    stored by rows (CSR), as is usual, is kept in memory from the first read on if it has up to 64
+    MiB. A larger one is transposed once, at the first read: its rows are read in order, 32 MiB at a
+    time, and written to a temporary file of its size, in the directory that `tempfile` chooses
+    (TMPDIR); this takes about 150 MB of memory, and 8 bytes per variable for every 32 MiB. Sparse
+    columns stay sparse.
 
     Data in memory are streamed as by `iter_array` and `iter_sparse`. Only a file can be split into
-    parts; if stored by rows, it is transposed by every process that reads a part.
+    parts; if stored by rows, it is read or transposed by every process that reads a part.
 
     Examples
     --------
@@ -182,11 +183,12 @@ class _H5adFile:
             # The local copy of a URL is removed with this object.
             self._local = local_file(path)
             self._file = _open(self._local.path) if file is None else file
-            self._index("var")
+            self._var_names = self._read(self._index("var"))
 
     def _index(self, group: str) -> Any:
+        """Return the index of a frame as it is stored."""
         found = self._file[group]
-        return self._read(found[found.attrs["_index"]])
+        return found[found.attrs["_index"]]
 
     def frame(self, group: str) -> Any:
         """Return the frame of the metadata of observations or variables."""
@@ -206,7 +208,7 @@ class _H5adFile:
         if raw and not has_raw:
             raise _no_raw(repr(os.fspath(self._path)))
         with store_errors(_KIND, self._path):
-            names = _unique(self._index("raw/var" if raw else "var"))
+            names = _unique(self._read(self._index("raw/var")) if raw else self._var_names)
             found = self._file[f"layers/{layer}" if layer is not None else "raw/X" if raw else "X"]
             matrix: DenseMatrix | SparseMatrix
             if hasattr(found, "keys"):
@@ -215,7 +217,10 @@ class _H5adFile:
                 matrix = SparseMatrix(found, (rows, columns), self._path, by_rows=by_rows)
             else:
                 matrix = DenseMatrix(found, self._path)
-            expected = len(self._index("obs")), len(names)
+            rows = self._index("obs")
+            # A group, of categories and codes, has no shape.
+            n = rows.shape[0] if hasattr(rows, "shape") else len(self._read(rows))
+            expected = n, len(names)
             if matrix.shape != expected:
                 raise ValueError(f"X has shape {matrix.shape}, but there are {expected} names")
             return names, matrix

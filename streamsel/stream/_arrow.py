@@ -32,6 +32,7 @@ from streamsel.stream._stream import ColumnStream, find_indices, indexed_stream
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
 
+    from streamsel.stream._ipc_numbers import NumberColumns
     from streamsel.stream._parts import Cut, StreamPart
 
 # The name under which pandas stores an unnamed index.
@@ -194,8 +195,9 @@ def iter_ipc(path: str | os.PathLike[str], columns: Sequence[str] | None = None)
     Notes
     -----
     The file is memory-mapped, and its pages are released after each block of about 4 MiB (on
-    POSIX platforms). Of a compressed file about 16 MiB of columns are decompressed at a time.
-    Dtypes, nulls and non-numeric columns are treated as by `iter_parquet`.
+    POSIX platforms). Of a compressed file as much is decompressed at a time if all columns are
+    numbers of one type without nulls, in one record batch; otherwise about 16 MiB. Dtypes, nulls
+    and non-numeric columns are treated as by `iter_parquet`.
 
     Examples
     --------
@@ -220,9 +222,20 @@ def _ipc_part(path: str, fields: Sequence[int]) -> ColumnStream:
 
 
 def _ipc_stream(file: IpcFile, fields: Sequence[int], cut: Cut | None = None) -> ColumnStream:
-    names = [file.names[i] for i in fields]
+    names, numbers = [file.names[i] for i in fields], file.numbers
+
+    def read_numbers(columns: NumberColumns, start: int) -> Iterator[Block]:
+        width = columns_per_block(columns.n_rows, columns.dtype.itemsize)
+        for a in range(start, len(fields), width):
+            with file.error_context():
+                values = columns.columns(fields[a : a + width])
+            yield Block(names[a : a + width], values)
+            file.release_pages()
 
     def read(start: int) -> Iterator[Block]:
+        if numbers is not None:
+            yield from read_numbers(numbers, start)
+            return
         for a in range(start, len(fields), file.group_width):
             b = min(a + file.group_width, len(fields))
             with file.error_context():
@@ -233,6 +246,8 @@ def _ipc_stream(file: IpcFile, fields: Sequence[int], cut: Cut | None = None) ->
     def fetch(positions: list[int]) -> list[npt.NDArray[Any]]:
         wanted = sorted(fields[k] for k in positions)
         with file.error_context():
+            if numbers is not None:
+                return [numbers.columns([fields[k]])[:, 0].copy() for k in positions]
             group = file.table(wanted)
             return [_to_numpy(group.column(wanted.index(fields[k]))).copy() for k in positions]
 

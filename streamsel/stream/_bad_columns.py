@@ -8,21 +8,25 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from streamsel._kernels.gaps import fill_gaps, find_gaps, zero_gaps
+from streamsel._utils.sparse import is_sparse
 from streamsel.stream._blocks import columns_per_block
+
+# Dtypes of columns that the kernels read.
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 def stored_values(values: Any, j: int) -> Any:
     """Return the stored values of column j."""
-    if sparse.issparse(values):
+    if is_sparse(values):
         return values.data[values.indptr[j] : values.indptr[j + 1]]
     return values[:, j]
 
 
 def observed_values(values: Any, j: int) -> Any:
     """Return the values of column j that are not NaN."""
-    column = values[:, [j]].toarray()[:, 0] if sparse.issparse(values) else values[:, j]
+    column = values[:, [j]].toarray()[:, 0] if is_sparse(values) else values[:, j]
     return column[column == column]  # noqa: PLR0124
 
 
@@ -37,7 +41,9 @@ def describe_missing(finite: Any, n: int) -> str:
 
 def columns_with_missing(values: Any) -> Any:
     """Return the indices of the columns with a NaN or an infinity."""
-    data = values.data if sparse.issparse(values) else values
+    if _is_contiguous(values):
+        return np.flatnonzero(_gaps_and_values(values)[0])
+    data = values.data if is_sparse(values) else values
     none = np.empty(0, dtype=np.intp)
     if data.dtype.kind != "f" or not data.size:
         return none
@@ -45,15 +51,29 @@ def columns_with_missing(values: Any) -> Any:
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(data.sum()):
             return none
-    if sparse.issparse(values):
+    if is_sparse(values):
         entries = np.flatnonzero(~np.isfinite(data))
         return np.unique(np.searchsorted(values.indptr, entries, side="right") - 1)
     return np.flatnonzero(~np.isfinite(values).all(axis=0))
 
 
+def _is_contiguous(values: Any) -> bool:
+    """Return whether the columns of an array are floats of a usual size, each contiguous."""
+    return not is_sparse(values) and values.dtype in _FLOATS and values.flags.f_contiguous
+
+
+def _gaps_and_values(values: Any) -> tuple[Any, Any]:
+    """Return which contiguous columns have a gap, and which have a finite value."""
+    has_gap, has_value = np.empty((2, values.shape[1]), dtype=np.bool_)
+    find_gaps(values.T, has_gap, has_value)
+    return has_gap, has_value
+
+
 def all_non_finite(values: Any, columns: Any) -> Any:
     """Return a mask of the given columns that have no finite value."""
-    if not sparse.issparse(values):
+    if _is_contiguous(values):
+        return ~_gaps_and_values(values)[1][columns]
+    if not is_sparse(values):
         return ~np.isfinite(values.T[columns]).any(axis=1)
     # Values that are not stored are zeros, which are finite.
     stored = [stored_values(values, j) for j in columns]
@@ -68,30 +88,29 @@ def impute_means(values: Any, columns: Any) -> tuple[Any, int]:
     -------
     The copy, and the number of replaced values.
     """
-    n_filled = 0
-    if sparse.issparse(values):
-        filled = values.copy()
+    if is_sparse(values):
+        filled, n_filled = values.copy(), 0
         for j in columns:
             column = stored_values(filled, j)  # a view
             gaps = ~np.isfinite(column)
             column[gaps] = _mean_of_finite(column, values.shape[0])
             n_filled += int(gaps.sum())
         return filled, n_filled
-    filled = values.copy(order="F")
-    step = columns_per_block(values.shape[0])
+    dtype = values.dtype if values.dtype in _FLOATS else np.float64
+    filled = values.astype(dtype, order="F")
+    n, n_filled = values.shape[0], 0
+    step = columns_per_block(n)
     for start in range(0, len(columns), step):
         indices = columns[start : start + step]
-        rows = filled.T[indices]
-        finite = np.isfinite(rows)
+        zeroed = np.empty((len(indices), n), dtype)
+        n_gaps = np.empty(len(indices), np.intp)
+        zero_gaps(filled.T, indices, zeroed, n_gaps)
         with np.errstate(over="ignore", invalid="ignore"):
-            sums = np.where(finite, rows, 0).sum(axis=1, dtype=np.float64)
-            means = sums / finite.sum(axis=1)
+            means = zeroed.sum(axis=1, dtype=np.float64) / (n - n_gaps)
         for k in np.flatnonzero(~np.isfinite(means)):
-            means[k] = _mean_of_finite(rows[k], rows.shape[1])
-        gaps = np.flatnonzero(~finite)
-        rows.reshape(-1)[gaps] = means[gaps // rows.shape[1]]
-        filled.T[indices] = rows
-        n_filled += gaps.size
+            means[k] = _mean_of_finite(filled[:, indices[k]], n)
+        fill_gaps(filled.T, indices, means.astype(dtype))
+        n_filled += int(n_gaps.sum())
     return filled, n_filled
 
 
@@ -108,7 +127,7 @@ def _mean_of_finite(stored: Any, n: int) -> Any:
 
 def constant_columns(values: Any) -> Any:
     """Return the indices of the columns whose values are all equal."""
-    if sparse.issparse(values):
+    if is_sparse(values):
         return _constant_sparse_columns(values)
     constant = np.flatnonzero(values[0] == values[-1])
     # Most columns vary in the first rows: compare few rows first, then more rows of fewer columns.
@@ -155,7 +174,7 @@ def _mode(column: Any) -> tuple[Any, int]:
 
 def rare_columns(values: Any, min_count: int) -> Any:
     """Return the columns with fewer than `min_count` values other than the most frequent one."""
-    if not sparse.issparse(values):
+    if not is_sparse(values):
         return _rare_dense_columns(values, min_count)
     stored = np.diff(np.concatenate(([0], np.cumsum(values.data != 0)))[values.indptr])
     rare = stored < min_count

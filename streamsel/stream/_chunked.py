@@ -14,7 +14,13 @@ from streamsel._utils.system import out_of_memory
 from streamsel.data.chunks import Block
 from streamsel.stream._blocks import BLOCK_BYTES, MAX_COLUMNS, columns_per_block, storable
 from streamsel.stream._stream import indexed_stream
-from streamsel.stream._transpose import TILE_BYTES, TransposedDense, TransposedSparse
+from streamsel.stream._transpose import (
+    TILE_BYTES,
+    SparseRows,
+    TransposedDense,
+    TransposedSparse,
+    windows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
@@ -28,6 +34,8 @@ if TYPE_CHECKING:
 # directly, beyond the second the array is refused.
 _SLAB_BYTES = 8 * BLOCK_BYTES
 _MAX_BYTES = 2**28
+# A sparse matrix of rows up to this size is kept in memory; a larger one is transposed to a file.
+_IN_MEMORY_BYTES = 2 * TILE_BYTES
 # Bytes that HDF5 reads at once of an array without chunks.
 _PAGE = 2**16
 
@@ -139,19 +147,18 @@ class SparseMatrix:
             )
 
     @cached_property
-    def _transposed(self) -> TransposedSparse:
-        return TransposedSparse(self.path, self._tiles(), self.shape[1])
-
-    def _tiles(self) -> Iterator[Any]:
-        from scipy.sparse import csr_array
-
-        per_entry = self._data.dtype.itemsize + self._indices.dtype.itemsize
-        a, n = 0, self.shape[0]
-        while a < n:
-            limit = self._indptr[a] + TILE_BYTES // per_entry
-            b = max(a + 1, int(np.searchsorted(self._indptr, limit, side="right")) - 1)
-            yield csr_array(self._parts(a, b), shape=(b - a, self.shape[1]))
-            a = b
+    def _transposed(self) -> SparseRows | TransposedSparse:
+        if self._data.dtype.kind not in "biuf" or self._indices.dtype.kind not in "iu":
+            raise ValueError(
+                "Expected a sparse matrix of numbers, with integer indices. Got: "
+                f"{self._data.dtype} and {self._indices.dtype} in {os.fspath(self.path)!r}."
+            )
+        n, p = self.shape
+        if self.n_bytes <= _IN_MEMORY_BYTES:
+            return SparseRows(*self._parts(0, n), p)
+        size = TILE_BYTES * int(self._indptr[-1]) // self.n_bytes
+        tiles = (SparseRows(*self._parts(a, b), p) for a, b in windows(self._indptr, size))
+        return TransposedSparse(self.path, tiles, p)
 
     def _parts(self, a: int, b: int) -> tuple[Any, Any, Any]:
         start, stop = int(self._indptr[a]), int(self._indptr[b])
@@ -172,12 +179,9 @@ class SparseMatrix:
     def blocks(self, start: int, end: int) -> Iterator[Any]:
         """Yield the columns start, ..., end - 1, some at a time."""
         ends = self._transposed.ends if self.is_by_rows else self._indptr
-        a = start
-        while a < end:
-            limit = int(np.searchsorted(ends, ends[a] + BLOCK_BYTES // 8, side="right")) - 1
-            b = min(max(a + 1, limit), a + MAX_COLUMNS, end)
-            yield self.columns(a, b)
-            a = b
+        for a, b in windows(ends[: end + 1], BLOCK_BYTES // 8, start):
+            for first in range(a, b, MAX_COLUMNS):
+                yield self.columns(first, min(first + MAX_COLUMNS, b))
 
 
 @contextmanager

@@ -10,9 +10,9 @@ from numbers import Complex, Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from scipy import sparse
 
 from streamsel import params
+from streamsel._utils.sparse import is_sparse
 from streamsel.data.chunks import Block
 from streamsel.stream._bad_columns import (
     all_non_finite,
@@ -405,7 +405,7 @@ def _without(block: Block, columns: Any) -> Block | None:
     groups = block.groups
     if groups is not None:
         groups = [group for group, k in zip(groups, keep, strict=True) if k]
-    if not sparse.issparse(block.values) and block.values.flags.f_contiguous:
+    if not is_sparse(block.values) and block.values.flags.f_contiguous:
         # Through the transpose, so that the copy is Fortran-contiguous as well.
         return Block(names, block.values.T[keep].T, groups)
     return Block(names, block.values[:, keep], groups)

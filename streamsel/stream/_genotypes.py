@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from streamsel._kernels.allele_counts import fill_missing_counts
 from streamsel.data.chunks import Block
 from streamsel.params import parameter_repr
 from streamsel.stream._blocks import columns_per_block, drop_first
@@ -159,16 +160,8 @@ class GenotypeFile(ABC):
 
     def _with_missing(self, counts: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
         """Convert allele counts to floats, with NaN or the mean of the variant where missing."""
-        is_missing = counts < 0
-        missing = np.flatnonzero(is_missing)
-        values = counts.astype(np.float32)
-        fill: Any = np.nan
-        if self._imputes:
-            n_missing = is_missing.sum(axis=1)
-            sums = counts.sum(axis=1, dtype=np.int64) + n_missing  # a missing one counts -1
-            with np.errstate(invalid="ignore"):  # a variant without any genotype stays NaN
-                fill = (sums / (self.n_rows - n_missing))[missing // self.n_rows]
-        values.reshape(-1)[missing] = fill
+        values = np.empty(counts.shape, np.float32)
+        fill_missing_counts(counts, self._imputes, values)
         return values
 
 

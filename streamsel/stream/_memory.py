@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
@@ -180,6 +179,8 @@ def iter_frame(df: Any) -> ColumnStream:
     a [1.5 nan]
     b [1 0]
     """
+    import narwhals as nw  # it takes 50 ms to import, which streams of files do not need
+
     native = nw.to_native(df, pass_through=True)
     if nw.dependencies.is_pyarrow_table(native):
         return table_stream(native)
@@ -223,12 +224,16 @@ def iter_frame(df: Any) -> ColumnStream:
 
 def is_frame(X: Any) -> bool:
     """Return whether narwhals supports X as a data frame, eager or lazy."""
+    import narwhals as nw
+
     native = nw.to_native(X, pass_through=True)
     return isinstance(nw.from_native(native, pass_through=True), (nw.DataFrame, nw.LazyFrame))
 
 
 def columns_of_objects(df: Any) -> Any:
     """Return the columns of a frame that are not numeric by dtype, as a frame; None if lazy."""
+    import narwhals as nw
+
     frame = nw.from_native(nw.to_native(df, pass_through=True))
     if not isinstance(frame, nw.DataFrame):
         return None
@@ -268,6 +273,8 @@ def _column_kinds(frame: Any) -> list[_Kind]:
 
 
 def _kind(dtype: Any) -> _Kind:
+    import narwhals as nw
+
     if dtype == nw.Boolean:
         return _Kind(np.dtype(np.uint8))
     if not dtype.is_numeric():
@@ -280,6 +287,8 @@ def _kind(dtype: Any) -> _Kind:
 
 def _convert(frame: Any, a: int, b: int, kind: _Kind) -> npt.NDArray[Any]:
     """Copy the columns a, ..., b - 1 of the frame, all of one kind, to a matrix."""
+    import narwhals as nw
+
     if kind.dtype is None:
         series = frame[:, a]
         column: npt.NDArray[Any] = series.to_numpy()

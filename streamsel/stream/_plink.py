@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 
+from streamsel._kernels.allele_counts import unpack_bytes
 from streamsel.stream._genotypes import GenotypeFile, distinct_names, open_genotypes
 from streamsel.stream._parts import Stamp
 from streamsel.stream._remote import open_binary
-from streamsel.stream._text_cells import LINE_BYTES, numbered_lines, open_text
+from streamsel.stream._text_cells import LINE_BYTES, open_text, text_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -149,15 +150,17 @@ class _BedFile(GenotypeFile):
     def allele_counts(
         self, file: BinaryIO, a: int, b: int
     ) -> tuple[npt.NDArray[np.int8], ValueError | None]:
-        """Unpack variants by a table lookup of each byte: four samples at once."""
+        """Unpack variants byte by byte, four samples each."""
         file.seek(3 + a * self.variant_bytes)
         data = file.read((b - a) * self.variant_bytes)
         if len(data) != (b - a) * self.variant_bytes:
             raise ValueError(
                 f"Expected {self._path!r} to be unchanged. Got: fewer bytes than before."
             )
-        raw = np.frombuffer(data, np.uint8).reshape(b - a, self.variant_bytes)
-        return np.ascontiguousarray(_COUNTS[raw].view(np.int8)[:, : self.n_rows]), None
+        packed = np.frombuffer(data, np.uint8).reshape(b - a, self.variant_bytes)
+        counts = np.empty(packed.shape, np.uint32)
+        unpack_bytes(packed, _COUNTS, counts)
+        return np.ascontiguousarray(counts.view(np.int8)[:, : self.n_rows]), None
 
 
 # For every byte, its four counts viewed as a single number.
@@ -173,10 +176,12 @@ def _file_paths(path: str | os.PathLike[str]) -> tuple[str, str, str]:
 
 def _cells(path: str, n: int, record: str) -> Iterator[list[str]]:
     """Yield the cells of every line; raise ValueError if one has fewer than n."""
-    with open_text(path, LINE_BYTES) as file:
-        for number, line in numbered_lines(file, path):
+    with open_text(path, LINE_BYTES) as file, text_errors(path):
+        for number, line in enumerate(file, start=1):
             cells = line.split()
             if len(cells) < n:
+                if not line.strip(" \n"):  # a blank line
+                    continue
                 raise ValueError(
                     f"Expected {n} cells for a {record} in line {number} of {path!r}. "
                     f"Got: {len(cells)}."

@@ -7,7 +7,6 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from streamsel._kernels.relevance import coordinates, relevances
 from streamsel._kernels.scan import relevance_bin_if_below
@@ -269,6 +268,9 @@ def _inverse_factor(cyy: Floats, kernel: VariableKernel, n: float) -> tuple[int,
         if rank and kernel.name == "linear":
             weights[0, 0] = 1.0 / math.sqrt(square)
         return rank, weights
+    # scipy.linalg takes longer to import than a few thousand columns take to learn.
+    from scipy.linalg import lapack
+
     gram = kernel.normalised(cyy, squares, squares, n)
     L, pivots, rank, _ = lapack.dpstrf(gram, tol=_RANK_TOLERANCE, lower=1)
     rank = int(rank)

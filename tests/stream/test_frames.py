@@ -2,6 +2,7 @@
 
 import datetime as dt
 import decimal
+import itertools
 import sys
 
 import narwhals as nw
@@ -166,6 +167,31 @@ def test_ipc_of_many_batches_is_read_in_parts(monkeypatch, tmp_path):
     stream = iter_ipc(tmp_path / "x.arrow")
     np.testing.assert_array_equal(np.column_stack([values for _, values in stream]), X)
     np.testing.assert_array_equal(stream.take(["v7"])["v7"], X[:, 7])
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i1", "u1"])
+@pytest.mark.parametrize("n", [5, 64])
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+def test_numbers_of_one_batch_are_read_without_arrow(n, dtype, compression, tmp_path, monkeypatch):
+    from streamsel.stream import _ipc
+
+    X = np.random.default_rng(0).integers(0, 99, (n, 7)).astype(dtype)
+    X[:, 3] = 7  # compresses
+    names = [f"v{j}" for j in range(7)]
+    table = pa.table(list(X.T.copy()), names=names)
+    pa.feather.write_feather(table, tmp_path / "x.arrow", compression)
+    monkeypatch.delattr(_ipc.IpcFile, "table")
+    whole, some = iter_ipc(tmp_path / "x.arrow"), iter_ipc(tmp_path / "x.arrow", ["v1", "v3", "v6"])
+    parts = (part.open() for part in some.split(2))
+    for found, expected in [
+        (dict(whole.skip(2)), names[2:]),
+        (whole.take(["v6", "v0"]), ["v6", "v0"]),
+        (dict(itertools.chain.from_iterable(parts)), ["v1", "v3", "v6"]),
+    ]:
+        assert list(found) == expected
+        for name, values in found.items():
+            assert values.dtype == X.dtype
+            np.testing.assert_array_equal(values, X[:, int(name[1:])])
 
 
 def test_frames_without_rows_or_columns(tmp_path):

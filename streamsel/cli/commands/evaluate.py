@@ -274,8 +274,8 @@ def evaluate(ctx: click.Context, /, **_: Any) -> None:
     """Select variables, or build components, in training folds and score predictions on test folds.
 
     Baselines are the same number of random variables, all variables if they fit in --max-memory,
-    and no variables. All models learn from one pass over FILE. Needs scikit-learn:
-    streamsel[evaluate].
+    and no variables. FILE is read once if --max-memory suffices for all models, or for a copy of
+    its columns. Needs scikit-learn: streamsel[evaluate].
 
     \b
       streamsel evaluate expression.parquet --target survival -k 5,10,25

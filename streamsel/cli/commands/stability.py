@@ -62,8 +62,7 @@ class StabilityTask:
 
     def report(self) -> Report:
         """Return the report of the model of all rows."""
-        report: Report = self._drawn.full_model.report()
-        return report
+        return self._drawn.full_report
 
     def result(self, job: Run) -> SubsampleStability:  # noqa: ARG002 (as other tasks)
         """Return the selection frequencies."""
@@ -185,8 +184,7 @@ _SUBSAMPLES = "Subsamples"
 def stability_command(ctx: click.Context, /, **_: Any) -> None:
     """Select variables on many subsamples of the rows of FILE, and measure how well they agree.
 
-    All models learn from the same pass over FILE. With --set exact=yes each model reads FILE
-    separately.
+    FILE is read once if --max-memory suffices for all models, or for a copy of its columns.
 
     \b
       streamsel stability expression.parquet --target survival -k 20

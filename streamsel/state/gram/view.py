@@ -6,8 +6,6 @@ import functools
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.sparse.linalg import ArpackError, eigsh
 
 from streamsel.data.chunks import Stats
 from streamsel.state.base import Floats, Indices, VariableState
@@ -110,6 +108,8 @@ class GramView:
         elif "_all" in vars(self):
             d, E = self._all
         else:
+            from scipy.linalg import eigh  # selectors import this module, and need no spectra
+
             first = max(0, self.size - q)
             pair = eigh(self.K, subset_by_index=[first, self.size - 1], check_finite=False)
             d, E = pair[0][::-1], pair[1][:, ::-1]
@@ -122,15 +122,21 @@ class GramView:
         if self.K.ndim == 1:
             d = self.K
         else:
+            from scipy.linalg import eigh
+
             d = eigh(self.K, eigvals_only=True, check_finite=False)[::-1]
         return d[: _substantial(d, self.trace)]
 
     @functools.cached_property
     def _all(self) -> tuple[Floats, Floats]:
+        from scipy.linalg import eigh
+
         d, E = eigh(self.K, check_finite=False, driver="evd")
         return d[::-1], E[:, ::-1]
 
     def _leading(self, q: int) -> tuple[Floats, Floats]:
+        from scipy.sparse.linalg import ArpackError, eigsh
+
         # A fixed start vector, which lies in no eigenspace.
         start = np.random.default_rng(0).normal(size=self.size)
         try:
@@ -215,6 +221,8 @@ def gram_of_variables(
         Scale and counts; those that follow from the variables are replaced.
 
     """
+    from scipy.linalg import eigh
+
     stats, space = state.stats(indices), state.space
     length = np.sqrt(adjusted_squares(space, stats)) * scale
     C = state.products(indices)[indices] * length * length[:, None]

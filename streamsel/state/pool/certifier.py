@@ -39,6 +39,8 @@ from streamsel.state.pool.fingerprint import PoolFingerprint, pool_changed_error
 from streamsel.state.pool.pool import Picks, Pool
 from streamsel.state.pool.pooled_state import PooledState
 
+# A pool that fills this part of its room takes the memory of all of it.
+_MIN_SHARE = 8
 # Number of columns scored at once directly after a new solution.
 _MIN_BATCH = 64
 
@@ -145,6 +147,9 @@ class Certifier(PooledState):
     ) -> Indices:
         """Keep columns until the pool is full for the first time; return the rest."""
         room = self.room - len(self.names)
+        if len(self.names) + indices.size > self.room // _MIN_SHARE:
+            # At once: a table that doubles is copied, and both copies are in memory.
+            self.pool.table.reserve(room)
         self._append(chunk, stats, first_arrival, indices[:room])
         if len(self.names) >= self.room:
             # Nothing was discarded before.
