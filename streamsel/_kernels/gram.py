@@ -8,14 +8,12 @@ would not help (other threads waited for 1.0 s during a product of 3,000 x 3,000
 from __future__ import annotations
 
 import ctypes
-import functools
-from typing import Any
 
 import numpy as np
-from numba.extending import get_cython_function_address
 from numpy.typing import NDArray
 
 from streamsel._kernels.compile import kernel
+from streamsel._kernels.lapack import integers, routine
 
 Floats = NDArray[np.float64]
 
@@ -140,17 +138,6 @@ def add_sparse_products(
 _ONE, _ZERO = ctypes.c_double(1.0), ctypes.c_double(0.0)
 
 
-@functools.cache
-def _routine(name: str, n_arguments: int) -> Any:
-    """Return a BLAS routine, all of whose arguments are pointers."""
-    address = get_cython_function_address("scipy.linalg.cython_blas", name)
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)(address)
-
-
-def _integers(*numbers: int) -> list[Any]:
-    return [ctypes.byref(ctypes.c_int(number)) for number in numbers]
-
-
 def _row_stride(array: Floats) -> int:
     """Return the distance between the starts of two rows, in numbers."""
     return array.strides[0] // 8
@@ -162,9 +149,9 @@ def _row_stride(array: Floats) -> int:
 def add_square(A: Floats, out: Floats) -> None:
     """Add AᵀA to the lower triangle of out (t, t); A is (w, t); the rows of both are contiguous."""
     w, t = A.shape
-    size, depth, stride_a, stride_out = _integers(t, w, _row_stride(A), _row_stride(out))
+    size, depth, stride_a, stride_out = integers(t, w, _row_stride(A), _row_stride(out))
     one = ctypes.byref(_ONE)
-    _routine("dsyrk", 10)(
+    routine("cython_blas", "dsyrk", 10)(
         b"U", b"N", size, depth, one, A.ctypes.data, stride_a, one, out.ctypes.data, stride_out
     )
 
@@ -172,11 +159,11 @@ def add_square(A: Floats, out: Floats) -> None:
 def add_product(A: Floats, B: Floats, out: Floats) -> None:
     """Add AᵀB to out (t, s); A is (w, t), B (w, s); the rows of all are contiguous."""
     w, t = A.shape
-    columns, rows, depth, stride_a, stride_b, stride_out = _integers(
+    columns, rows, depth, stride_a, stride_b, stride_out = integers(
         B.shape[1], t, w, _row_stride(A), _row_stride(B), _row_stride(out)
     )
     one = ctypes.byref(_ONE)
-    _routine("dgemm", 13)(
+    routine("cython_blas", "dgemm", 13)(
         *(b"N", b"T", columns, rows, depth, one, B.ctypes.data, stride_b, A.ctypes.data, stride_a),
         *(one, out.ctypes.data, stride_out),
     )
@@ -185,11 +172,11 @@ def add_product(A: Floats, B: Floats, out: Floats) -> None:
 def fill_product(A: Floats, B: Floats, out: Floats) -> None:
     """Fill out (t, s) with AB; A is (t, w), B (w, s); the rows of all are contiguous."""
     t, w = A.shape
-    columns, rows, depth, stride_a, stride_b, stride_out = _integers(
+    columns, rows, depth, stride_a, stride_b, stride_out = integers(
         B.shape[1], t, w, _row_stride(A), _row_stride(B), _row_stride(out)
     )
     one, zero = ctypes.byref(_ONE), ctypes.byref(_ZERO)
-    _routine("dgemm", 13)(
+    routine("cython_blas", "dgemm", 13)(
         *(b"N", b"N", columns, rows, depth, one, B.ctypes.data, stride_b, A.ctypes.data, stride_a),
         *(zero, out.ctypes.data, stride_out),
     )

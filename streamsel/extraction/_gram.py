@@ -20,15 +20,15 @@ from streamsel.base.shared_gram import share_columns
 from streamsel.base.undo import learn_atomically
 from streamsel.data.columns import Stats
 from streamsel.extraction import _second_pass
-from streamsel.extraction._canonical_ridge import (
+from streamsel.extraction._eigen import GramImage, RefinementPass, SubspaceRefinement
+from streamsel.extraction._gram_solution import GramSolution, GramSolver
+from streamsel.extraction._loadings import LoadingsPass, LoadingsRequest
+from streamsel.extraction._regressed_loadings import (
     project_out,
     regress_scores,
     rescale_loadings,
     residual_trace,
 )
-from streamsel.extraction._eigen import GramImage, RefinementPass, SubspaceRefinement
-from streamsel.extraction._gram_solution import GramSolution, GramSolver
-from streamsel.extraction._loadings import LoadingsPass, LoadingsRequest
 from streamsel.params import param
 from streamsel.state.base import Floats
 from streamsel.state.gram.gram import check_rows

@@ -20,16 +20,18 @@ from streamsel.base.river import Supervised
 from streamsel.base.undo import learn_atomically
 from streamsel.extraction import _second_pass
 from streamsel.extraction._canonical_ridge import (
-    CRITERIA,
     SolveOptions,
     WeightedSolution,
     WeightedVariables,
+    loadings_by_gram,
     pool_loadings,
     solve_by_correlations,
     solve_by_gram,
     solve_from_columns,
 )
 from streamsel.extraction._loadings import LoadingsPass, LoadingsRequest
+from streamsel.extraction._regressed_loadings import largest_signs
+from streamsel.extraction._ridge_criteria import CRITERIA
 from streamsel.params import param
 from streamsel.state.base import Floats
 from streamsel.state.gram.gram import Gram, check_rows
@@ -308,7 +310,7 @@ class RidgeComponents(Extractor, Supervised):
         if gram is None:
             weights = solve_from_columns(found)
         elif gram.loadings is None:
-            weights, _ = pool_loadings(gram, found)
+            weights = pool_loadings(gram, found)
         else:
             return LinearMap(*gram.loadings[:3])
         stats = state.stats(found.indices)
@@ -377,12 +379,12 @@ class RidgeComponents(Extractor, Supervised):
                 f"Expected columns with a Gram matrix. Got: {got}.\n"
                 "Hint: learn_columns(X) first, with max_support=None."
             )
-        _, up = pool_loadings(state, found)
+        up = largest_signs(loadings_by_gram(state, found))
         return state, LoadingsRequest(
             duals=found.duals * up,
             scores=found.scores * up,
-            n=found.axes.n,
-            trace=float(found.axes.d.sum()),
+            n=found.problem.n,
+            trace=found.trace,
             scales=found.scales,
             probes=state.pool.basis.T,
             gram_times_probes=found.gram_times_target,
@@ -433,7 +435,7 @@ class RidgeComponents(Extractor, Supervised):
         found = self._solution()
         if found is None:
             return {}
-        relevance = found.relevance[: found.n_existing].tolist()
+        relevance = found.fit.relevance[: found.fit.n_existing].tolist()
         return dict(zip(self.components, relevance, strict=False))
 
     def _embedding(self) -> Floats:
@@ -441,10 +443,10 @@ class RidgeComponents(Extractor, Supervised):
         if pool is None or found is None:
             return np.zeros((self.n_rows, 0))
         if self._gram_state is not None:
-            _, up = pool_loadings(self._gram_state, found)
-            return (found.scores * up)[:, : found.n_existing]
+            up = largest_signs(loadings_by_gram(self._gram_state, found))
+            return (found.scores * up)[:, : found.fit.n_existing]
         embedding: Floats = pool.samples(found.indices).T @ solve_from_columns(found)
-        return embedding[:, : found.n_existing]
+        return embedding[:, : found.fit.n_existing]
 
     def report(self) -> Report:
         """Return the results as a `Report`: the source of the command's output and the HTML report.
