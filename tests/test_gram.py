@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 from streamsel._kernels.gram import add_product, add_square
 from streamsel.data.columns import Block, iter_chunks
-from streamsel.state.gram.gram import WIDTH, Gram, TiledTriangle, check_rows
+from streamsel.state.gram.gram import Gram, TiledTriangle, check_rows
 from streamsel.targets.target import NoTarget
 from tests.reference import gram as reference
 
 DTYPES = [np.float64, np.float32, np.int8, np.uint8, np.bool_, np.int32]
 # Beside columns that wait there are some that do not any more.
+# The columns of a batch of few rows.
+WIDTH = Gram(30).width
 P = 2 * WIDTH + 100
 
 

@@ -50,6 +50,35 @@ def center(
 
 
 @kernel()
+def fill_units(
+    X: np.ndarray,
+    indices: np.ndarray,
+    mean: np.ndarray,
+    low: np.ndarray,
+    length: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Fill out (m, n) with some of the rows of X (b, n), centred and divided by their lengths.
+
+    Parameters
+    ----------
+    X
+        (b, n) columns as rows.
+    indices
+        (m,) indices of the rows.
+    mean, low, length
+        (m,) means of these rows, the rounding errors of the means, and the lengths.
+    out
+        (m, n) filled.
+    """
+    for k in range(indices.size):
+        x, to = X[indices[k]], out[k]
+        high, low_part, divisor = mean[k], low[k], length[k]
+        for i in range(x.size):
+            to[i] = ((np.float64(x[i]) - high) - low_part) / divisor
+
+
+@kernel()
 def center_stored(
     data: np.ndarray,
     indices: np.ndarray,

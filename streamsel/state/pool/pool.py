@@ -8,9 +8,10 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from streamsel._kernels.gram import fill_units
 from streamsel._kernels.scan import UNDERFLOW
 from streamsel._utils.numeric import argsort_by_relevance
-from streamsel.data.columns import Chunk, Stats
+from streamsel.data.columns import Chunk, DenseChunk, Stats
 from streamsel.serialization.invariants import (
     expect_between,
     expect_bounded,
@@ -599,11 +600,18 @@ def residuals(unit: Floats, given: Floats) -> Floats:
 
 def unit_columns(chunk: Chunk, stats: Stats, indices: Indices) -> Floats:
     """Return columns of a chunk, centred and of length 1, one per row; 0 for constant ones."""
-    unit, stats = chunk.columns(indices), chunk.with_array_means(stats)
-    unit -= stats.mean[indices, None]
-    m2, low = stats.m2[indices], stats.mean_error[indices]
+    stats = chunk.with_array_means(stats)
+    mean, m2, low = stats.mean[indices], stats.m2[indices], stats.mean_error[indices]
+    length = np.sqrt(np.where(m2 > 0.0, m2, 1.0))
     # The rounding error of a mean matters only for a large mean.
-    if np.any(np.abs(low) > _MEAN_RTOL * np.sqrt(m2)):
-        unit -= low[:, None]
-    unit /= np.sqrt(np.where(m2 > 0.0, m2, 1.0))[:, None]
+    if not np.any(np.abs(low) > _MEAN_RTOL * np.sqrt(m2)):
+        low = np.zeros(low.size)
+    if isinstance(chunk, DenseChunk):
+        unit = np.empty((len(indices), chunk.n))
+        fill_units(chunk.X, indices, mean, low, length, unit)
+        return unit
+    unit = chunk.columns(indices)
+    unit -= mean[:, None]
+    unit -= low[:, None]
+    unit /= length[:, None]
     return unit
