@@ -175,13 +175,16 @@ def _row_stride(array: Floats) -> int:
 # BLAS is column-major: it sees a matrix with contiguous rows as its transpose.
 
 
-def add_square(A: Floats, out: Floats) -> None:
-    """Add AᵀA to the lower triangle of out (t, t); A is (w, t); the rows of both are contiguous."""
+def add_square(A: Floats, out: Floats, factor: float = 1.0) -> None:
+    """Add AᵀA times a factor to the lower triangle of out (t, t); A is (w, t).
+
+    The rows of both are contiguous.
+    """
     w, t = A.shape
     size, depth, stride_a, stride_out = integers(t, w, _row_stride(A), _row_stride(out))
-    one = ctypes.byref(_ONE)
+    alpha, one = ctypes.byref(ctypes.c_double(factor)), ctypes.byref(_ONE)
     routine("cython_blas", "dsyrk", 10)(
-        b"U", b"N", size, depth, one, A.ctypes.data, stride_a, one, out.ctypes.data, stride_out
+        b"U", b"N", size, depth, alpha, A.ctypes.data, stride_a, one, out.ctypes.data, stride_out
     )
 
 

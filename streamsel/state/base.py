@@ -89,10 +89,14 @@ class VariableTable(Rollback):
 
     def _grow(self, size: int) -> None:
         capacity = max(size, 2 * self._capacity, 16)
-        arrays = {field: np.empty((capacity, *shape)) for field, shape in self.fields.items()}
+        arrays = self._empty(capacity)
         for field, grown in arrays.items():
             grown[: len(self)] = self[field]
         self._arrays, self._capacity = arrays, capacity
+
+    def _empty(self, capacity: int) -> dict[str, NDArray[np.float64]]:
+        """Return arrays for so many rows, to be filled."""
+        return {field: np.empty((capacity, *shape)) for field, shape in self.fields.items()}
 
     def detach(self) -> None:
         """Copy the arrays, so that a snapshot keeps the old ones."""
@@ -116,10 +120,17 @@ class VariableTable(Rollback):
             self._index_of.popitem()
         del self._names[size:]
 
-    def keep(self, indices: NDArray[np.intp] | Sequence[int]) -> None:
-        """Drop all rows but these, given in ascending order."""
-        self._arrays = {field: self[field][indices] for field in self.fields}
-        self._capacity = len(indices)
+    def keep(self, indices: NDArray[np.intp] | Sequence[int], spare: int = 0) -> None:
+        """Drop all rows but these, given in ascending order, and leave room for some more."""
+        size = len(indices)
+        if not spare:
+            self._arrays = {field: self[field][indices] for field in self.fields}
+        else:
+            kept = self._empty(size + spare)
+            for field, array in kept.items():
+                np.take(self[field], indices, axis=0, out=array[:size], mode="clip")
+            self._arrays = kept
+        self._capacity = size + spare
         self._names = [self._names[index] for index in indices]
         self._index_of = {name: i for i, name in enumerate(self._names)}
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._kernels.gram import add_product, add_square
+from streamsel._utils.numeric import mirror
 from streamsel._utils.system import effective_jobs, run_in_threads
 from streamsel.serialization.invariants import expect_sums, expect_within
 from streamsel.serialization.schema import expect_shapes
@@ -116,19 +117,6 @@ def check_rows(n: int, max_rows: int, hint: str) -> None:
             f"Expected at most {max_rows} rows, because a Gram matrix is n x n. Got: {n}, a matrix "
             f"of {8e-9 * n * n:.3g} GB.\nHint: {hint}"
         )
-
-
-# Rows that are mirrored at once.
-_MIRRORED_ROWS = 64
-
-
-def _mirror(A: Floats) -> None:
-    """Copy the lower triangle of a square matrix to the upper one."""
-    for top in range(0, len(A), _MIRRORED_ROWS):
-        rows = slice(top, top + _MIRRORED_ROWS)
-        square = np.tril(A[rows, rows])
-        A[rows, rows] = square + np.tril(square, -1).T
-        A[rows, rows.stop :] = A[rows.stop :, rows].T
 
 
 class Gram(BufferedAccumulator):
@@ -251,7 +239,7 @@ class Gram(BufferedAccumulator):
                 band -= u[top:bottom, None]
                 band -= u[:bottom]
                 band += s
-        _mirror(out)
+        mirror(out)
         return out
 
     def merge(self, other: Self) -> None:
@@ -298,6 +286,7 @@ class Gram(BufferedAccumulator):
         ]
         return {
             "lower": np.array(lower),
+            "n_triangles": len(self._lower),
             "u": self._u,
             "s": self._s,
             **super().to_state(),
@@ -307,12 +296,13 @@ class Gram(BufferedAccumulator):
         """Restore the state from `to_state`, in a new object with the same parameters."""
         n, q = self.n, self.q
         size = n * (n + 1) // 2
-        triangles = self._all_triangles()
-        # A file of an earlier version has one triangle per weighting.
-        count = q if np.shape(state["lower"])[:1] == (q,) else len(triangles)
-        expect_shapes(state, lower=(count, size), u=(q, n), s=(q,))
+        # Files of earlier versions have one triangle per weighting.
+        parts = state.get("n_triangles", 1)
+        if parts not in (1, len(self._lower)):
+            raise ValueError(f"Expected {len(self._lower)} triangles. Got: {parts!r}.")
+        expect_shapes(state, lower=(parts * q, size), u=(q, n), s=(q,))
         tiles = TiledTriangle.of(n)
-        for flat, packed in zip(triangles, state["lower"], strict=False):
+        for flat, packed in zip(self._all_triangles(), state["lower"], strict=False):
             start = 0
             for i, row_start in enumerate(tiles.row_offsets.tolist()):
                 flat[row_start : row_start + i + 1] = packed[start : start + i + 1]

@@ -478,7 +478,7 @@ class Pool(ColumnState):
         fields = {field: self.table[field][is_discarded] for field in self.table.fields}
         self._record_discarded(self.ranking.upper_bound(self, fields))
         self.admission_threshold = min(picks.scores) if len(picks.indices) == self.limit else 0.0
-        self.keep(kept)
+        self.keep(kept, spare=2 * self.limit - kept.size)
 
     def _record_discarded(self, bound: Floats) -> None:
         if bound.size:
@@ -509,10 +509,10 @@ class Pool(ColumnState):
         rows["arrival"] = rows["arrival"] + arrived
         self.table.append(table.index_of, **rows)
 
-    def keep(self, indices: Indices) -> None:
-        """Drop all variables but these."""
+    def keep(self, indices: Indices, spare: int = 0) -> None:
+        """Drop all variables but these, and leave room for some more."""
         self._copy_before_write()
-        self.table.keep(indices)
+        self.table.keep(indices, spare)
         self.cut_state = None
 
     def replace_table(self, table: VariableTable) -> None:
