@@ -59,11 +59,18 @@ class VariableTable(Rollback):
 
     def append(self, names: Iterable[Hashable], **rows: NDArray[Any]) -> None:
         """Add rows at the end; all or nothing."""
+        self.append_filled(names, "", rows)
+
+    def append_filled(
+        self, names: Iterable[Hashable], filled: str, rows: Mapping[str, NDArray[Any]]
+    ) -> None:
+        """Add rows at the end, one field of which was filled in place; all or nothing."""
         names = tuple(names)
         start, stop = len(self), len(self) + len(names)
         self.reserve(len(names))
         for field, array in self._arrays.items():
-            array[start:stop] = rows[field]
+            if field != filled:
+                array[start:stop] = rows[field]
         self.name_rows(names)
 
     def reserve(self, size: int) -> None:

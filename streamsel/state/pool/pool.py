@@ -345,23 +345,35 @@ class Pool(ColumnState):
         m2 = stats.m2[indices]
         return m2 if self._space is None else self._space.adjusted_squares(m2, stats.cxy[indices])
 
-    def rows_of(self, chunk: Chunk, stats: Stats, indices: Indices | None) -> dict[str, Floats]:
-        """Return the table rows of these columns of a chunk; None for all with moments."""
+    def rows_of(
+        self, chunk: Chunk, stats: Stats, indices: Indices | None, out: Floats | None = None
+    ) -> dict[str, Floats]:
+        """Return the table rows of these columns of a chunk; None for all with moments.
+
+        Observations are written into `out`, if it is given.
+        """
         rows = stats._asdict()
         if indices is not None:
             rows = {field: array[indices] for field, array in rows.items()}
         if self.has_samples:
             every = np.arange(stats.m2.size) if indices is None else indices
-            rows["unit"] = self.unit_rows_of(chunk, stats, every)
+            rows["unit"] = self.unit_rows_of(chunk, stats, every, out)
         elif self.normal_scores is not None:
             products = self.normal_scores.products(chunk, indices)
             rows["normal_score_products"] = products[: stats.m2.size]
         return rows
 
-    def unit_rows_of(self, chunk: Chunk, stats: Stats, indices: Indices) -> Floats:
-        """Return the observations of columns in the form that the pool stores."""
-        unit = unit_columns(chunk, stats, indices)
-        return unit if self.covariate_basis is None else residuals(unit, self.covariate_basis)
+    def unit_rows_of(
+        self, chunk: Chunk, stats: Stats, indices: Indices, out: Floats | None = None
+    ) -> Floats:
+        """Return the observations of columns in the form that the pool stores, in `out` if any."""
+        if self.covariate_basis is None:
+            return unit_columns(chunk, stats, indices, out)
+        found = residuals(unit_columns(chunk, stats, indices), self.covariate_basis)
+        if out is None:
+            return found
+        out[:] = found
+        return out
 
     def admit(
         self,
@@ -464,8 +476,16 @@ class Pool(ColumnState):
         else:
             names = [chunk.names[index] for index in indices.tolist()]
             arrival = first_arrival + indices
-        rows = self.rows_of(chunk, stats, indices)
-        self.table.append(names, arrival=arrival, **rows, **extra)
+        if not self.has_samples:
+            rows = self.rows_of(chunk, stats, indices)
+            self.table.append(names, arrival=arrival, **rows, **extra)
+            return
+        # Observations are most of a variable: they are computed in the table.
+        start = len(self.table)
+        self.table.reserve(len(names))
+        out = self.table.with_capacity("unit")[start : start + len(names)]
+        rows = self.rows_of(chunk, stats, indices, out)
+        self.table.append_filled(names, "unit", rows | {"arrival": arrival} | dict(extra))
 
     def cut_back(self) -> None:
         """Cut the pool back to its limit if it holds twice as many."""
@@ -475,7 +495,10 @@ class Pool(ColumnState):
         kept = np.sort(np.asarray(picks.indices, dtype=np.intp))
         is_discarded = np.ones(len(self.table), dtype=np.bool_)
         is_discarded[kept] = False
-        fields = {field: self.table[field][is_discarded] for field in self.table.fields}
+        # Bounds depend on the moments and on further fields, not on observations.
+        fields = {
+            field: self.table[field][is_discarded] for field in self.table.fields if field != "unit"
+        }
         self._record_discarded(self.ranking.upper_bound(self, fields))
         self.admission_threshold = min(picks.scores) if len(picks.indices) == self.limit else 0.0
         self.keep(kept, spare=2 * self.limit - kept.size)
@@ -598,20 +621,22 @@ def residuals(unit: Floats, given: Floats) -> Floats:
     return unit
 
 
-def unit_columns(chunk: Chunk, stats: Stats, indices: Indices) -> Floats:
-    """Return columns of a chunk, centred and of length 1, one per row; 0 for constant ones."""
+def unit_columns(chunk: Chunk, stats: Stats, indices: Indices, out: Floats | None = None) -> Floats:
+    """Return columns of a chunk, centred and of length 1, one per row; 0 for constant ones.
+
+    They are written into `out`, if it is given.
+    """
     stats = chunk.with_array_means(stats)
     mean, m2, low = stats.mean[indices], stats.m2[indices], stats.mean_error[indices]
     length = np.sqrt(np.where(m2 > 0.0, m2, 1.0))
     # The rounding error of a mean matters only for a large mean.
     if not np.any(np.abs(low) > _MEAN_RTOL * np.sqrt(m2)):
         low = np.zeros(low.size)
+    unit = np.empty((len(indices), chunk.n)) if out is None else out
     if isinstance(chunk, DenseChunk):
-        unit = np.empty((len(indices), chunk.n))
         fill_units(chunk.X, indices, mean, low, length, unit)
         return unit
-    unit = chunk.columns(indices)
-    unit -= mean[:, None]
+    np.subtract(chunk.columns(indices), mean[:, None], out=unit)
     unit -= low[:, None]
     unit /= length[:, None]
     return unit

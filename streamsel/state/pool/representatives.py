@@ -181,9 +181,11 @@ class Representatives(Pool):
     def _fields(self) -> dict[str, tuple[int, ...]]:
         return super()._fields() | {"weight": ()}
 
-    def rows_of(self, chunk: Chunk, stats: Stats, indices: Indices | None) -> dict[str, Floats]:
+    def rows_of(
+        self, chunk: Chunk, stats: Stats, indices: Indices | None, out: Floats | None = None
+    ) -> dict[str, Floats]:
         """Return the table rows of these columns of a chunk; None for all with moments."""
-        rows = super().rows_of(chunk, stats, indices)
+        rows = super().rows_of(chunk, stats, indices, out)
         return rows | {"weight": np.ones(len(rows["m2"]))}
 
     @property
