@@ -10,7 +10,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsel._kernels.gram import add_product, add_square
+from streamsel._kernels.lapack import add_product, add_square
 from streamsel.data.columns import Block, iter_chunks
 from streamsel.state.gram.gram import Gram, TiledTriangle, check_rows
 from streamsel.targets.target import NoTarget

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsel._kernels.genotypes import count_alternate_alleles
-from streamsel._kernels.gram import fill_product
 from streamsel._kernels.gram_schmidt import (
     best_candidate,
     cut_pool,
@@ -18,6 +17,7 @@ from streamsel._kernels.gram_schmidt import (
     residual_direction,
 )
 from streamsel._kernels.independence import is_separated, update_kept
+from streamsel._kernels.lapack import fill_product
 from streamsel._kernels.pivoted_cholesky import factor
 from streamsel._kernels.pivoted_cholesky import fold_cholesky as fold_in_kernel
 from streamsel._kernels.pivoted_cholesky import refill_by_cholesky as refill_in_kernel

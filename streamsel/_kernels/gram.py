@@ -1,19 +1,11 @@
-"""Gram matrices: centred and scaled columns, sparse products, and BLAS products into triangles.
-
-BLAS is called by pointers, not by `scipy.linalg.blas`: that module keeps the GIL, so that `n_jobs`
-would not help (other threads waited for 1.0 s during a product of 3,000 x 3,000 matrices; here
-0.005 s), and copies each tile (10 MB). `out += A.T @ B` of NumPy differs in the last bits.
-"""
+"""Gram matrices: centred and scaled columns, and sparse products."""
 
 from __future__ import annotations
-
-import ctypes
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._kernels.compile import kernel
-from streamsel._kernels.lapack import integers, routine
 
 Floats = NDArray[np.float64]
 
@@ -160,55 +152,3 @@ def add_sparse_products(
             x = values[e] * weight[j]
             for other in range(ends[j], e + 1):
                 out[start + rows[other]] += x * values[other]
-
-
-# Products of dense arrays, by BLAS.
-
-_ONE, _ZERO = ctypes.c_double(1.0), ctypes.c_double(0.0)
-
-
-def _row_stride(array: Floats) -> int:
-    """Return the distance between the starts of two rows, in numbers."""
-    return array.strides[0] // 8
-
-
-# BLAS is column-major: it sees a matrix with contiguous rows as its transpose.
-
-
-def add_square(A: Floats, out: Floats, factor: float = 1.0) -> None:
-    """Add AᵀA times a factor to the lower triangle of out (t, t); A is (w, t).
-
-    The rows of both are contiguous.
-    """
-    w, t = A.shape
-    size, depth, stride_a, stride_out = integers(t, w, _row_stride(A), _row_stride(out))
-    alpha, one = ctypes.byref(ctypes.c_double(factor)), ctypes.byref(_ONE)
-    routine("cython_blas", "dsyrk", 10)(
-        b"U", b"N", size, depth, alpha, A.ctypes.data, stride_a, one, out.ctypes.data, stride_out
-    )
-
-
-def add_product(A: Floats, B: Floats, out: Floats) -> None:
-    """Add AᵀB to out (t, s); A is (w, t), B (w, s); the rows of all are contiguous."""
-    w, t = A.shape
-    columns, rows, depth, stride_a, stride_b, stride_out = integers(
-        B.shape[1], t, w, _row_stride(A), _row_stride(B), _row_stride(out)
-    )
-    one = ctypes.byref(_ONE)
-    routine("cython_blas", "dgemm", 13)(
-        *(b"N", b"T", columns, rows, depth, one, B.ctypes.data, stride_b, A.ctypes.data, stride_a),
-        *(one, out.ctypes.data, stride_out),
-    )
-
-
-def fill_product(A: Floats, B: Floats, out: Floats) -> None:
-    """Fill out (t, s) with AB; A is (t, w), B (w, s); the rows of all are contiguous."""
-    t, w = A.shape
-    columns, rows, depth, stride_a, stride_b, stride_out = integers(
-        B.shape[1], t, w, _row_stride(A), _row_stride(B), _row_stride(out)
-    )
-    one, zero = ctypes.byref(_ONE), ctypes.byref(_ZERO)
-    routine("cython_blas", "dgemm", 13)(
-        *(b"N", b"N", columns, rows, depth, one, B.ctypes.data, stride_b, A.ctypes.data, stride_a),
-        *(zero, out.ctypes.data, stride_out),
-    )

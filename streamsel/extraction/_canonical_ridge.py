@@ -21,7 +21,8 @@ from streamsel.extraction._ridge_criteria import CRITERIA, RIDGES, RidgeProblem
 from streamsel.state.base import Floats, Indices
 from streamsel.state.gram.pooled import GramState
 from streamsel.state.gram.weighting import to_powers
-from streamsel.state.pool.representatives import Representatives
+from streamsel.state.pool.relevance_pool import RelevancePool
+from streamsel.state.pool.representatives import RepresentativeSet
 
 # A component that explains less than this part of the first is rounding.
 _ZERO_TOL = 1e-12
@@ -162,7 +163,8 @@ class WeightedSolution(NamedTuple):
     problem, fit
         The problem, and its components.
     indices, weights
-        (m,) indices of the variables with loadings, and their weights, as columns of length 1.
+        (m,) indices of the variables in the state, and their weights, as columns of length 1; those
+        of correlations include their weights as representatives.
     scales
         Factor of each power of the relevance. A weight is the root of the sum of squares over the
         powers; the mean squared weight is 1, with an equal share of each power.
@@ -246,7 +248,7 @@ def solve_by_correlations(
 
 
 def solve_by_gram(
-    state: GramState[Representatives], options: SolveOptions
+    state: GramState[RelevancePool], options: SolveOptions
 ) -> WeightedSolution | None:
     """Return the components by the Gram matrix of all columns; None if none is relevant."""
     powers = options.powers
@@ -262,9 +264,8 @@ def solve_by_gram(
         K = K + K_power if power else K_power
     trace = float(np.trace(K))
     fitted = options.solve(K, state.pool.basis.T, state.n_varying, of_rows=True)
-    own = np.linalg.norm(to_powers(state.relevance(), powers) * scales, axis=1)
-    weights, indices = own * np.sqrt(state.pool.table["weight"]), np.arange(len(own))
-    return WeightedSolution(*fitted, indices, weights, scales, trace)
+    weights = np.linalg.norm(to_powers(state.relevance(), powers) * scales, axis=1)
+    return WeightedSolution(*fitted, np.arange(weights.size), weights, scales, trace)
 
 
 def solve_from_columns(solution: WeightedSolution) -> Floats:
@@ -273,25 +274,24 @@ def solve_from_columns(solution: WeightedSolution) -> Floats:
     return loadings * largest_signs(loadings)
 
 
-def loadings_by_gram(state: GramState[Representatives], solution: WeightedSolution) -> Floats:
+def loadings_by_gram(state: GramState[RelevancePool], solution: WeightedSolution) -> Floats:
     """Return the loadings of the pool's variables, of length 1, as the Gram matrix defines them."""
-    squares = np.square(solution.weights) / state.pool.table["weight"]
-    loadings: Floats = squares[:, None] * (state.pool.samples(solution.indices) @ solution.duals)
+    squares = np.square(solution.weights)
+    loadings: Floats = squares[:, None] * (state.pool.table["unit"] @ solution.duals)
     return loadings
 
 
-def pool_loadings(state: GramState[Representatives], solution: WeightedSolution) -> Floats:
-    """Return the loadings of the pool's variables, of length 1.
+def regressed_loadings(
+    state: GramState[RelevancePool], solution: WeightedSolution, kept: RepresentativeSet
+) -> Floats:
+    """Return the loadings of some of the pool's variables, of length 1, that fit the scores best.
 
-    They are exact, from the Gram matrix, if the pool holds all columns. Otherwise the components
-    are regressed on the pool's variables, each with its weight as a representative; the signs are
-    still those of the loadings from the Gram matrix, which a second pass does not change.
+    Each variable has its weight as a representative. The signs are those of the loadings from the
+    Gram matrix, which a second pass does not change.
     """
-    loadings = loadings_by_gram(state, solution)
-    up = largest_signs(loadings)
-    if not state.complete:
-        weighted = solution.weights[:, None] * state.pool.samples(solution.indices)
-        residual = residual_trace(solution.trace, weighted)
-        loadings = regress_scores(weighted, solution.scores, solution.problem.n, residual)
-        loadings = solution.weights[:, None] * rescale_loadings(loadings, weighted, solution.scores)
-    return loadings * up
+    weights = solution.weights[kept.indices] * np.sqrt(kept.weight)
+    weighted = weights[:, None] * state.pool.samples(kept.indices)
+    residual = residual_trace(solution.trace, weighted)
+    loadings = regress_scores(weighted, solution.scores, solution.problem.n, residual)
+    loadings = weights[:, None] * rescale_loadings(loadings, weighted, solution.scores)
+    return loadings * largest_signs(loadings_by_gram(state, solution))

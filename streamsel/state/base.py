@@ -64,7 +64,7 @@ class VariableTable(Rollback):
     def append_filled(
         self, names: Iterable[Hashable], filled: str, rows: Mapping[str, NDArray[Any]]
     ) -> None:
-        """Add rows at the end, one field of which was filled in place; all or nothing."""
+        """Add rows at the end, with one field that was filled in place; all or nothing."""
         names = tuple(names)
         start, stop = len(self), len(self) + len(names)
         self.reserve(len(names))
@@ -378,6 +378,10 @@ class ColumnState(VariableState):
     def cross_products(self, indices: Indices) -> Floats:
         """Return the sums of cross products of variables, if `products` are available."""
         raise NotImplementedError
+
+    def carried(self) -> Self:
+        """Return the state from which rows continue: this one, or one of fewer variables."""
+        return self
 
     def bytes_for(self, p: int) -> int:  # noqa: ARG002
         """Return the approximate memory of this state in bytes, after p columns."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel._kernels.gram import add_product, add_square
+from streamsel._kernels.lapack import add_product, add_square
 from streamsel._utils.numeric import mirror
 from streamsel._utils.system import effective_jobs, run_in_threads
 from streamsel.serialization.invariants import expect_sums, expect_within

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -75,6 +76,15 @@ class GramState(PooledState, Generic[PoolT]):
             K = K - covariates.T @ (covariates @ K)
             K = K - (K @ covariates.T) @ covariates
         return K
+
+    def carried(self) -> Self:
+        """Return the state from which rows continue: this one, or one of fewer variables."""
+        pool = self.pool.carried()
+        if pool is self.pool:
+            return self
+        state = copy.copy(self)
+        state.pool = pool
+        return state
 
     # Learning
 

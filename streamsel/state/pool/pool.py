@@ -330,6 +330,10 @@ class Pool(ColumnState):
         products = products if indices is None else products[indices]
         return np.abs(products) / np.sqrt(np.where(adjusted > 0.0, adjusted, np.inf))
 
+    def carried(self) -> Self:
+        """Return the pool from which rows continue: this one, or one of fewer variables."""
+        return self
+
     # Learning
 
     @property

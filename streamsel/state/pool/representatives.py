@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from streamsel._kernels.gram import add_square
+from streamsel._kernels.lapack import add_square
 from streamsel._kernels.representatives import (
     add_dissimilar,
     find_pivots,
