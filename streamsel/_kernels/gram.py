@@ -71,6 +71,28 @@ def fill_units(
 
 
 @kernel()
+def fill_stored_units(
+    data: np.ndarray,
+    rows: np.ndarray,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    mean: np.ndarray,
+    low: np.ndarray,
+    length: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Fill out as `fill_units` does, from the arrays of a CSC matrix."""
+    for k in range(indices.size):
+        j, to = indices[k], out[k]
+        high, low_part, divisor = mean[k], low[k], length[k]
+        zero = ((0.0 - high) - low_part) / divisor
+        for i in range(to.size):
+            to[i] = zero
+        for e in range(indptr[j], indptr[j + 1]):
+            to[rows[e]] = ((np.float64(data[e]) - high) - low_part) / divisor
+
+
+@kernel()
 def center_stored(
     data: np.ndarray,
     indices: np.ndarray,

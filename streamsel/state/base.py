@@ -22,6 +22,10 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 
+# A larger table is not enlarged before it needs to be.
+_MAX_SPARE_BYTES = 1 << 26
+
+
 class VariableTable(Rollback):
     """Named rows with one array per field; rows can be appended, truncated and selected.
 
@@ -130,7 +134,10 @@ class VariableTable(Rollback):
     def keep(self, indices: NDArray[np.intp] | Sequence[int], spare: int = 0) -> None:
         """Drop all rows but these, given in ascending order, and leave room for some more."""
         size = len(indices)
-        if not spare:
+        numbers = sum(math.prod(shape) for shape in self.fields.values())
+        if not spare or 8 * numbers * (size + spare) > _MAX_SPARE_BYTES:
+            # Two large arrays at a time, with room for more rows, would take more memory.
+            spare = 0
             self._arrays = {field: self[field][indices] for field in self.fields}
         else:
             kept = self._empty(size + spare)

@@ -181,6 +181,30 @@ def _substantial(d: Floats, trace: float) -> int:
     return int(np.count_nonzero(d > _ZERO_TOL * d[0]))
 
 
+class ScaledRows(NamedTuple):
+    """A matrix whose rows have factors, without a copy of it.
+
+    Parameters
+    ----------
+    rows, factors
+        (m, s) and (m,).
+    """
+
+    rows: Floats
+    factors: Floats
+
+    def __matmul__(self, V: Floats) -> Floats:
+        """Return the product with V, (m, k)."""
+        product: Floats = self.rows @ V
+        product *= self.factors[:, None]
+        return product
+
+    def combine(self, W: Floats) -> Floats:
+        """Return the product of the transpose with W, (s, k)."""
+        product: Floats = self.rows.T @ (self.factors[:, None] * W)
+        return product
+
+
 class InnerProducts(NamedTuple):
     """Inner products of observations, or along axes, with those of individual variables.
 
@@ -195,7 +219,7 @@ class InnerProducts(NamedTuple):
     """
 
     view: GramView
-    variables: Floats
+    variables: Floats | ScaledRows
     axes: Floats | None = None
 
 

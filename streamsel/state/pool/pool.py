@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from streamsel._kernels.gram import fill_units
+from streamsel._kernels.gram import fill_stored_units, fill_units
 from streamsel._kernels.scan import UNDERFLOW
 from streamsel._utils.numeric import argsort_by_relevance
 from streamsel.data.columns import Chunk, DenseChunk, Stats
@@ -639,8 +639,7 @@ def unit_columns(chunk: Chunk, stats: Stats, indices: Indices, out: Floats | Non
     unit = np.empty((len(indices), chunk.n)) if out is None else out
     if isinstance(chunk, DenseChunk):
         fill_units(chunk.X, indices, mean, low, length, unit)
-        return unit
-    np.subtract(chunk.columns(indices), mean[:, None], out=unit)
-    unit -= low[:, None]
-    unit /= length[:, None]
+    else:
+        stored = chunk.data, chunk.indices, chunk.indptr
+        fill_stored_units(*stored, indices, mean, low, length, unit)
     return unit
