@@ -10,15 +10,17 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsel._kernels.gram import add_product, add_square
+from streamsel._kernels.lapack import add_product, add_square
 from streamsel.data.chunks import Block
 from streamsel.data.columns import iter_chunks
-from streamsel.state.gram.gram import WIDTH, Gram, TiledTriangle, check_rows
+from streamsel.state.gram.gram import Gram, TiledTriangle, check_rows
 from streamsel.targets.target import NoTarget
 from tests.reference import gram as reference
 
 DTYPES = [np.float64, np.float32, np.int8, np.uint8, np.bool_, np.int32]
 # Beside columns that wait there are some that do not any more.
+# The columns of a batch of few rows.
+WIDTH = Gram(30).width
 P = 2 * WIDTH + 100
 
 

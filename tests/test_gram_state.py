@@ -10,6 +10,7 @@ from streamsel.data.chunks import Block
 from streamsel.data.columns import iter_chunks
 from streamsel.state.gram.gram import Gram
 from streamsel.state.gram.pooled import GramState, SharedGram
+from streamsel.state.gram.view import GramScale, GramView
 from streamsel.state.gram.weighting import EqualWeights
 from streamsel.state.pool.pool import Pool, TopRanked, equal_scores, sums_of_squares
 from streamsel.targets.target import NoTarget
@@ -80,3 +81,21 @@ def test_weights_by_relevance_cannot_be_shared():
     for model in (PCA(2), KernelPCA(2)):
         with pytest.raises(TypeError, match="Got: RidgeComponents"):
             model.learn_from(ridge)
+
+
+@pytest.mark.parametrize("values", ["decaying", "equal", "flat"])
+def test_leading_axes_of_a_medium_matrix(values):
+    """Found by iteration if they decay, and verified: of equal eigenvalues none is missed."""
+    n, q = 720, 4
+    rng = np.random.default_rng(0)
+    d = {
+        "decaying": 2.0 ** -np.arange(n),
+        "equal": np.repeat(2.0 ** -np.arange(n // 2), 2),
+        "flat": np.linspace(1.0, 0.9, n),
+    }[values]
+    Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    K = (Q * d) @ Q.T
+    about = GramScale(float(n), float(n), n - 1.0, n, 1.0, np.zeros((0, 0)))
+    found, E = GramView(0.5 * (K + K.T), np.zeros((n, 0)), np.zeros((n, 0)), about).axes(q)
+    np.testing.assert_allclose(found, d[:q], rtol=1e-9)
+    np.testing.assert_allclose((E.T @ Q[:, :q] @ Q[:, :q].T) @ E, np.eye(q), atol=1e-9)

@@ -17,7 +17,6 @@ from streamsel._kernels.beta_tail import log_upper_tails, rests_of_log_tails
 from streamsel._kernels.correlated_pairs import keep_first, pairs_of_products
 from streamsel._kernels.gaps import fill_gaps, find_gaps, zero_gaps
 from streamsel._kernels.genotypes import count_alternate_alleles
-from streamsel._kernels.gram import fill_product
 from streamsel._kernels.gram_schmidt import (
     best_candidate,
     cut_pool,
@@ -33,6 +32,7 @@ from streamsel._kernels.group_bases import (
 )
 from streamsel._kernels.group_selection import forward_scores_of_groups
 from streamsel._kernels.independence import is_separated, update_kept
+from streamsel._kernels.lapack import fill_product
 from streamsel._kernels.packing import pack_columns, unpack_columns
 from streamsel._kernels.pivoted_cholesky import factor
 from streamsel._kernels.pivoted_cholesky import fold_cholesky as fold_in_kernel

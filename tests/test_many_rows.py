@@ -95,11 +95,29 @@ def test_a_source_that_can_be_read_once_gives_loadings(X):
     assert len(model.loadings) == 50
 
 
+@pytest.mark.parametrize("scale", [False, True])
+def test_sparse_columns_are_exact_at_once(X, scale):
+    """They are kept as stored: more columns than are taken in at a time, and with loadings."""
+    columns = np.hstack([X, X[:, :200] ** 2, X[:, 200:] ** 3])
+    sparse = scipy.sparse.csc_array(np.where(np.abs(columns - 1.0) > 8.0, columns, 0.0))
+    model = learnt(sparse, scale=scale)
+    dense = sparse.toarray()[:, np.asarray(sparse.sum(axis=0)).ravel() != 0.0]
+    assert_is(model, standardised(dense) if scale else dense, 1e-7)
+    assert model.report().details["gram_state"] == "columns as stored"
+    model.learn_loadings(sparse)
+    assert model.n_passes == 2
+    again = pickle.loads(pickle.dumps(model))  # noqa: S301
+    np.testing.assert_array_equal(again.embedding, model.embedding)
+
+
 def test_sparse_columns(X):
     sparse = scipy.sparse.csc_array(np.where(np.abs(X - 1.0) > 8.0, X, 0.0))
     model = learnt(sparse)
-    model.learn_loadings(sparse)
-    assert_is(model, sparse.toarray(), 1e-5)
+    # One dense column has been reduced to axes.
+    model.learn_columns(X[:, :90], [f"dense {j}" for j in range(90)])
+    both = scipy.sparse.hstack([sparse, X[:, :90]], format="csc")
+    model.learn_loadings(both, [*range(P), *(f"dense {j}" for j in range(90))])
+    assert_is(model, both.toarray(), 1e-5)
 
 
 class About(GramExtractor, Supervised):

@@ -1,6 +1,7 @@
 """Ridge components of columns against their reference: K, the pool, loadings, merges, copies."""
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -140,7 +141,7 @@ def test_a_pool_that_does_not_hold_all_comes_near():
     near(model.embedding * near_signs, exact["embedding"])
     agree(model, reference.answer(X, y, n_components=4, max_loadings=12), range(60))
     kept = [*model.loadings]
-    assert 12 <= len(kept) < 24
+    assert len(kept) == 24 < len(model._columns.names)
     Z = model.transform_many(X)
     np.testing.assert_allclose(Z.std(axis=0), model.embedding.std(axis=0), rtol=1e-9)
     np.testing.assert_allclose(Z.std(axis=0).max(), 1.0, rtol=1e-9)
@@ -340,6 +341,28 @@ def test_copied_in_the_middle_goes_on_to_the_same_bits(rule, tmp_path):
         assert bits(model) == bits(whole)
         np.testing.assert_array_equal(model.embedding, whole.embedding)
         assert model.loadings == whole.loadings
+
+
+@pytest.mark.parametrize(
+    ("file", "rule"),
+    [("by-gram", {"max_loadings": 8}), ("pool", {"max_support": 8})],
+    ids=["by-gram", "pool"],
+)
+def test_files_of_0_4_go_on(file, rule):
+    """Their pools hold representatives, without correlations, and one triangle of K."""
+    X, y = data(n=30, p=60)
+    model = load(Path(__file__).parent / "files" / f"ridge-components-{file}.streamsel")
+    now = learnt(X, y, n_components=2, **rule)
+    same_up_to_sign(model.embedding, now.embedding)
+    if file == "by-gram":
+        kept = len(model._columns.names)
+        assert not model._columns.complete
+        assert len(model.loadings) == kept < 16
+    for each in (model, now):
+        each.learn_columns(np.square(X), range(60, 120))
+    same_up_to_sign(model.embedding, now.embedding)
+    model.learn_one(dict(enumerate(X[0])), y[0])
+    assert len(model.in_use) >= 8
 
 
 @pytest.mark.parametrize("rule", [{}, {"max_support": 8}], ids=str)

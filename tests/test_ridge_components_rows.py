@@ -351,12 +351,14 @@ def test_a_bad_row_is_undone():
 
 
 def test_columns_of_a_gram_matrix_that_the_pool_let_go():
-    """Rows go on from the pool: the matrix of the columns knows nothing of rows."""
+    """Rows go on from the representatives: the matrix of the columns knows nothing of rows."""
     X, y = data(n=60, p=80)
     names = [f"v{j:02d}" for j in range(80)]
     model = learnt(X[:50], y[:50], names, n_components=2, max_loadings=10)
-    left = masses(model)
-    assert len(left) < 80
+    carried = model._columns.carried()
+    left = dict(zip(carried.names, carried.extra_field("weight").tolist(), strict=True))
+    assert len(left) == 20 < len(model._columns.names)
+    assert max(left.values()) > 1.0
     _, oracle = pair(n_components=2, masses=left)
     places = [names.index(name) for name in left]
     oracle.learn_columns(X[:50, places], y[:50], left)

@@ -12,14 +12,15 @@ from sklearn.decomposition import IncrementalPCA
 
 from streamsel.data.chunks import Block
 from streamsel.data.columns import iter_chunks
+from streamsel.state.gram.block_lanczos import leading_eigenpairs_of
 from streamsel.state.gram.subspace import GramProduct, Subspace, SubspaceIteration
 from streamsel.targets.target import NoTarget
 from tests.reference import subspace as reference
 
 N, RANK = 40, 6
 WIDTH = 4 * RANK
-# Sparse ones are taken in 512 at a time.
-P = 1100
+# Sparse ones are stored up to so many values, and then taken in 512 at a time.
+P, STORED = 1100, 3000
 
 
 @pytest.fixture
@@ -39,9 +40,9 @@ def add(state, X, weights):
     return state
 
 
-def learnt(X, weights, cuts=(), n_jobs=1, rank=RANK):
+def learnt(X, weights, cuts=(), n_jobs=1, rank=RANK, stored=STORED):
     """Return the state that has learnt X, cut into blocks at these columns."""
-    state = Subspace(X.shape[0], rank, n_jobs)
+    state = Subspace(X.shape[0], rank, n_jobs, stored)
     for start, stop in pairwise([0, *sorted(cuts), X.shape[1]]):
         if start < stop:
             add(state, X[:, start:stop], weights[start:stop])
@@ -105,13 +106,63 @@ def made(request, rng):
 # The definition
 
 
-@pytest.mark.parametrize("kind", ["dense", "few"])
-def test_is_the_definition(kind, rng):
-    X, weights = KINDS[kind](rng, N, P), rng.uniform(0.1, 1.0, size=P)
+def test_is_the_definition(rng):
+    X, weights = falling(rng, N, P), rng.uniform(0.1, 1.0, size=P)
+    expected = reference.incremental(reference.centred(X, weights), RANK, WIDTH)
+    assert_equal(learnt(X, weights).axes(), expected)
+
+
+def test_is_the_definition_of_sparse_columns(rng):
+    """Once as many as may be are stored, they are taken in; the last few are taken in to read."""
+    X, weights = few(rng, N, P), rng.uniform(0.1, 1.0, size=P)
+    used = np.cumsum(np.diff(X.indptr) + 1)
+    full = int(np.searchsorted(used, STORED)) + 1
+    assert 512 < full < P < full + 512
+    assert used[-1] - used[full - 1] < STORED
     state = learnt(X, weights)
-    width = WIDTH if kind == "dense" else 512
-    X = reference.centred(dense(X), weights)
-    assert_equal(state.axes(), reference.incremental(X, RANK, width))
+    assert not state.is_exact
+    edges = [0, 512, full, P]
+    expected = reference.in_batches(reference.centred(dense(X), weights), RANK, edges)
+    assert_equal(state.axes(), expected)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "few"])
+def test_axes_of_stored_columns_are_exact(kind, rng):
+    """Of any density, and with a direction projected out."""
+    X, weights = KINDS[kind](rng, N, P), rng.uniform(0.1, 1.0, size=P)
+    state = learnt(X, weights, stored=10**6)
+    assert state.is_exact
+    centred = reference.centred(dense(X), weights)
+    assert_equal(state.axes(), reference.leading(centred, RANK))
+    assert_equal(state.axes(count=2), reference.leading(centred, 2))
+    u = np.linalg.qr(rng.normal(size=(N, 1)))[0]
+    left = centred - u @ (u.T @ centred)
+    assert_equal(state.axes(u.T), reference.leading(left, RANK))
+
+
+def test_stored_columns_are_added_to_axes(rng):
+    """Dense columns were reduced to axes; all directions together are few."""
+    basis = rng.normal(size=(N, RANK))
+    X = basis @ rng.normal(size=(RANK, 60))
+    S = scipy.sparse.csc_array(basis[:, :1] * (rng.uniform(size=(N, 1)) < 0.4) * np.ones((1, 600)))
+    state = add(learnt(X, np.ones(60), rank=8), S, np.ones(600))
+    expected = reference.centred(np.hstack([X, S.toarray()]), np.ones(660))
+    assert_equal(state.axes(), reference.leading(expected, 8), 1e-9)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 10**6), n=st.integers(1, 300), rank=st.integers(0, 300), k=st.integers(1, 9)
+)
+def test_leading_eigenpairs_by_products(seed, n, rank, k):
+    rng = np.random.default_rng(seed)
+    d = np.append(10.0 ** rng.uniform(-2, 2, min(n, rank)), np.zeros(max(0, n - rank)))
+    Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    found, E = leading_eigenpairs_of(lambda V: (Q * d) @ (Q.T @ V), n, k)
+    expected = np.sort(d)[::-1][:k]
+    np.testing.assert_allclose(found, expected, atol=1e-9 * max(d.max(), 1.0))
+    np.testing.assert_allclose(E.T @ E, np.eye(len(found)), atol=1e-9)
+    np.testing.assert_allclose((Q * d) @ (Q.T @ E), E * found, atol=1e-7 * max(d.max(), 1.0))
 
 
 def test_is_incremental_pca_of_the_transposed_problem(rng):
@@ -226,7 +277,7 @@ def test_threads_have_the_same_bits_over_many_pieces(rng):
 
 def test_reading_off_changes_nothing(made):
     X, weights = made
-    read = Subspace(N, RANK)
+    read = Subspace(N, RANK, max_stored=STORED)
     for start in range(0, P, 90):
         add(read, X[:, start : start + 90], weights[start : start + 90])
         d, E = read.axes()
@@ -277,7 +328,8 @@ def test_what_was_merged_goes_on(made):
 def test_any_state_can_be_gone_back_to(kind, steps):
     """Whatever came after it, in whatever order, and as often as one likes."""
     X, weights = KINDS[kind](np.random.default_rng(1), 8, 600), np.ones(600)
-    state, other, marks = Subspace(8, 3), learnt(X[:, :300], weights[:300], rank=3), []
+    state, marks = Subspace(8, 3, max_stored=STORED), []
+    other = learnt(X[:, :300], weights[:300], rank=3)
     for step, size in steps:
         if step == "add":
             add(state, X[:, :size], weights[:size])
@@ -297,7 +349,7 @@ def test_any_state_can_be_gone_back_to(kind, steps):
 def test_files_hold_all(made):
     X, weights = made
     for at in (0, 3, 700, P):
-        state, again = learnt(X[:, :at], weights[:at]), Subspace(N, RANK)
+        state, again = learnt(X[:, :at], weights[:at]), Subspace(N, RANK, max_stored=STORED)
         again.set_state(copy.deepcopy(state.to_state()))
         assert same(state, again)
         for one in (state, again):

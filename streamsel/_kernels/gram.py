@@ -1,18 +1,8 @@
-"""Gram matrices: centred and scaled columns, sparse products, and BLAS products into triangles.
-
-BLAS is called by pointers, not by `scipy.linalg.blas`: that module keeps the GIL, so that `n_jobs`
-would not help (other threads waited for 1.0 s during a product of 3,000 x 3,000 matrices; here
-0.005 s), and copies each tile (10 MB). `out += A.T @ B` of NumPy differs in the last bits.
-"""
+"""Gram matrices: centred and scaled columns, and sparse products."""
 
 from __future__ import annotations
 
-import ctypes
-import functools
-from typing import Any
-
 import numpy as np
-from numba.extending import get_cython_function_address
 from numpy.typing import NDArray
 
 from streamsel._kernels.compile import kernel
@@ -49,6 +39,57 @@ def center(
         high, low_part, factor = mean[indices[k]], low[indices[k]], scale[k]
         for i in range(x.size):
             to[i] = ((np.float64(x[i]) - high) - low_part) * factor
+
+
+@kernel()
+def fill_units(
+    X: np.ndarray,
+    indices: np.ndarray,
+    mean: np.ndarray,
+    low: np.ndarray,
+    length: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Fill out (m, n) with some of the rows of X (b, n), centred and divided by their lengths.
+
+    Parameters
+    ----------
+    X
+        (b, n) columns as rows.
+    indices
+        (m,) indices of the rows.
+    mean, low, length
+        (m,) means of these rows, the rounding errors of the means, and the lengths.
+    out
+        (m, n) filled.
+    """
+    for k in range(indices.size):
+        x, to = X[indices[k]], out[k]
+        high, low_part, divisor = mean[k], low[k], length[k]
+        for i in range(x.size):
+            to[i] = ((np.float64(x[i]) - high) - low_part) / divisor
+
+
+@kernel()
+def fill_stored_units(
+    data: np.ndarray,
+    rows: np.ndarray,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    mean: np.ndarray,
+    low: np.ndarray,
+    length: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Fill out as `fill_units` does, from the arrays of a CSC matrix."""
+    for k in range(indices.size):
+        j, to = indices[k], out[k]
+        high, low_part, divisor = mean[k], low[k], length[k]
+        zero = ((0.0 - high) - low_part) / divisor
+        for i in range(to.size):
+            to[i] = zero
+        for e in range(indptr[j], indptr[j + 1]):
+            to[rows[e]] = ((np.float64(data[e]) - high) - low_part) / divisor
 
 
 @kernel()
@@ -133,63 +174,3 @@ def add_sparse_products(
             x = values[e] * weight[j]
             for other in range(ends[j], e + 1):
                 out[start + rows[other]] += x * values[other]
-
-
-# Products of dense arrays, by BLAS.
-
-_ONE, _ZERO = ctypes.c_double(1.0), ctypes.c_double(0.0)
-
-
-@functools.cache
-def _routine(name: str, n_arguments: int) -> Any:
-    """Return a BLAS routine, all of whose arguments are pointers."""
-    address = get_cython_function_address("scipy.linalg.cython_blas", name)
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)(address)
-
-
-def _integers(*numbers: int) -> list[Any]:
-    return [ctypes.byref(ctypes.c_int(number)) for number in numbers]
-
-
-def _row_stride(array: Floats) -> int:
-    """Return the distance between the starts of two rows, in numbers."""
-    return array.strides[0] // 8
-
-
-# BLAS is column-major: it sees a matrix with contiguous rows as its transpose.
-
-
-def add_square(A: Floats, out: Floats) -> None:
-    """Add AᵀA to the lower triangle of out (t, t); A is (w, t); the rows of both are contiguous."""
-    w, t = A.shape
-    size, depth, stride_a, stride_out = _integers(t, w, _row_stride(A), _row_stride(out))
-    one = ctypes.byref(_ONE)
-    _routine("dsyrk", 10)(
-        b"U", b"N", size, depth, one, A.ctypes.data, stride_a, one, out.ctypes.data, stride_out
-    )
-
-
-def add_product(A: Floats, B: Floats, out: Floats) -> None:
-    """Add AᵀB to out (t, s); A is (w, t), B (w, s); the rows of all are contiguous."""
-    w, t = A.shape
-    columns, rows, depth, stride_a, stride_b, stride_out = _integers(
-        B.shape[1], t, w, _row_stride(A), _row_stride(B), _row_stride(out)
-    )
-    one = ctypes.byref(_ONE)
-    _routine("dgemm", 13)(
-        *(b"N", b"T", columns, rows, depth, one, B.ctypes.data, stride_b, A.ctypes.data, stride_a),
-        *(one, out.ctypes.data, stride_out),
-    )
-
-
-def fill_product(A: Floats, B: Floats, out: Floats) -> None:
-    """Fill out (t, s) with AB; A is (t, w), B (w, s); the rows of all are contiguous."""
-    t, w = A.shape
-    columns, rows, depth, stride_a, stride_b, stride_out = _integers(
-        B.shape[1], t, w, _row_stride(A), _row_stride(B), _row_stride(out)
-    )
-    one, zero = ctypes.byref(_ONE), ctypes.byref(_ZERO)
-    _routine("dgemm", 13)(
-        *(b"N", b"N", columns, rows, depth, one, B.ctypes.data, stride_b, A.ctypes.data, stride_a),
-        *(zero, out.ctypes.data, stride_out),
-    )

@@ -1,4 +1,4 @@
-"""Numerical helpers: order under ties, exact sums, leading axes."""
+"""Numerical helpers: order under ties, exact sums, leading axes, symmetric matrices."""
 
 from __future__ import annotations
 
@@ -41,3 +41,16 @@ def leading_axes(products: Floats, rank: int) -> Floats:
     W = W[:, d > m * np.finfo(float).eps * d[-1]]
     to_axes: Floats = W[:, ::-1]
     return to_axes
+
+
+# Rows that are mirrored at once.
+_MIRRORED_ROWS = 64
+
+
+def mirror(A: Floats) -> None:
+    """Copy the lower triangle of a square matrix to the upper one."""
+    for top in range(0, len(A), _MIRRORED_ROWS):
+        rows = slice(top, top + _MIRRORED_ROWS)
+        square = np.tril(A[rows, rows])
+        A[rows, rows] = square + np.tril(square, -1).T
+        A[rows, rows.stop :] = A[rows.stop :, rows].T

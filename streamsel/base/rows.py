@@ -28,7 +28,7 @@ from streamsel.base.row_input import (
 from streamsel.base.undo import PendingRow, PendingRows, register_restore, with_rollback
 from streamsel.data.names import bad_name_error, first_invalid_name
 from streamsel.serialization.schema import CountKind, expect
-from streamsel.state.base import Floats, Indices, VariableState
+from streamsel.state.base import ColumnState, Floats, Indices, VariableState
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension, Step, Steps
 from streamsel.state.moments.vocabulary import Vocabulary
@@ -83,6 +83,8 @@ class RowPhase(Phase):
         Moments that continue from those of the columns, and their extension.
     vocabulary
         The maximum number of variables.
+    columns
+        The state of the columns from which the rows continue, until the first row.
     """
 
     on_rows = True
@@ -103,7 +105,9 @@ class RowPhase(Phase):
         moments: Moments,
         extension: RowExtension | None,
         vocabulary: Vocabulary,
+        columns: ColumnState | None = None,
     ) -> None:
+        self._continued_columns = columns
         self.n_columns, self.n_passes = before.n_columns, before.n_passes
         self.constant = constant
         self.without_target, self.source = before.without_target, before.source
@@ -472,7 +476,8 @@ class RowPhase(Phase):
         method._refresh.start(moments.rows, method._current())
         if extension is not None and extension.starts_from_columns:
             self.evict_to_capacity(method)
-            extension.start(before.columns, before.target, moments)
+            extension.start(self._continued_columns, before.target, moments)
+        self._continued_columns = None
         method._phase = self
         method._invalidate()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from streamsel.base.phase import Method, Phase
 from streamsel.base.rows import RowPhase
 from streamsel.base.windows import Window, WindowPhase
+from streamsel.state.base import ColumnState
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.vocabulary import Vocabulary
 from streamsel.targets.glm import FAMILIES
@@ -16,6 +17,7 @@ def new_row_phase(method: Method, before: Phase) -> RowPhase:
     """Return a phase on rows that continues from any columns learnt, without changing the model."""
     _refuse_rows(method, before)
     target, names = before.target, method.covariates or ()
+    state = None if before.columns is None else before.columns.carried()
     row_target = RowTarget(method.target_type, names)
     moments = Moments(method.fading_factor, row_target, method._variable_kernel())
     if target is not None:
@@ -27,17 +29,16 @@ def new_row_phase(method: Method, before: Phase) -> RowPhase:
                 "names."
             )
         moments.continue_from(target)
-        _add_columns(moments, before)
-    state = before.columns
+        _add_columns(moments, before, state)
     n_carried = 0 if state is None else int((state.stats().m2 == 0.0).sum())
     constant = before.n_constant - n_carried
     vocabulary = Vocabulary(method.max_features, method.grace_period)
-    return RowPhase(before, constant, moments, method._new_row_extension(), vocabulary)
+    extension = method._new_row_extension()
+    return RowPhase(before, constant, moments, extension, vocabulary, state)
 
 
-def _add_columns(moments: Moments, before: Phase) -> None:
+def _add_columns(moments: Moments, before: Phase, state: ColumnState | None) -> None:
     """Add the variables that were learnt as columns to the moments."""
-    state = before.columns
     if state is None:
         return
     moments.add_column_moments(state.names, state.stats())

@@ -18,8 +18,9 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
 from streamsel._utils.numeric import TIE_RTOL
 from streamsel.extraction._loadings import Scan
 from streamsel.state.base import Floats
+from streamsel.state.gram.block_lanczos import new_directions
 from streamsel.state.gram.pooled import SharedGram
-from streamsel.state.gram.subspace import GramProduct, SubspaceIteration, new_directions
+from streamsel.state.gram.subspace import GramProduct, SubspaceIteration
 from streamsel.state.gram.weighting import ColumnWeights
 from streamsel.state.source_check import source_changed_error
 from streamsel.stream import ColumnStream

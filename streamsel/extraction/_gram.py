@@ -20,15 +20,15 @@ from streamsel.base.shared_gram import share_columns
 from streamsel.base.undo import learn_atomically
 from streamsel.data.chunks import Stats
 from streamsel.extraction import _second_pass
-from streamsel.extraction._canonical_ridge import (
+from streamsel.extraction._eigen import GramImage, RefinementPass, SubspaceRefinement
+from streamsel.extraction._gram_solution import GramSolution, GramSolver
+from streamsel.extraction._loadings import LoadingsPass, LoadingsRequest
+from streamsel.extraction._regressed_loadings import (
     project_out,
     regress_scores,
     rescale_loadings,
     residual_trace,
 )
-from streamsel.extraction._eigen import GramImage, RefinementPass, SubspaceRefinement
-from streamsel.extraction._gram_solution import GramSolution, GramSolver
-from streamsel.extraction._loadings import LoadingsPass, LoadingsRequest
 from streamsel.params import param
 from streamsel.state.base import Floats
 from streamsel.state.gram.gram import check_rows
@@ -70,6 +70,8 @@ class GramExtractor(Extractor):
     _needs_target_products: ClassVar[bool] = False
     # Whether components must be orthogonal to the target.
     _excludes_target: ClassVar[bool] = False
+    # Whether the components are the leading axes, so that no other axes are needed.
+    _needs_leading_axes_only: ClassVar[bool] = False
 
     max_features: int | None = max_joint_features()
     max_loadings: int = _second_pass.max_loadings_param()
@@ -129,6 +131,7 @@ class GramExtractor(Extractor):
             rank=rank,
             n_jobs=self.n_jobs,
             exact=self._needs_target_products,
+            n_needed=self._fixed_n_components if self._needs_leading_axes_only else None,
         )
 
     @property
@@ -327,6 +330,8 @@ class GramExtractor(Extractor):
         state = self._gram_state
         if state is None or state.rank is None or state.complete:
             return None
+        if self._needs_leading_axes_only and state.subspace.is_exact:
+            return None
         refinement = self._subspace_refinement()
         if refinement.is_finished:
             return None
@@ -388,9 +393,14 @@ class GramExtractor(Extractor):
         report, state = super().report(), self._gram_state
         if state is None:
             return report
-        axes = f"incremental SVD of rank {state.rank}"
+        if state.rank is None:
+            kept = "Gram matrix"
+        elif state.subspace.is_exact:
+            kept = "columns as stored"
+        else:
+            kept = f"incremental SVD of rank {state.rank}"
         facts = {
-            "gram_state": "Gram matrix" if state.rank is None else axes,
+            "gram_state": kept,
             "n_passes": self.n_passes,
         }
         return replace(report, details=report.details | facts)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsel.base.linear_map import LinearMap
-from streamsel.extraction._canonical_ridge import largest_signs, project_out
+from streamsel.extraction._regressed_loadings import largest_signs, project_out
 from streamsel.state.base import Floats, Indices, VariableState
 from streamsel.state.gram.view import GramScale, GramView, InnerProducts, residual_squares
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from streamsel._utils.optional import import_pyarrow
 from streamsel.data.chunks import Chunk, SparseChunk, Stats
-from streamsel.extraction._canonical_ridge import (
+from streamsel.extraction._regressed_loadings import (
     project_out,
     regress_scores,
     rescale_loadings,

@@ -26,17 +26,16 @@ if TYPE_CHECKING:
 Model: TypeAlias = "GramExtractor | RidgeComponents"
 
 
-def max_loadings_param() -> Any:
+_OF_POOL = """
+Number of variables with loadings after a second pass (`learn_loadings`). A pool of as many, and at
+most twice as many, is kept alongside the Gram matrix: its variables have loadings without a second
+pass, and rows continue from them.
+"""
+
+
+def max_loadings_param(doc: str = _OF_POOL) -> Any:
     """Declare the parameter `max_loadings`."""
-    return param(
-        params.IntRule(1),
-        default=500,
-        doc="""
-        Number of variables with loadings after a second pass (`learn_loadings`). A pool of as many,
-        and at most twice as many, is kept alongside the Gram matrix: its variables have loadings
-        without a second pass, and rows continue from them.
-        """,
-    )
+    return param(params.IntRule(1), default=500, doc=doc)
 
 
 def max_gram_rows_param() -> Any:

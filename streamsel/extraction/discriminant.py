@@ -9,8 +9,8 @@ import numpy as np
 
 from streamsel import params
 from streamsel.base.river import Supervised
-from streamsel.extraction._canonical_ridge import RIDGES, PrincipalAxes, restricted_likelihood
 from streamsel.extraction._gram import GramExtractor
+from streamsel.extraction._ridge_criteria import RIDGES, log_likelihood
 from streamsel.params import param
 from streamsel.state.base import Floats
 from streamsel.state.gram.view import GramView
@@ -215,7 +215,7 @@ def discriminants(inner: GramView, q: int, shrinkage: str | float) -> tuple[Floa
     """
     d, E = inner.axes()
     d = d / inner.trace if d.size else d
-    axes = PrincipalAxes(d, E, np.sqrt(d)[:, None] * (E.T @ inner.U), 0.0, inner.n)
+    axes = _PrincipalAxes(d, np.sqrt(d)[:, None] * (E.T @ inner.U), inner.n)
     between = float(np.square(axes.h).sum())
     within = (1.0 - between) / max(1, inner.p)
     if not between or within * inner.p <= _ZERO_TOL * between:
@@ -234,6 +234,31 @@ def discriminants(inner: GramView, q: int, shrinkage: str | float) -> tuple[Floa
     return duals, used
 
 
+class _PrincipalAxes(NamedTuple):
+    """The principal axes of the columns, and the coordinates of the target in them.
+
+    Parameters
+    ----------
+    d, h
+        (s,) eigenvalues, descending, and (s, r) √d EᵀU.
+    n
+        Number of observations minus the rank of the covariates.
+    """
+
+    d: Floats
+    h: Floats
+    n: float
+
+    def likelihood(self, ridges: Floats) -> Floats:
+        """Return the restricted log likelihood of the target for each ridge, (L,)."""
+        r = self.h.shape[1]
+        explained = np.square(self.h).sum(axis=1) / self.d
+        unexplained = max(r - explained.sum(), 0.0)
+        grown = 1.0 + self.d / ridges[:, None]
+        residual = (explained / grown).sum(axis=1) + unexplained
+        return log_likelihood(np.log(grown).sum(axis=1), residual, r, self.n)
+
+
 class _Directions(NamedTuple):
     """Discriminants in the principal axes.
 
@@ -250,7 +275,7 @@ class _Directions(NamedTuple):
     within_share: Floats
 
 
-def _directions(axes: PrincipalAxes, within: float, used: float) -> _Directions:
+def _directions(axes: _PrincipalAxes, within: float, used: float) -> _Directions:
     d, h = axes.d, axes.h
     shrunk = (1.0 - used) * d + used * within
     if used > 0.5:
@@ -267,7 +292,7 @@ def _directions(axes: PrincipalAxes, within: float, used: float) -> _Directions:
     return _Directions((h / shrunk[:, None]) @ Q, squares, left)
 
 
-def _likeliest(axes: PrincipalAxes, p: int, within: float) -> float:
+def _likeliest(axes: _PrincipalAxes, p: int, within: float) -> float:
     """Return the shrinkage of largest likelihood of the target.
 
     The directions are those of ridge regression on the columns with λ = γ tr(W)/p / (1 - γ).
@@ -279,5 +304,5 @@ def _likeliest(axes: PrincipalAxes, p: int, within: float) -> float:
     some = others[others > _ZERO_TOL]
     axes = axes._replace(d=np.append(axes.d, some), h=np.pad(axes.h, ((0, some.size), (0, 0))))
     ridges = RIDGES / max(1.0, min(p, axes.n - 1.0))
-    ridge = float(ridges[restricted_likelihood(axes, ridges).argmax()])
+    ridge = float(ridges[axes.likelihood(ridges).argmax()])
     return ridge / (ridge + within)

@@ -145,8 +145,9 @@ class PCA(GramExtractor, Unsupervised):
     are too small: the sum over ten components by .002 of its value on Isolet and mnist, .01 on
     Basehock, .17 on noise. If the source is re-readable, `learn_loadings` makes components exact
     in a block Krylov space[^5]: after 5 or 6 passes on these sets and 12 on madelon; on noise,
-    whose components are arbitrary, 12 do not suffice. If the pool holds all columns, components are
-    exact at once.
+    whose components are arbitrary, 12 do not suffice. Components are exact at once if the pool
+    holds all columns, and of sparse columns with up to 16.8 million stored values in all: these are
+    kept as stored (200 MB), and the axes found by block Lanczos iteration.
 
     **No target.** The directions of most variance need not be related to the target. `PLS`,
     `Discriminant` and `RidgeComponents` use it.
@@ -162,9 +163,9 @@ class PCA(GramExtractor, Unsupervised):
     $O(n^2 q)$ per Lanczos step for few components of many rows. Learning a row costs $O(m^2)$ for
     its $m$ features, transforming a row $O(m q)$.
 
-    **Memory.** $4 n^2$ bytes, twice that while columns arrive and three times while components are
-    computed; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
-    `max_features`.
+    **Memory.** $4 n^2$ bytes, up to 1,024 rows $8 n^2$, twice that while columns arrive and three
+    times while components are computed; $16 n m$ for the pool, $m$ being `max_loadings`. On rows
+    $2 m^2$ numbers, $m$ at most `max_features`.
 
     **Rows.** Joint moments of the variables of the pool, and of all that arrive with rows, are
     tracked: components are those of all rows so far. See `max_features` for variables that arrive
@@ -232,6 +233,7 @@ class PCA(GramExtractor, Unsupervised):
     """
 
     _row_state_type = LowRankCrossMoments
+    _needs_leading_axes_only = True
 
     n_components: int | float | str = param(  # type: ignore[assignment]
         params.ChoiceOrNumber(

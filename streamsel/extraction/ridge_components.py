@@ -20,16 +20,18 @@ from streamsel.base.river import Supervised
 from streamsel.base.undo import learn_atomically
 from streamsel.extraction import _second_pass
 from streamsel.extraction._canonical_ridge import (
-    CRITERIA,
     SolveOptions,
     WeightedSolution,
     WeightedVariables,
-    pool_loadings,
+    loadings_by_gram,
+    regressed_loadings,
     solve_by_correlations,
     solve_by_gram,
     solve_from_columns,
 )
 from streamsel.extraction._loadings import LoadingsPass, LoadingsRequest
+from streamsel.extraction._regressed_loadings import largest_signs
+from streamsel.extraction._ridge_criteria import CRITERIA
 from streamsel.params import param
 from streamsel.state.base import Floats
 from streamsel.state.gram.gram import Gram, check_rows
@@ -37,6 +39,7 @@ from streamsel.state.gram.pooled import GramState
 from streamsel.state.gram.view import JointState, adjusted_squares
 from streamsel.state.gram.weighting import RelevanceWeights
 from streamsel.state.moments.joint import WeightedCrossMoments
+from streamsel.state.pool.relevance_pool import RelevancePool
 from streamsel.state.pool.representatives import Representatives, select_representatives
 from streamsel.targets.target import Target
 
@@ -91,30 +94,32 @@ class RidgeComponents(Extractor, Supervised):
     column of length 1 is positive.
 
     **Loadings.** The Gram matrix contains the observations, and `embedding` is exact after one
-    pass. Loadings, and thus transforms of new rows, need the columns. While the pool holds all
-    columns, loadings are exact too. Otherwise the components are regressed on the columns of the
-    pool (ridge regression) until `learn_loadings` makes a second pass: loadings are then exact for
-    up to `max_loadings` columns; with more, the columns of largest loadings are kept and the
-    residual is regressed on them.
+    pass. Loadings, and thus transforms of new rows, need the columns. While the pool alongside the
+    matrix holds all columns, loadings are exact too. Otherwise the pool has the most relevant
+    columns, at least twice and at most four times `max_loadings`, and the components are regressed
+    on twice `max_loadings` of these that represent the others (ridge regression) until
+    `learn_loadings` makes a second pass: loadings are then exact for up to `max_loadings` columns;
+    with more, the columns of largest loadings are kept and the residual is regressed on them.
 
-    **Pool.** A column is admitted if its $\rho^2$ is above a threshold, with weight $\mu = 1$. When
-    the pool holds $2m$ columns, it keeps the first $m$ pivots of a Cholesky factorisation of their
-    correlations $R$ weighted by $\sqrt{\mu} \rho$, which are relevant and dissimilar. An evicted
-    column adds $\mu R^4$ to the weight of the kept column most similar to it. In the solution $D =
-    \rho^\gamma \sqrt{\mu}$. The result depends slightly on the order of the columns, and not on how
-    they are cut into blocks.
+    **Representatives.** With `max_support` a column is admitted if its $\rho^2$ is above a
+    threshold, with weight $\mu = 1$. When the pool holds $2m$ columns, it keeps the first $m$
+    pivots of a Cholesky factorisation of their correlations $R$ weighted by $\sqrt{\mu} \rho$,
+    which are relevant and dissimilar. An evicted column adds $\mu R^4$ to the weight of the kept
+    column most similar to it. In the solution $D = \rho^\gamma \sqrt{\mu}$. The result depends
+    slightly on the order of the columns, and not on how they are cut into blocks.
 
     **Cost.** With a Gram matrix $n^2$ per column, as one matrix product for hundreds of columns,
     half of it saved by symmetry; $s^2$ for a sparse column of $s$ values. Computing components
-    takes $O(n^3)$: a minute for 5,000 rows. With `max_support` a discarded column costs one pass
-    over its values; eviction takes $O(n m^2 + m^3)$ once for every $m$ admitted columns, components
-    $O(m^3)$. Learning a row costs $O(m^2)$ for its $m$ features, transforming a row $O(m q)$.
+    takes $4 n^3 / 3$. With `max_support` a discarded column costs one pass over its values;
+    eviction takes $O(n m^2 + m^3)$ once for every $m$ admitted columns, components $O(m^3)$.
+    Learning a row costs $O(m^2)$ for its $m$ features, transforming a row $O(m q)$.
 
-    **Memory.** $4 n^2$ bytes for each power, twice that while columns arrive, and $24 n^2$ while
-    components are computed; $16 n m$ for the pool, $m$ being `max_loadings`. With `max_support`
-    only $16 n m$. On rows $2 m^2$ numbers, $m$ at most `max_features`.
+    **Memory.** $4 n^2$ bytes for each power, up to 1,024 rows $8 n^2$, twice that while columns
+    arrive, and $8 n^2$ more while components are computed; $32 n m$ for the pool, $m$ being
+    `max_loadings`. With `max_support` only $16 n m$. On rows $2 m^2$ numbers, $m$ at most
+    `max_features`.
 
-    **Rows.** Joint moments of the variables of the pool, with their weights, and of all that arrive
+    **Rows.** Joint moments of the representatives, with their weights, and of all that arrive
     with rows, with weight 1, are tracked: components are those of all rows so far, and the same as
     of columns. See `max_features` for variables that arrive late.
 
@@ -186,7 +191,13 @@ class RidgeComponents(Extractor, Supervised):
         default="reml",
     )
     max_features: int | None = max_joint_features()
-    max_loadings: int = _second_pass.max_loadings_param()
+    max_loadings: int = _second_pass.max_loadings_param(
+        """
+        Number of variables with loadings after a second pass (`learn_loadings`). Without one, twice
+        as many have loadings, and rows continue from them; a pool of at most four times as many
+        columns is kept alongside the Gram matrix.
+        """
+    )
     max_gram_rows: int = _second_pass.max_gram_rows_param()
 
     @classmethod
@@ -219,31 +230,32 @@ class RidgeComponents(Extractor, Supervised):
     def _limit(self) -> int:
         return self.max_support or self.max_loadings
 
-    def _new_columns(self, n: int) -> Representatives | GramState[Representatives]:
+    def _new_columns(self, n: int) -> Representatives | GramState[RelevancePool]:
         target, space = self._target, self._space
         assert isinstance(target, Target)  # noqa: S101
         assert space is not None  # noqa: S101
-        # The first eviction happens with 2 m columns, so their noise floor is the one that matters.
+        # No eviction happens before 2 m columns, so their noise floor is the one that matters.
         # That of permutations depends on the data.
         n_free = space.effective_rows - len(space.covariate_map)
         threshold = noise_floor(n_free, space.rank, 2 * self._limit, NOISE_LEVEL)
         if self.permutations:
             threshold = 0.0
-        pool = Representatives(space, n, self._limit, threshold, target.Y[: target.c])
+        target_rows = target.Y[: target.c]
         if self.max_support is not None:
-            return pool
+            return Representatives(space, n, self.max_support, threshold, target_rows)
+        pool = RelevancePool(space, n, 2 * self.max_loadings, threshold, target_rows)
         gram = Gram(n, len(self._powers), self.n_jobs)
         return GramState(gram, pool, RelevanceWeights(space, self._powers))
 
     @property
-    def _gram_state(self) -> GramState[Representatives] | None:
+    def _gram_state(self) -> GramState[RelevancePool] | None:
         """The state on columns, if it has a Gram matrix."""
         if self.max_support is not None:
             return None
-        return cast("GramState[Representatives] | None", self._columns)
+        return cast("GramState[RelevancePool] | None", self._columns)
 
     @property
-    def _representatives(self) -> Representatives | None:
+    def _pool(self) -> Representatives | RelevancePool | None:
         """The pool of columns; None on rows."""
         if self._gram_state is not None:
             return self._gram_state.pool
@@ -271,7 +283,7 @@ class RidgeComponents(Extractor, Supervised):
         state, space = self._state, None if self._state is None else self._state.space
         if state is None or space is None or not space.rank or not state.names:
             return None
-        pool = self._representatives
+        pool = self._pool
         n = state.effective_rows if pool is None else space.effective_rows
         effective = float(n - len(space.covariate_map))
         options = SolveOptions(self.n_components, self.alpha, self._powers, effective, state.n)
@@ -284,8 +296,8 @@ class RidgeComponents(Extractor, Supervised):
 
     def _representative_weights(self) -> Floats:
         """Return the weights of the variables in the state, as representatives of others."""
-        if self._representatives is not None:
-            return self._representatives.table["weight"]
+        if self._pool is not None:
+            return self._pool.table["weight"]
         names = [] if self._state is None else self._state.names
         return self._weighted_moments.weights_of(names)
 
@@ -305,16 +317,21 @@ class RidgeComponents(Extractor, Supervised):
         state, found, gram = self._state, self._solution(), self._gram_state
         if state is None or found is None:
             return LinearMap.empty(self.n_components)
+        indices = found.indices
         if gram is None:
             weights = solve_from_columns(found)
-        elif gram.loadings is None:
-            weights, _ = pool_loadings(gram, found)
-        else:
+        elif gram.loadings is not None:
             return LinearMap(*gram.loadings[:3])
-        stats = state.stats(found.indices)
+        elif gram.complete:
+            weights = loadings_by_gram(gram, found)
+            weights *= largest_signs(weights)
+        else:
+            kept = gram.pool.representatives()
+            indices, weights = kept.indices, regressed_loadings(gram, found, kept)
+        stats = state.stats(indices)
         residual = adjusted_squares(state.space, stats)
         weights = weights / np.sqrt(np.where(residual > 0.0, residual, np.inf))[:, None]
-        return LinearMap([state.names[index] for index in found.indices], stats.mean, weights)
+        return LinearMap([state.names[index] for index in indices], stats.mean, weights)
 
     # Second pass
 
@@ -365,7 +382,7 @@ class RidgeComponents(Extractor, Supervised):
         del request
         learn_atomically(self, _second_pass.accept_loadings, self, found)
 
-    def _loadings_request(self) -> tuple[GramState[Representatives], LoadingsRequest]:
+    def _loadings_request(self) -> tuple[GramState[RelevancePool], LoadingsRequest]:
         """Return the state, and what a second pass needs; ValueError if it is impossible."""
         state, found = self._gram_state, self._solution()
         if state is None or found is None:
@@ -377,12 +394,12 @@ class RidgeComponents(Extractor, Supervised):
                 f"Expected columns with a Gram matrix. Got: {got}.\n"
                 "Hint: learn_columns(X) first, with max_support=None."
             )
-        _, up = pool_loadings(state, found)
+        up = largest_signs(loadings_by_gram(state, found))
         return state, LoadingsRequest(
             duals=found.duals * up,
             scores=found.scores * up,
-            n=found.axes.n,
-            trace=float(found.axes.d.sum()),
+            n=found.problem.n,
+            trace=found.trace,
             scales=found.scales,
             probes=state.pool.basis.T,
             gram_times_probes=found.gram_times_target,
@@ -407,7 +424,7 @@ class RidgeComponents(Extractor, Supervised):
         Discarded columns are counted by a histogram with bins of 1 / 4096 of relevance; on rows,
         tracked variables are counted. If it is 0, the result may be due to chance.
         """
-        state, pool = self._state, self._representatives
+        state, pool = self._state, self._pool
         if state is None or state.space is None:
             return 0
         threshold = self.noise_floor(NOISE_LEVEL)
@@ -433,18 +450,18 @@ class RidgeComponents(Extractor, Supervised):
         found = self._solution()
         if found is None:
             return {}
-        relevance = found.relevance[: found.n_existing].tolist()
+        relevance = found.fit.relevance[: found.fit.n_existing].tolist()
         return dict(zip(self.components, relevance, strict=False))
 
     def _embedding(self) -> Floats:
-        pool, found = self._representatives, self._solution()
+        pool, found = self._pool, self._solution()
         if pool is None or found is None:
             return np.zeros((self.n_rows, 0))
         if self._gram_state is not None:
-            _, up = pool_loadings(self._gram_state, found)
-            return (found.scores * up)[:, : found.n_existing]
+            up = largest_signs(loadings_by_gram(self._gram_state, found))
+            return (found.scores * up)[:, : found.fit.n_existing]
         embedding: Floats = pool.samples(found.indices).T @ solve_from_columns(found)
-        return embedding[:, : found.n_existing]
+        return embedding[:, : found.fit.n_existing]
 
     def report(self) -> Report:
         """Return the results as a `Report`: the source of the command's output and the HTML report.

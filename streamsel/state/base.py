@@ -22,6 +22,10 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 
+# A larger table is not enlarged before it needs to be.
+_MAX_SPARE_BYTES = 1 << 26
+
+
 class VariableTable(Rollback):
     """Named rows with one array per field; rows can be appended, truncated and selected.
 
@@ -59,11 +63,18 @@ class VariableTable(Rollback):
 
     def append(self, names: Iterable[Hashable], **rows: NDArray[Any]) -> None:
         """Add rows at the end; all or nothing."""
+        self.append_filled(names, "", rows)
+
+    def append_filled(
+        self, names: Iterable[Hashable], filled: str, rows: Mapping[str, NDArray[Any]]
+    ) -> None:
+        """Add rows at the end, with one field that was filled in place; all or nothing."""
         names = tuple(names)
         start, stop = len(self), len(self) + len(names)
         self.reserve(len(names))
         for field, array in self._arrays.items():
-            array[start:stop] = rows[field]
+            if field != filled:
+                array[start:stop] = rows[field]
         self.name_rows(names)
 
     def reserve(self, size: int) -> None:
@@ -89,10 +100,14 @@ class VariableTable(Rollback):
 
     def _grow(self, size: int) -> None:
         capacity = max(size, 2 * self._capacity, 16)
-        arrays = {field: np.empty((capacity, *shape)) for field, shape in self.fields.items()}
+        arrays = self._empty(capacity)
         for field, grown in arrays.items():
             grown[: len(self)] = self[field]
         self._arrays, self._capacity = arrays, capacity
+
+    def _empty(self, capacity: int) -> dict[str, NDArray[np.float64]]:
+        """Return arrays for so many rows, to be filled."""
+        return {field: np.empty((capacity, *shape)) for field, shape in self.fields.items()}
 
     def detach(self) -> None:
         """Copy the arrays, so that a snapshot keeps the old ones."""
@@ -116,10 +131,20 @@ class VariableTable(Rollback):
             self._index_of.popitem()
         del self._names[size:]
 
-    def keep(self, indices: NDArray[np.intp] | Sequence[int]) -> None:
-        """Drop all rows but these, given in ascending order."""
-        self._arrays = {field: self[field][indices] for field in self.fields}
-        self._capacity = len(indices)
+    def keep(self, indices: NDArray[np.intp] | Sequence[int], spare: int = 0) -> None:
+        """Drop all rows but these, given in ascending order, and leave room for some more."""
+        size = len(indices)
+        numbers = sum(math.prod(shape) for shape in self.fields.values())
+        if not spare or 8 * numbers * (size + spare) > _MAX_SPARE_BYTES:
+            # Two large arrays at a time, with room for more rows, would take more memory.
+            spare = 0
+            self._arrays = {field: self[field][indices] for field in self.fields}
+        else:
+            kept = self._empty(size + spare)
+            for field, array in kept.items():
+                np.take(self[field], indices, axis=0, out=array[:size], mode="clip")
+            self._arrays = kept
+        self._capacity = size + spare
         self._names = [self._names[index] for index in indices]
         self._index_of = {name: i for i, name in enumerate(self._names)}
 
@@ -398,6 +423,10 @@ class ColumnState(VariableState):
     def means_of_members(self) -> dict[Hashable, float]:
         """Return the means of the members of all groups by name."""
         raise NotImplementedError
+
+    def carried(self) -> Self:
+        """Return the state from which rows continue: this one, or one of fewer variables."""
+        return self
 
     def bytes_for(self, p: int) -> int:  # noqa: ARG002
         """Return the approximate memory of this state in bytes, after p columns."""

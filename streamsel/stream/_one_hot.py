@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import numpy as np
 
 from streamsel.data.chunks import Block
@@ -139,6 +138,8 @@ def _variables(labels: Any) -> dict[Hashable, Any]:
     """Return the variables of a frame or mapping by name."""
     if isinstance(labels, Mapping):
         return {name: _listed(name, values) for name, values in labels.items()}
+    import narwhals as nw
+
     frame = nw.from_native(labels, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return {name: frame[:, j] for j, name in enumerate(frame.columns)}
@@ -154,6 +155,8 @@ def _variables(labels: Any) -> dict[Hashable, Any]:
 
 
 def _listed(name: Hashable, labels: Any) -> list[Any]:
+    import narwhals as nw
+
     series = nw.from_native(labels, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return list(series.to_list())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from streamsel.stream._series_catalogue import (
     default_requests,
     parse_request,
 )
-from streamsel.stream._series_source import SeriesSource, open_series
 from streamsel.stream._stream import ColumnStream, indexed_stream
+
+if TYPE_CHECKING:
+    from streamsel.stream._series_source import SeriesSource
 
 
 def iter_series_features(
@@ -119,6 +121,8 @@ def iter_series_features(
     value__maximum [8. 2.]
     value__quantile__q_0.25 [5.   1.25]
     """
+    from streamsel.stream._series_source import open_series  # it imports narwhals
+
     source = open_series(series, id, time, values)
     names: Sequence[Hashable]
     if features is None:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel._kernels.gram import fill_product
+from streamsel._kernels.lapack import fill_product
 from streamsel._kernels.whitening import center_about_mean
 from streamsel._utils.numeric import two_sum
 from streamsel._utils.system import run_in_threads

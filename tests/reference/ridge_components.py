@@ -306,6 +306,23 @@ def handed_over(of, kept):
     return of.those(kept)._replace(masses=masses)
 
 
+# ------------------------------------------------------------- the pool alongside a Gram matrix
+
+
+def candidates(X, U, most):
+    """Return the columns that are in the pool at the end: whenever it holds 4m, 2m are kept."""
+    of = variables(X, U)
+    kept, threshold = [], 0.0
+    for j, relevance in enumerate(of.relevance):
+        if relevance > max(threshold, TIE):
+            kept.append(j)
+        if len(kept) >= 4 * most:
+            first = ranked(of.relevance[kept] / of.relevance[kept].max())[: 2 * most]
+            kept = sorted(kept[i] for i in first)
+            threshold = of.relevance[kept].min()
+    return of.those(kept)
+
+
 # --------------------------------------------------------------------------- what a model shows
 
 
@@ -396,8 +413,8 @@ def answer(
         of = all_ = variables(X, U)
         found = solve(of, U, **rule)
         loadings = found.loadings
-        if len(of.names) >= 2 * max_loadings:
-            of = pooled(X, U, max_loadings).variables()
+        if len(of.names) >= 4 * max_loadings:
+            of = cut_back(candidates(X, U, max_loadings), 2 * max_loadings)
             loadings = by_pool(found, of, weights(of, relevance_power, all_), n)
     return shown(found, of, U, loadings)
 

@@ -1,5 +1,7 @@
 """Leading axes of columns, by the definition of each way to them, in plain NumPy."""
 
+from itertools import pairwise
+
 import numpy as np
 
 
@@ -17,9 +19,14 @@ def leading(X, rank):
 
 def incremental(X, rank, width):
     """Return what is left of centred columns that were taken in `width` at a time."""
+    return in_batches(X, rank, [*range(0, X.shape[1], width), X.shape[1]])
+
+
+def in_batches(X, rank, edges):
+    """Return what is left of centred columns that were taken in batches with these edges."""
     d, E = np.zeros(0), np.zeros((len(X), 0))
-    for start in range(0, X.shape[1], width):
-        d, E = leading(np.hstack([E * np.sqrt(d), X[:, start : start + width]]), rank)
+    for start, stop in pairwise(edges):
+        d, E = leading(np.hstack([E * np.sqrt(d), X[:, start:stop]]), rank)
     return d, E
 
 

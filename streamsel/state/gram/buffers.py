@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,11 +89,27 @@ class SparseBuffer(NamedTuple):
     @classmethod
     def concatenate(cls, pieces: tuple[SparseBuffer, ...], q: int) -> SparseBuffer:
         """Concatenate pieces of q weightings into one."""
+        if len(pieces) == 1:
+            return pieces[0]
         none = (np.zeros(0), np.zeros(0, np.int32), np.zeros(1, np.int64))
         pieces = (cls(*none, np.zeros(0), np.zeros((0, q))), *pieces)
         sizes = np.concatenate([np.diff(piece.ends) for piece in pieces])
         values, rows, _, means, factors = map(np.concatenate, zip(*pieces, strict=True))
         return cls(values, rows, np.append(0, np.cumsum(sizes)), means, factors)
+
+    def batches(self, size: int) -> Iterator[SparseBuffer]:
+        """Yield so many columns at a time, as views."""
+        for start in range(0, self.means.size, size):
+            columns = slice(start, start + size)
+            ends = self.ends[start : start + size + 1]
+            values = slice(ends[0], ends[-1])
+            yield SparseBuffer(
+                self.values[values],
+                self.rows[values],
+                ends - ends[0],
+                self.means[columns],
+                self.factors[columns],
+            )
 
     def by_row(self, n: int) -> RowIndex:
         """Return the positions of the values of each of n rows."""
@@ -257,8 +273,6 @@ def sum_over_rows(product: Callable[[slice], Floats], n: int, n_jobs: int) -> Fl
     return total
 
 
-# A column with more than this share of its values stored is centred as a dense one.
-_DENSE_SHARE = 0.15
 # Below this many numbers, threads cost more than they save.
 _MIN_THREADED_SIZE = 1 << 18
 
@@ -280,6 +294,9 @@ class BufferedAccumulator(State):
     width
         Number of dense columns in a batch.
     """
+
+    # A column with more than this share of its values stored is centred as a dense one.
+    _dense_share: ClassVar[float] = 0.15
 
     def __init__(self, n: int, q: int, n_jobs: int, width: int) -> None:
         self.n, self.q, self.n_jobs, self.width = n, q, n_jobs, width
@@ -327,7 +344,7 @@ class BufferedAccumulator(State):
             self._add_centred(chunk, stats, indices, scale, factors)
             return
         sizes = (chunk.indptr[1:] - chunk.indptr[:-1])[indices]
-        is_dense = sizes > _DENSE_SHARE * self.n
+        is_dense = sizes > self._dense_share * self.n
         for part in self._parts(is_dense, np.where(is_dense, 0, self._sparse_use(sizes))):
             dense, sparse = part[is_dense[part]], part[~is_dense[part]]
             self._add_centred(chunk, stats, indices[dense], scale[dense], factors[dense])

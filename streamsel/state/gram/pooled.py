@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from streamsel.state.gram.view import (
     GramScale,
     GramView,
     InnerProducts,
+    ScaledRows,
     gram_of_variables,
     residual,
 )
@@ -75,6 +77,15 @@ class GramState(PooledState, Generic[PoolT]):
             K = K - covariates.T @ (covariates @ K)
             K = K - (K @ covariates.T) @ covariates
         return K
+
+    def carried(self) -> Self:
+        """Return the state from which rows continue: this one, or one of fewer variables."""
+        pool = self.pool.carried()
+        if pool is self.pool:
+            return self
+        state = copy.copy(self)
+        state.pool = pool
+        return state
 
     # Learning
 
@@ -156,6 +167,8 @@ class SharedGram(GramState[Pool]):
     exact
         Whether products of K with the target basis are exact even if only leading axes are kept:
         directions that the target needs may have little variance, and would otherwise be truncated.
+    n_needed
+        Number of leading axes that the method needs; None for all `rank`.
 
     Attributes
     ----------
@@ -175,7 +188,9 @@ class SharedGram(GramState[Pool]):
         rank: int | None,
         n_jobs: int,
         exact: bool = False,
+        n_needed: int | None = None,
     ) -> None:
+        self._n_needed = n_needed
         gram = _new_gram(pool.n, rank, n_jobs)
         super().__init__(gram, pool, EqualWeights(pool.space, scaled=scaled))
         self.scaled, self.n_jobs = scaled, n_jobs
@@ -268,7 +283,7 @@ class SharedGram(GramState[Pool]):
 
     def _along_axes(self) -> tuple[GramView, Floats]:
         """Return the inner products along the kept axes, and these axes, (n, k)."""
-        d, E = self.subspace.axes(self.pool.covariate_basis)
+        d, E = self.subspace.axes(self.pool.covariate_basis, self._n_needed)
         U, Y = E.T @ self.pool.basis.T, E.T @ self.Y.T
         view = GramView(d * self.unit, U, Y, self._about(), self.total * self.unit)
         return view, E
@@ -283,21 +298,28 @@ class SharedGram(GramState[Pool]):
         about
             Scale and counts of the pool's variables.
         """
-        weighted = self.weighted_samples(indices, factors)
+        samples = self._scaled_samples(indices, factors)
         if self.rank is None:
-            return InnerProducts(self.inner(), weighted)
+            return InnerProducts(self.inner(), samples)
         if self.complete:
             # All columns are available, so their inner products are exact.
             products = gram_of_variables(self.pool, indices, factors, about)
-            axes = weighted.T @ (products.variables / products.view.K)
-            return products._replace(axes=axes)
+            coordinates = np.asarray(products.variables)
+            return products._replace(axes=samples.combine(coordinates / products.view.K))
         view, E = self._along_axes()
-        return InnerProducts(view, weighted @ E, E)
+        return InnerProducts(view, samples @ E, E)
+
+    def _scaled_samples(self, indices: Indices, factors: Floats) -> ScaledRows:
+        """Return variables of the pool, centred and times their factors, without a copy of all."""
+        unit = self.pool.table["unit"]
+        rows = unit if indices.size == len(unit) else unit[indices]
+        length = np.sqrt(self.weights.squares(self.stats(indices)))
+        return ScaledRows(rows, length * factors)
 
     def weighted_samples(self, indices: Indices, factors: Floats) -> Floats:
         """Return variables of the pool, centred and times their factors, (m, n)."""
-        length = np.sqrt(self.weights.squares(self.stats(indices)))
-        weighted: Floats = self.pool.samples(indices) * (length * factors)[:, None]
+        samples = self._scaled_samples(indices, factors)
+        weighted: Floats = samples.rows * samples.factors[:, None]
         return weighted
 
     def project_out(self, V: Floats) -> Floats:

@@ -11,6 +11,7 @@ from streamsel._utils.numeric import leading_axes
 from streamsel.serialization.invariants import expect_bounded, expect_sums
 from streamsel.serialization.schema import expect_shapes
 from streamsel.state.base import Floats, Indices
+from streamsel.state.gram.block_lanczos import leading_eigenpairs_of, new_directions
 from streamsel.state.gram.buffers import (
     BufferedAccumulator,
     CenteredColumns,
@@ -23,6 +24,8 @@ from streamsel.state.gram.view import residual
 
 # Sparse columns in a batch, and dense ones as a multiple of the rank.
 _SPARSE_BATCH, _BATCH_PER_RANK = 512, 4
+# Stored values, and columns, that are buffered before any column is reduced to axes: 200 MB.
+_MAX_STORED = 1 << 24
 # A residual below this part is rounding.
 _ZERO_TOL = 1e-10
 
@@ -51,6 +54,9 @@ class Subspace(BufferedAccumulator):
     also summed, exactly, for a few directions V that are known in advance. With R = K - AAᵀ, the
     part RV (VᵀRV)⁻¹ VᵀR of R is then known (Nyström), and results are exact on V.
 
+    Sparse columns are buffered as stored, up to 16.8 million values. Until then the leading axes of
+    sparse columns are exact, by block Lanczos iteration.
+
     Parameters
     ----------
     n
@@ -59,6 +65,8 @@ class Subspace(BufferedAccumulator):
         Number of axes.
     n_jobs
         Number of threads; the bits do not depend on it.
+    max_stored
+        Number of stored values, and columns, that are buffered.
 
     Notes
     -----
@@ -73,7 +81,7 @@ class Subspace(BufferedAccumulator):
     column, rank operations per stored value, plus n rank / 8.
 
     **Memory.** n rank numbers, and as many for each different state that an undo can restore; a
-    panel of 4 rank columns, and up to 512 sparse ones as stored.
+    panel of 4 rank columns, and 12 bytes for each of at most `max_stored` values.
 
     References
     ----------
@@ -83,9 +91,13 @@ class Subspace(BufferedAccumulator):
         tracking. International Journal of Computer Vision 77, 125-141.
     """
 
-    def __init__(self, n: int, rank: int, n_jobs: int = 1) -> None:
+    # Sparse columns of any density are buffered as stored, so that they remain known.
+    _dense_share = 1.0
+
+    def __init__(self, n: int, rank: int, n_jobs: int = 1, max_stored: int = _MAX_STORED) -> None:
         super().__init__(n, 1, n_jobs, _BATCH_PER_RANK * rank)
         self.rank: int = rank
+        self._max_stored = max_stored
         # A, V and K V; replaced, never changed in place.
         self._axes: Floats = np.zeros((n, 0))
         self._directions: Floats = np.zeros((n, 0))
@@ -93,16 +105,17 @@ class Subspace(BufferedAccumulator):
 
     @property
     def _sparse_capacity(self) -> int:
-        return _SPARSE_BATCH
+        return self._max_stored
 
     def _sparse_use(self, sizes: Indices) -> Indices:
-        return np.ones_like(sizes)
+        return sizes + 1
 
     def _flush_dense(self) -> None:
         self._take(self._dense())
 
     def _flush_sparse(self) -> None:
-        self._take(self._sparse())
+        for stored in SparseBuffer.concatenate(self._stored, 1).batches(_SPARSE_BATCH):
+            self._take(SparseCentered(stored, self.n))
 
     def _take(self, columns: CenteredColumns) -> None:
         self._axes = self._extended(self._axes, columns)
@@ -116,8 +129,26 @@ class Subspace(BufferedAccumulator):
     def _dense(self) -> CenteredColumns:
         return DenseCentered(self._panel.values[: self._n_buffered], self.n_jobs)
 
-    def _sparse(self) -> CenteredColumns:
-        return SparseCentered(SparseBuffer.concatenate(self._stored, 1), self.n)
+    @property
+    def _n_stored_columns(self) -> int:
+        """Number of sparse columns that are buffered."""
+        return sum(stored.means.size for stored in self._stored)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether `axes` are the leading ones of K to rounding: no column was reduced to axes."""
+        at_once = self._n_stored_columns > _SPARSE_BATCH or not (self._stored and self._n_buffered)
+        return not self._axes.size and at_once
+
+    def _buffered(self) -> list[CenteredColumns]:
+        """Return the buffered columns."""
+        columns: list[CenteredColumns] = []
+        if self._stored:
+            # As one piece, for the bits not to depend on how the columns arrived.
+            stored = SparseBuffer.concatenate(self._stored, 1)
+            self._stored = (stored,)
+            columns.append(SparseCentered(stored, self.n))
+        return [*columns, self._dense()] if self._n_buffered else columns
 
     def _extended(self, axes: Floats, columns: CenteredColumns) -> Floats:
         """Return the leading axes of the given axes and columns together."""
@@ -146,7 +177,9 @@ class Subspace(BufferedAccumulator):
         now._clear_buffers()
         return now
 
-    def axes(self, projected_out: Floats | None = None) -> tuple[Floats, Floats]:
+    def axes(
+        self, projected_out: Floats | None = None, count: int | None = None
+    ) -> tuple[Floats, Floats]:
         """Return the leading eigenvalues of K, descending, and its eigenvectors, (n, len(d)).
 
         There are at most `rank` plus the number of directions V; those within rounding in K are
@@ -156,19 +189,48 @@ class Subspace(BufferedAccumulator):
         ----------
         projected_out
             (g, n), orthonormal and orthogonal to V: directions to project out of all columns.
+        count
+            Number of axes that are needed; None for `rank`. Others may be missing.
         """
-        now = self._flushed()
-        axes, images = (residual(V, projected_out) for V in (now._axes, now._images))
+        if self._n_stored_columns > _SPARSE_BATCH:
+            axes, images = self._axes_of_all(projected_out, count or self.rank), self._all_images()
+        else:
+            now = self._flushed()
+            axes, images = now._axes, now._images
+        axes, images = (residual(V, projected_out) for V in (axes, images))
         if images.size:
-            axes = np.hstack([axes, _rest(axes, now._directions, images)])
+            axes = np.hstack([axes, _rest(axes, self._directions, images)])
         E, lengths, _ = np.linalg.svd(axes, full_matrices=False)
         d = np.square(lengths)
         is_real = d > self.n * np.finfo(float).eps * d.max(initial=0.0)
         return d[is_real], E[:, is_real]
 
+    def _axes_of_all(self, projected_out: Floats | None, count: int) -> Floats:
+        """Return the leading axes of AAᵀ and the buffered columns together, (n, count)."""
+        columns = self._buffered()
+
+        def product(V: Floats) -> Floats:
+            V = residual(V, projected_out)
+            found: Floats = self._axes @ (self._axes.T @ V)
+            for part in columns:
+                found += part.matmul(part.rmatmul(V))
+            return residual(found, projected_out)
+
+        d, E = leading_eigenpairs_of(product, self.n, count)
+        axes: Floats = E * np.sqrt(np.maximum(d, 0.0))
+        return axes
+
+    def _all_images(self) -> Floats:
+        """Return K V over the columns so far."""
+        images = self._images
+        if self._directions.size:
+            for part in self._buffered():
+                images = images + part.matmul(part.rmatmul(self._directions))
+        return images
+
     def exact_products(self) -> tuple[Floats, Floats]:
         """Return V, and K V over the columns so far."""
-        return self._directions, self._flushed()._images
+        return self._directions, self._all_images()
 
     def replace_axes(self, axes: Floats, V: Floats, images: Floats) -> None:
         """Replace A, V and K V of the columns so far by more exact ones."""
@@ -263,21 +325,6 @@ class GramProduct(BufferedAccumulator):
             self._flush_sparse()
         self._clear_buffers()
         return self._sum
-
-
-def new_directions(V: Floats, basis: Floats, least: float) -> Floats:
-    """Return an orthonormal basis of the part of V outside a basis, if longer than `least`."""
-    from scipy.linalg import qr
-
-    # Two rounds of orthogonalisation suffice.
-    for _ in range(2):
-        if not V.size:
-            break
-        V = V - basis @ (basis.T @ V)
-        Q, R, _ = qr(V, mode="economic", pivoting=True)
-        V = Q[:, np.abs(np.diag(R)) > least]
-        least = 0.5
-    return V
 
 
 class SubspaceIteration:

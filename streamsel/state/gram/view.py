@@ -17,6 +17,12 @@ _ZERO_TOL = 1e-12
 _LARGE_SIZE, _SMALL_SHARE = 1500, 0.05
 # Least number of Lanczos vectors: fewer cause restarts, which cost more.
 _MIN_LANCZOS_VECTORS = 60
+# A smaller matrix is decomposed by a dense routine at once. For a larger one few iterations suffice
+# if eigenvalues decay, and a test of their result; otherwise they cost a third more.
+_MEDIUM_SIZE, _FEW_PAIRS = 700, 30
+_N_RESTARTS = 3
+# Distance of the eigenvalues that are found from all others, as a part of themselves.
+_GAP = 1e-9
 
 
 class GramScale(NamedTuple):
@@ -108,11 +114,7 @@ class GramView:
         elif "_all" in vars(self):
             d, E = self._all
         else:
-            from scipy.linalg import eigh  # selectors import this module, and need no spectra
-
-            first = max(0, self.size - q)
-            pair = eigh(self.K, subset_by_index=[first, self.size - 1], check_finite=False)
-            d, E = pair[0][::-1], pair[1][:, ::-1]
+            d, E = self._verified_leading(q) or self._dense_leading(q)
         k = _substantial(d, self.trace)
         k = k if q is None else min(q, k)
         return d[:k], E[:, :k]
@@ -133,6 +135,38 @@ class GramView:
 
         d, E = eigh(self.K, check_finite=False, driver="evd")
         return d[::-1], E[:, ::-1]
+
+    def _dense_leading(self, q: int) -> tuple[Floats, Floats]:
+        from scipy.linalg import eigh  # selectors import this module, and need no spectra
+
+        first = max(0, self.size - q)
+        d, E = eigh(self.K, subset_by_index=[first, self.size - 1], check_finite=False)
+        return d[::-1], E[:, ::-1]
+
+    def _verified_leading(self, q: int) -> tuple[Floats, Floats] | None:
+        """Return the leading eigenpairs if few iterations find them, and no other is as large."""
+        from scipy.linalg import blas, lapack
+        from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+
+        if self.size < _MEDIUM_SIZE or q > _FEW_PAIRS:
+            return None
+        K, shape = self.K.T, self.K.shape
+        product = LinearOperator(shape, matvec=lambda v: blas.dsymv(1.0, K, v), dtype=np.float64)
+        start = np.random.default_rng(0).normal(size=self.size)
+        n_vectors = 2 * q + 10
+        try:
+            d, E = eigsh(product, k=q, which="LA", v0=start, ncv=n_vectors, maxiter=_N_RESTARTS)
+        except ArpackError:
+            return None
+        order = np.argsort(-d, kind="stable")
+        d, E = d[order], E[:, order]
+        # All other eigenvalues are smaller, if a number minus the matrix is positive definite
+        # without these axes.
+        rest = (E * (2.0 * d)) @ E.T
+        rest -= self.K
+        rest[np.diag_indices(self.size)] += d[-1] * (1.0 - _GAP)
+        _, failure = lapack.dpotrf(rest.T, lower=1, overwrite_a=1, clean=0)
+        return None if failure else (d, E)
 
     def _leading(self, q: int) -> tuple[Floats, Floats]:
         from scipy.sparse.linalg import ArpackError, eigsh
@@ -156,6 +190,30 @@ def _substantial(d: Floats, trace: float) -> int:
     return int(np.count_nonzero(d > _ZERO_TOL * d[0]))
 
 
+class ScaledRows(NamedTuple):
+    """A matrix whose rows have factors, without a copy of it.
+
+    Parameters
+    ----------
+    rows, factors
+        (m, s) and (m,).
+    """
+
+    rows: Floats
+    factors: Floats
+
+    def __matmul__(self, V: Floats) -> Floats:
+        """Return the product with V, (m, k)."""
+        product: Floats = self.rows @ V
+        product *= self.factors[:, None]
+        return product
+
+    def combine(self, W: Floats) -> Floats:
+        """Return the product of the transpose with W, (s, k)."""
+        product: Floats = self.rows.T @ (self.factors[:, None] * W)
+        return product
+
+
 class InnerProducts(NamedTuple):
     """Inner products of observations, or along axes, with those of individual variables.
 
@@ -170,7 +228,7 @@ class InnerProducts(NamedTuple):
     """
 
     view: GramView
-    variables: Floats
+    variables: Floats | ScaledRows
     axes: Floats | None = None
 
 

@@ -144,7 +144,13 @@ class GroupPool(Pool):
         found: Floats = stats.rank[indices]
         return found
 
-    def rows_of(self, chunk: Any, stats: Any, indices: Indices | None) -> dict[str, Any]:
+    def rows_of(
+        self,
+        chunk: Any,
+        stats: Any,
+        indices: Indices | None,
+        out: Floats | None = None,  # noqa: ARG002 (a group has several rows of observations)
+    ) -> dict[str, Any]:
         """Return the table rows of some groups; None for all."""
         groups: GroupChunk = chunk
         every = np.arange(len(groups.names)) if indices is None else indices

@@ -119,15 +119,15 @@ class GroupTable(VariableTable):
         self._lengths = {name: int(self.starts(name)[-1]) for name in self.ragged}
         del self._members[int(self[SIZE].sum()) :]
 
-    def keep(self, indices: NDArray[np.intp] | Sequence[int]) -> None:
-        """Drop all groups but these, given in ascending order."""
+    def keep(self, indices: NDArray[np.intp] | Sequence[int], spare: int = 0) -> None:
+        """Drop all groups but these, given in ascending order, and leave room for some more."""
         indices = np.asarray(indices, dtype=np.intp)
         rows = {name: rows_of_groups(self.starts(name), indices) for name in self.ragged}
         members = rows_of_groups(starts_of(self[SIZE]), indices)
         self._ragged = {name: self._ragged[name][rows[name]] for name in self.ragged}
         self._lengths = {name: rows[name].size for name in self.ragged}
         self._members = [self._members[j] for j in members.tolist()]
-        super().keep(indices)
+        super().keep(indices, spare)
 
     def part(self, start: int, stop: int) -> GroupTable:
         """Return a copy of consecutive groups as a table."""

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from streamsel._kernels.gram import fill_stored_units, fill_units
 from streamsel._kernels.scan import UNDERFLOW
 from streamsel._utils.numeric import argsort_by_relevance
-from streamsel.data.chunks import Chunk, Stats
+from streamsel.data.chunks import Chunk, DenseChunk, Stats
 from streamsel.serialization.invariants import (
     expect_between,
     expect_bounded,
@@ -329,6 +330,10 @@ class Pool(ColumnState):
         products = products if indices is None else products[indices]
         return np.abs(products) / np.sqrt(np.where(adjusted > 0.0, adjusted, np.inf))
 
+    def carried(self) -> Self:
+        """Return the pool from which rows continue: this one, or one of fewer variables."""
+        return self
+
     # Learning
 
     @property
@@ -349,23 +354,35 @@ class Pool(ColumnState):
         m2 = stats.m2[indices]
         return m2 if self._space is None else self._space.adjusted_squares(m2, stats.cxy[indices])
 
-    def rows_of(self, chunk: Chunk, stats: Stats, indices: Indices | None) -> dict[str, Floats]:
-        """Return the table rows of these columns of a chunk; None for all with moments."""
+    def rows_of(
+        self, chunk: Chunk, stats: Stats, indices: Indices | None, out: Floats | None = None
+    ) -> dict[str, Floats]:
+        """Return the table rows of these columns of a chunk; None for all with moments.
+
+        Observations are written into `out`, if it is given.
+        """
         rows = stats._asdict()
         if indices is not None:
             rows = {field: array[indices] for field, array in rows.items()}
         if self.has_samples:
             every = np.arange(stats.m2.size) if indices is None else indices
-            rows["unit"] = self.unit_rows_of(chunk, stats, every)
+            rows["unit"] = self.unit_rows_of(chunk, stats, every, out)
         elif self.normal_scores is not None:
             products = self.normal_scores.products(chunk, indices)
             rows["normal_score_products"] = products[: stats.m2.size]
         return rows
 
-    def unit_rows_of(self, chunk: Chunk, stats: Stats, indices: Indices) -> Floats:
-        """Return the observations of columns in the form that the pool stores."""
-        unit = unit_columns(chunk, stats, indices)
-        return unit if self.covariate_basis is None else residuals(unit, self.covariate_basis)
+    def unit_rows_of(
+        self, chunk: Chunk, stats: Stats, indices: Indices, out: Floats | None = None
+    ) -> Floats:
+        """Return the observations of columns in the form that the pool stores, in `out` if any."""
+        if self.covariate_basis is None:
+            return unit_columns(chunk, stats, indices, out)
+        found = residuals(unit_columns(chunk, stats, indices), self.covariate_basis)
+        if out is None:
+            return found
+        out[:] = found
+        return out
 
     def admit(
         self,
@@ -470,8 +487,16 @@ class Pool(ColumnState):
             arrival = first_arrival + indices
             if self.limit is not None:
                 stats = chunk.exact(stats, indices)
-        rows = self.rows_of(chunk, stats, indices)
-        self.table.append(names, arrival=arrival, **rows, **extra)
+        if "unit" not in self.table.fields:
+            rows = self.rows_of(chunk, stats, indices)
+            self.table.append(names, arrival=arrival, **rows, **extra)
+            return
+        # Observations are most of a variable: they are computed in the table.
+        start = len(self.table)
+        self.table.reserve(len(names))
+        out = self.table.with_capacity("unit")[start : start + len(names)]
+        rows = self.rows_of(chunk, stats, indices, out)
+        self.table.append_filled(names, "unit", rows | {"arrival": arrival} | dict(extra))
 
     def cut_back(self) -> None:
         """Cut the pool back to its limit if it holds twice as many."""
@@ -481,10 +506,13 @@ class Pool(ColumnState):
         kept = np.sort(np.asarray(picks.indices, dtype=np.intp))
         is_discarded = np.ones(len(self.table), dtype=np.bool_)
         is_discarded[kept] = False
-        fields = {field: self.table[field][is_discarded] for field in self.table.fields}
+        # Bounds depend on the moments and on further fields, not on observations.
+        fields = {
+            field: self.table[field][is_discarded] for field in self.table.fields if field != "unit"
+        }
         self._record_discarded(self.ranking.upper_bound(self, fields))
         self.admission_threshold = min(picks.scores) if len(picks.indices) == self.limit else 0.0
-        self.keep(kept)
+        self.keep(kept, spare=2 * self.limit - kept.size)
 
     def _record_discarded(self, bound: Floats) -> None:
         if bound.size:
@@ -513,10 +541,10 @@ class Pool(ColumnState):
         self._copy_before_write()
         self.table.extend(table, arrival=table["arrival"] + arrived)
 
-    def keep(self, indices: Indices) -> None:
-        """Drop all variables but these."""
+    def keep(self, indices: Indices, spare: int = 0) -> None:
+        """Drop all variables but these, and leave room for some more."""
         self._copy_before_write()
-        self.table.keep(indices)
+        self.table.keep(indices, spare)
         self.cut_state = None
 
     def replace_table(self, table: VariableTable) -> None:
@@ -602,13 +630,21 @@ def residuals(unit: Floats, given: Floats) -> Floats:
     return unit
 
 
-def unit_columns(chunk: Chunk, stats: Stats, indices: Indices) -> Floats:
-    """Return columns of a chunk, centred and of length 1, one per row; 0 for constant ones."""
-    unit, stats = chunk.columns(indices), chunk.with_array_means(stats)
-    unit -= stats.mean[indices, None]
-    m2, low = stats.m2[indices], stats.mean_error[indices]
+def unit_columns(chunk: Chunk, stats: Stats, indices: Indices, out: Floats | None = None) -> Floats:
+    """Return columns of a chunk, centred and of length 1, one per row; 0 for constant ones.
+
+    They are written into `out`, if it is given.
+    """
+    stats = chunk.with_array_means(stats)
+    mean, m2, low = stats.mean[indices], stats.m2[indices], stats.mean_error[indices]
+    length = np.sqrt(np.where(m2 > 0.0, m2, 1.0))
     # The rounding error of a mean matters only for a large mean.
-    if np.any(np.abs(low) > _MEAN_RTOL * np.sqrt(m2)):
-        unit -= low[:, None]
-    unit /= np.sqrt(np.where(m2 > 0.0, m2, 1.0))[:, None]
+    if not np.any(np.abs(low) > _MEAN_RTOL * np.sqrt(m2)):
+        low = np.zeros(low.size)
+    unit = np.empty((len(indices), chunk.n)) if out is None else out
+    if isinstance(chunk, DenseChunk):
+        fill_units(chunk.X, indices, mean, low, length, unit)
+    else:
+        stored = chunk.data, chunk.indices, chunk.indptr
+        fill_stored_units(*stored, indices, mean, low, length, unit)
     return unit

@@ -7,12 +7,25 @@ import math
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg import blas
 
-from streamsel._utils.numeric import TIE_RTOL, argsort_by_relevance
+from streamsel._kernels.lapack import add_square
+from streamsel._kernels.representatives import (
+    add_dissimilar,
+    find_pivots,
+    pass_on_weights,
+    weigh,
+)
+from streamsel._utils.numeric import TIE_RTOL, argsort_by_relevance, mirror
 from streamsel.data.chunks import Chunk, Stats
 from streamsel.serialization.invariants import expect_between
-from streamsel.serialization.schema import ArrayKind, BoolKind, FloatKind, expect
+from streamsel.serialization.schema import (
+    ArrayKind,
+    BoolKind,
+    CountKind,
+    FloatKind,
+    expect,
+    expect_shapes,
+)
 from streamsel.state.base import Floats, Indices, VariableTable
 from streamsel.state.histogram import RelevanceCounts
 from streamsel.state.pool.pool import Pool
@@ -20,6 +33,8 @@ from streamsel.targets.space import TargetSpace
 
 # A residual below this part of the largest is zero.
 _ZERO_TOL = 1e-10
+# Rounding error of a correlation.
+_RTOL = 1e-9
 # A relevance up to this is rounding.
 _MIN_RELEVANCE = 1e-12
 # Number of pivots per update of the residual matrix.
@@ -61,7 +76,7 @@ def select_representatives(
     Parameters
     ----------
     R
-        (m, m) correlations.
+        (m, m) correlations; the lower triangle is read.
     squares
         (m,) squared relevances.
     weights
@@ -69,77 +84,58 @@ def select_representatives(
     limit
         Largest number of variables to keep.
     """
-    w = np.sqrt(weights * squares)
-    kept, threshold = _pivots(np.asfortranarray(w[:, None] * R * w), limit)
-    squared_R = np.square(R)
+    kept, threshold = _pivots(R, np.sqrt(weights * squares), limit)
+    is_kept = np.zeros(weights.size, dtype=np.bool_)
+    is_kept[kept] = True
     if len(kept) < limit:
-        further = _further(squared_R, squares, kept, limit)
-        kept += further
-        threshold = float(squares[further].min()) if len(kept) == limit else 0.0
-    indices = np.sort(np.array(kept, dtype=np.intp))
-    is_discarded = np.ones(weights.size, dtype=np.bool_)
-    is_discarded[indices] = False
-    similarity = squared_R[np.ix_(is_discarded, indices)]
-    nearest = _first_of_largest(similarity)
-    new_weights = weights[indices]
-    np.add.at(
-        new_weights,
-        nearest,
-        weights[is_discarded] * np.square(similarity[np.arange(nearest.size), nearest]),
-    )
+        order = argsort_by_relevance(squares)
+        further = np.empty(limit - len(kept), dtype=np.intp)
+        count = add_dissimilar(R, order, is_kept, further, _REPRESENTED_SHARE)
+        threshold = float(squares[further].min()) if count == further.size else 0.0
+    indices = np.flatnonzero(is_kept)
+    new_weights = np.empty(indices.size)
+    pass_on_weights(R, indices, weights, new_weights)
     return RepresentativeSet(indices, new_weights, threshold)
 
 
-def _pivots(A: Floats, limit: int) -> tuple[list[int], float]:
-    """Return the first pivots of a matrix, and the residual of the last; A is overwritten.
+def _pivots(R: Floats, w: Floats, limit: int) -> tuple[Indices, float]:
+    """Return the first pivots of w R w, and the residual of the last.
 
     The matrix is updated once per block of pivots, by one matrix product; the row of a pivot is
     corrected for the earlier pivots of its block when it is used.
     """
-    residual = A.diagonal().copy()
+    A, residual = np.empty(R.shape), np.empty(w.size)
+    weigh(R, w, A, residual)
     zero = _ZERO_TOL * float(residual.max())
-    rows = np.empty((limit, len(A)))
-    picks: list[int] = []
-    last_residual = 0.0
-    while len(picks) < limit:
-        first = len(picks)
-        for s in range(first, min(first + _BLOCK, limit)):
-            pivot = int(residual.argmax())
-            pivot = int((residual >= residual[pivot] * (1.0 - TIE_RTOL)).argmax())
-            if residual[pivot] <= zero:
-                return picks, last_residual
-            last_residual = float(residual[pivot])
-            # Only the lower triangle is updated.
-            row = np.append(A[pivot, :pivot], A[pivot:, pivot])
-            rows[s] = row - rows[first:s, pivot] @ rows[first:s]
-            rows[s] /= math.sqrt(last_residual)
-            residual -= np.square(rows[s])
-            residual[pivot] = -1.0
-            picks.append(pivot)
-        new = rows[first : len(picks)].T
-        A = blas.dsyrk(-1.0, new, beta=1.0, c=A, lower=1, overwrite_c=1)
-    return picks, last_residual
+    picks, pivots = np.empty(limit, dtype=np.intp), np.zeros(limit)
+    rows = np.empty((_BLOCK, w.size))
+    for first in range(0, limit, _BLOCK):
+        block = slice(first, min(first + _BLOCK, limit))
+        size = block.stop - first
+        found = find_pivots(A, residual, zero, rows, picks[block], pivots[block])
+        if found < size:
+            count = first + found
+            return picks[:count], float(pivots[count - 1]) if count else 0.0
+        if block.stop < limit:
+            add_square(rows[:size], A, -1.0)
+    return picks, float(pivots[-1])
 
 
-def _further(squared_R: Floats, squares: Floats, kept: list[int], limit: int) -> list[int]:
-    """Return the most relevant of the others, none similar to another kept one."""
-    nearest = squared_R[:, kept].max(axis=1, initial=0.0)
-    nearest[kept] = 1.0
-    found: list[int] = []
-    for j in argsort_by_relevance(squares).tolist():
-        if len(kept) + len(found) == limit:
-            break
-        if nearest[j] <= _REPRESENTED_SHARE:
-            found.append(j)
-            np.maximum(nearest, squared_R[j], out=nearest)
-    return found
+def _packed(A: Floats) -> Floats:
+    """Return the lower triangle of a matrix, row by row."""
+    packed: Floats = A[np.tril_indices(len(A))]
+    return packed
 
 
-def _first_of_largest(values: Floats) -> Indices:
-    """Return the index of the largest value in the last axis; the first of equal ones."""
-    largest = values.max(axis=-1, keepdims=True)
-    first: Indices = (values >= largest * (1.0 - TIE_RTOL)).argmax(axis=-1)
-    return first
+def _unpacked(state: dict[str, Any], most: int) -> Floats | None:
+    """Return the correlations in a file, of at most so many variables; None for none."""
+    size = state["n_correlated"]
+    if size > most:
+        raise ValueError(f"Expected correlations of at most {most} variables. Got: {size}.")
+    expect_shapes(state, correlations=(size * (size + 1) // 2,))
+    R = np.zeros((size, size))
+    R[np.tril_indices(size)] = state["correlations"]
+    return R if size else None
 
 
 class Representatives(Pool):
@@ -164,6 +160,8 @@ class Representatives(Pool):
         Histogram of the relevances of all columns, from `least` on.
     has_discarded
         Whether a column related to the target was discarded.
+    cut_state
+        Correlations of the variables that the last cut kept; the lower triangle is certain.
     """
 
     def __init__(
@@ -183,9 +181,11 @@ class Representatives(Pool):
     def _fields(self) -> dict[str, tuple[int, ...]]:
         return super()._fields() | {"weight": ()}
 
-    def rows_of(self, chunk: Chunk, stats: Stats, indices: Indices | None) -> dict[str, Floats]:
+    def rows_of(
+        self, chunk: Chunk, stats: Stats, indices: Indices | None, out: Floats | None = None
+    ) -> dict[str, Floats]:
         """Return the table rows of these columns of a chunk; None for all with moments."""
-        rows = super().rows_of(chunk, stats, indices)
+        rows = super().rows_of(chunk, stats, indices, out)
         return rows | {"weight": np.ones(len(rows["m2"]))}
 
     @property
@@ -230,16 +230,41 @@ class Representatives(Pool):
         """Cut the pool back to its limit if it holds twice as many."""
         if len(self.table) < 2 * self.limit:
             return
-        unit = self.table["unit"]
+        R = self._all_correlations()
         kept = select_representatives(
-            unit @ unit.T, np.square(self.relevance()), self.table["weight"], self.limit
+            R, np.square(self.relevance()), self.table["weight"], self.limit
         )
-        self.table.keep(kept.indices)
+        self.keep(kept.indices, spare=2 * self.limit - len(kept.indices))
         self.table["weight"][:] = kept.weight
+        self.cut_state = R[kept.indices[:, None], kept.indices]
         self.threshold, self.has_discarded = max(self.threshold, kept.threshold), True
+
+    def products(self, indices: Indices | int) -> Floats:
+        """Return the (p, s) correlations of all variables with some, or (p,) with one."""
+        everything = np.arange(len(self.table))
+        if isinstance(indices, int) or not np.array_equal(indices, everything):
+            return super().products(indices)
+        R = self._all_correlations()
+        mirror(R)
+        return R
+
+    def _all_correlations(self) -> Floats:
+        """Return the correlations of all variables; only the lower triangle is certain."""
+        unit, known = self.table["unit"], self.cut_state
+        if known is None:
+            return unit @ unit.T
+        # Those of the variables that the last cut kept come first.
+        old, new = unit[: len(known)], unit[len(known) :]
+        R = np.empty((len(unit), len(unit)))
+        R[: len(known), : len(known)] = known
+        np.matmul(new, old.T, out=R[len(known) :, : len(known)])
+        np.matmul(new, new.T, out=R[len(known) :, len(known) :])
+        return R
 
     def merge(self, other: Self, arrived: int) -> None:
         """Add all variables of another pool, which arrived after `arrived` columns."""
+        if not len(self.table):
+            self.cut_state = other.cut_state
         self.append_all(other.table, arrived)
         self.threshold, self.has_discarded = (
             max(self.threshold, other.threshold),
@@ -253,6 +278,8 @@ class Representatives(Pool):
         super().expect_valid()
         # Its own weight, and that of others.
         expect_between("weights of representatives", self.table["weight"], 0.99, 2.0**53)
+        if self.cut_state is not None:
+            expect_between("correlations", self.cut_state, -1.0 - _RTOL, 1.0 + _RTOL)
 
     # Undo, copies, files
 
@@ -266,6 +293,8 @@ class Representatives(Pool):
             "threshold": self.threshold,
             "has_discarded": self.has_discarded,
             "histogram": self.histogram.counts,
+            "n_correlated": 0 if self.cut_state is None else len(self.cut_state),
+            "correlations": np.zeros(0) if self.cut_state is None else _packed(self.cut_state),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -279,5 +308,10 @@ class Representatives(Pool):
         )
         self.table = VariableTable.from_state(state["table"], self.table.fields)
         self.expect_fewer_than(2 * self.limit)
+        # Files of earlier versions have no correlations. Computed again, these would have other
+        # rounding errors.
+        if "n_correlated" in state or "correlations" in state:
+            expect(state, n_correlated=CountKind())
+            self.cut_state = _unpacked(state, len(self.table))
         self.threshold, self.has_discarded = state["threshold"], state["has_discarded"]
         self.histogram.counts = state["histogram"]
