@@ -1,12 +1,14 @@
-"""Complete the reference pages of learners with their generated parts.
+"""Complete the reference pages with generated parts.
 
 The constructor, and the docs of shared parameters, are generated with the class
-(`streamsel.params`). griffe reads only the source, so this extension adds both.
+(`streamsel.params`). griffe reads only the source, so this extension adds both. A description in
+a section "Returns" becomes that of the annotated type.
 """
 # ruff: noqa: INP001
 
 import inspect
 import re
+import textwrap
 from typing import Any
 
 import griffe
@@ -21,6 +23,10 @@ KINDS = {
 TOGETHER = re.compile(r"^(\w+), (\w[\w, ]*)\n((?: .*\n)+)", re.MULTILINE)
 
 
+# The sections "Returns" and "Yields", up to the next section or the end.
+RESULT = re.compile(r"^(Returns|Yields)\n-+\n(.+?)(?=^\w[\w ]*\n-{3}|\Z)", re.MULTILINE | re.DOTALL)
+
+
 class Learners(griffe.Extension):
     """Completes the learners once the package is read."""
 
@@ -31,6 +37,7 @@ class Learners(griffe.Extension):
             for entry in registry.LEARNERS:
                 path = f"{entry.module}.{entry.name}".removeprefix("streamsel.")
                 _complete(pkg[path], entry.name)
+            _describe_results(pkg)
 
 
 def _complete(described: griffe.Class, name: str) -> None:
@@ -60,3 +67,24 @@ def _apart(parameters: str) -> str:
         if parted == parameters:
             return parted
         parameters = parted
+
+
+def _describe_results(described: griffe.Object) -> None:
+    """Make prose under "Returns" the description of the returned type, in every function."""
+    for member in described.members.values():
+        if isinstance(member, griffe.Function) and member.docstring and member.returns:
+            returned = str(member.returns)
+            member.docstring.value = RESULT.sub(
+                lambda found, returned=returned: _described(found, returned),
+                inspect.cleandoc(member.docstring.value),
+            )
+        elif isinstance(member, griffe.Module | griffe.Class):
+            _describe_results(member)
+
+
+def _described(found: re.Match[str], returned: str) -> str:
+    kind, text = found[1], found[2]
+    if re.search(r"^ ", text, re.MULTILINE):
+        return found[0]
+    lines = textwrap.indent(text.rstrip(), "    ")
+    return f"{kind}\n{'-' * len(kind)}\n{returned}\n{lines}\n\n"

@@ -25,6 +25,8 @@ class _Formulas(Treeprocessor):
                 math = ET.fromstring(convert(tex[2:-2], display=display))  # noqa: S314 (ours)
                 for part in math.iter():
                     part.tag = part.tag.removeprefix(f"{{{MATHML}}}")
+                    if part.text and "\\" in part.text:
+                        raise ValueError(f"Expected known commands of TeX. Got: {part.text}")
                 # The text that a reader copies.
                 math.set("alttext", " ".join(tex[2:-2].split()))
                 element.append(math)
