@@ -2,7 +2,8 @@
 
 The constructor, and the docs of shared parameters, are generated with the class
 (`streamsel.params`). griffe reads only the source, so this extension adds both. A description in
-a section "Returns" becomes that of the annotated type.
+a section "Returns" becomes that of the annotated type. Members of the shared interface are on the
+page of the interface; the page of a learner has all others.
 """
 # ruff: noqa: INP001
 
@@ -19,6 +20,14 @@ KINDS = {
     inspect.Parameter.POSITIONAL_OR_KEYWORD: griffe.ParameterKind.positional_or_keyword,
     inspect.Parameter.KEYWORD_ONLY: griffe.ParameterKind.keyword_only,
 }
+# The classes whose members `reference/learner.md` documents.
+INTERFACE = (
+    "streamsel.base.learner.Learner",
+    "streamsel.base.river.Supervised",
+    "streamsel.base.river.Unsupervised",
+    "streamsel.base.selector.Selector",
+    "streamsel.base.extractor.Extractor",
+)
 # Parameters that share one description; a type and a default would be shown for the first only.
 TOGETHER = re.compile(r"^(\w+), (\w[\w, ]*)\n((?: .*\n)+)", re.MULTILINE)
 
@@ -37,6 +46,9 @@ class Learners(griffe.Extension):
             for entry in registry.LEARNERS:
                 path = f"{entry.module}.{entry.name}".removeprefix("streamsel.")
                 _complete(pkg[path], entry.name)
+            for path in INTERFACE:
+                # It describes what a subclass implements; the page describes what a user calls.
+                pkg[path.removeprefix("streamsel.")].docstring = None
             _describe_results(pkg)
 
 
@@ -55,6 +67,16 @@ def _complete(described: griffe.Class, name: str) -> None:
         )
         for parameter in inspect.signature(learner).parameters.values()
     ]
+    package = described.package
+    shared: set[str] = set()
+    for path in INTERFACE:
+        shared |= set(package[path.removeprefix("streamsel.")].members)
+    for key, member in described.inherited_members.items():
+        if key not in shared:
+            described.set_member(key, griffe.Alias(key, member.final_target, parent=described))
+    for key in shared & set(described.members):
+        if not described.members[key].has_docstring:
+            described.del_member(key)
     self = griffe.Parameter("self", kind=griffe.ParameterKind.positional_or_keyword)
     init = griffe.Function("__init__", parameters=griffe.Parameters(self, *parameters))
     described.set_member("__init__", init)

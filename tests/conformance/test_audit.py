@@ -24,6 +24,8 @@ OTHER_PAGES = {
     "distributed",
     "evaluate",
     "history",
+    "index",
+    "learner",
     "persist",
     "plot",
     "relatedness",
