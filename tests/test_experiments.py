@@ -103,6 +103,5 @@ def test_every_experiment_has_its_page(start):
     for script in sorted(PAPERS.glob("[!_]*.py")):
         name = re.search(r'Experiment\("([a-z-]+)"', script.read_text())[1]
         assert name == script.stem.replace("_", "-")
-        page = (_experiment.PAGES / f"{name}.md").read_text()
-        assert f"<!-- {name}: made by its script -->" in page
+        page = _experiment.page_of(f"<!-- {name}: made by its script -->").read_text()
         assert f"<!-- end of {name} -->" in page

@@ -83,7 +83,7 @@ class Dataset(NamedTuple):
 class Experiment:
     """The command line of one experiment, and where its results go.
 
-    `name` names the files and the page of the docs; `description` is the script's docstring.
+    `name` names the files and the section of the docs; `description` is the script's docstring.
     """
 
     def __init__(self, name: str, description: str) -> None:
@@ -222,8 +222,8 @@ class Experiment:
         if self.quick:
             text = f"**A quick run, on little data: not to be quoted.**\n\n{text}"
         if self._in_docs:
-            page = PAGES / f"{self.name}.md"
             begin, end = f"<!-- {self.name}: made by its script -->", f"<!-- end of {self.name} -->"
+            page = page_of(begin)
             before, _, rest = page.read_text().partition(begin)
             _, marker, after = rest.partition(end)
             if not marker:
@@ -233,6 +233,14 @@ class Experiment:
             (self.out / f"{self.name}.md").write_text(text)
         print(text)
         print(f"written to {'the docs' if self._in_docs else self.out}")
+
+
+def page_of(begin: str) -> Path:
+    """Return the page of the docs that has this line; a page may have several experiments."""
+    pages = [page for page in sorted(PAGES.glob("*.md")) if begin in page.read_text()]
+    if len(pages) != 1:
+        raise ValueError(f"Expected one page with the line {begin}. Got: {len(pages)}.")
+    return pages[0]
 
 
 def read(path: Path) -> Dataset:
