@@ -73,6 +73,8 @@ def test_page(name, module):
     page = f"reference/{module}.md"
     assert f"::: streamsel.{name}\n" in (PAGES / page).read_text(encoding="utf-8")
     assert navigation().get(name) == page
+    overview = (PAGES / "reference/index.md").read_text(encoding="utf-8")
+    assert f"[`{name}`]({module}.md)" in overview
 
 
 @every_learner
