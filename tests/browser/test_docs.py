@@ -27,7 +27,26 @@ LOOK = """() => ({
     raw: [...document.querySelectorAll(".arithmatex")].filter(e => !e.querySelector("math"))
         .map(e => e.textContent),
     wider: document.documentElement.scrollWidth - window.innerWidth,
+    torn: [...document.querySelectorAll("article p")].map(p => p.textContent.trim())
+        .filter(text => text.startsWith("| ")),
 })"""
+
+# The contrast of the entry of the page in the navigation, whose background may be translucent.
+CONTRAST = """() => {
+    const link = [...document.querySelectorAll(".md-nav--primary a.md-nav__link--active")]
+        .find(e => e.checkVisibility() && e.getBoundingClientRect().width);
+    const parse = colour => { const c = colour.match(/[\\d.]+/g).map(Number);
+        return [c.slice(0, 3), c.length > 3 ? c[3] : 1]; };
+    const over = ([c, a], below) => c.map((v, i) => a * v + (1 - a) * below[i]);
+    const luminance = c => c.map(v => v / 255)
+        .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+    const page = parse(getComputedStyle(document.body).backgroundColor)[0];
+    const back = over(parse(getComputedStyle(link).backgroundColor), page);
+    const text = over(parse(getComputedStyle(link).color), back);
+    const [dark, light] = [luminance(text), luminance(back)].sort((a, b) => a - b);
+    return (light + 0.05) / (dark + 0.05);
+}"""
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -113,3 +132,46 @@ def test_every_formula_is_drawn(seen):
 def test_no_page_is_wider_than_the_window(seen, width):
     wider = {url: by for url, by in every(seen, "wider", width).items() if by > 0}
     assert wider == {}
+
+
+def test_every_table_is_a_table(seen):
+    assert every(seen, "torn") == {}
+
+
+@pytest.fixture
+def desk(browser):
+    tab = browser.new_page(viewport=DESK)
+    yield tab
+    tab.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_in_the_navigation_can_be_read(desk, site, scheme):
+    desk.emulate_media(color_scheme=scheme)
+    desk.goto(f"{site}limits/", wait_until="load")
+    assert desk.evaluate(CONTRAST) > 4.5
+
+
+def test_plots_are_in_two_columns(desk, site):
+    desk.goto(f"{site}plots/", wait_until="load")
+    columns = "e => getComputedStyle(e).gridTemplateColumns.split(' ').length"
+    assert desk.locator(".gallery").evaluate(columns) == 2
+
+
+def test_a_wide_table_shows_that_it_scrolls(desk, site):
+    desk.set_viewport_size(PHONE)
+    desk.goto(f"{site}limits/", wait_until="load")
+    wrap = desk.locator(".md-typeset__scrollwrap").first
+    assert wrap.evaluate("e => e.scrollWidth > e.clientWidth")
+    shown = "e => getComputedStyle(e).backgroundImage.includes('radial-gradient')"
+    assert wrap.evaluate(shown)
+    covered = "e => getComputedStyle(e.querySelector('table')).backgroundColor"
+    assert wrap.evaluate(covered) == "rgba(0, 0, 0, 0)"
+
+
+def test_search_finds_how_to_save_a_model(desk, site):
+    desk.goto(site, wait_until="load")
+    desk.keyboard.press("/")
+    desk.keyboard.type("save a model", delay=30)
+    page = 'a[role="option"][aria-posinset="1"][href*="reference/persist/"]'
+    desk.locator(page).first.wait_for(timeout=20_000)
