@@ -76,8 +76,6 @@ ALLOWED = [
     ("evidence/rows.md", "-->"),
     ("evaluate/stability.py", r"\bar k"),
     ("extraction/_gram.py", '"held": "Gram matrix"'),
-    ("pages/ideas.md", "sensor readings"),
-    ("pages/index.md", "sensor readings"),
     ("plot/_loadings.py", "Bar plot"),
     ("plot/_manhattan.py", "floor"),
     ("plot/_scree.py", "floor of single columns"),
