@@ -1,6 +1,6 @@
 """The pictures of the docs: one of every kind that streamsel.plot draws, of real data.
 
-python demos/gallery.py [--data FOLDER] [--out docs/pages/images/plots]
+python demos/plots.py [--data FOLDER] [--out docs/pages/images/plots]
 
 The data are leukemia_golub3571.npz, 3,571 genes of 72 patients with two kinds of leukemia,
 isolet.npz, 617 measures of spoken letters, and mouse_hs1940.npz, 12,226 markers of 1,410 related
