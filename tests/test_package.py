@@ -69,12 +69,12 @@ def test_columns_are_selected_without_what_only_reports_and_compilation_need():
     program = (
         "import sys\n"
         "import numpy as np\n"
-        "from streamsel import SelectKBest\n"
+        "from streamsel import ForwardSelection, SelectKBest\n"
         "from streamsel.stream import clean, iter_array\n"
-        "model = SelectKBest(1)\n"
-        "model.learn_target(np.arange(9.0))\n"
-        "model.learn_columns(clean(iter_array(np.eye(9))))\n"
-        "assert len(model.selected) == 1\n"
+        "for model in (SelectKBest(1), ForwardSelection(1)):\n"
+        "    model.learn_target(np.arange(9.0))\n"
+        "    model.learn_columns(clean(iter_array(np.eye(9))))\n"
+        "    assert len(model.selected) == 1\n"
         "print(*sorted(name for name in sys.modules if name.startswith(('scipy.', 'narwhals.'))))\n"
     )
     # If kernels are not in the cache, the first process compiles them.

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
 
 from streamsel._kernels.group_selection import (
     forward_scores_of_groups,
@@ -84,6 +83,8 @@ class GroupForwardSolution(GreedySolution):
         Q, T, C = self._pool.table.ragged_rows("unit"), self._T[rows], self._C[rows]
         residual = Q[rows] - T @ self._V
         if self._ridge > 0.0:
+            from scipy.linalg import lapack  # selection without groups does without
+
             L, _ = lapack.dpotrf((1.0 + self._ridge) * np.eye(len(T)) - T @ T.T, lower=1)
             inverse, _ = lapack.dtrtri(L, lower=1)
             new = np.tril(inverse)
