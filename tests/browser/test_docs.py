@@ -171,7 +171,9 @@ def test_a_wide_table_shows_that_it_scrolls(desk, site):
 
 def test_search_finds_how_to_save_a_model(desk, site):
     desk.goto(site, wait_until="load")
-    desk.keyboard.press("/")
-    desk.keyboard.type("save a model", delay=30)
+    desk.locator(".md-search__button").first.click()
+    box = desk.locator("input[role=combobox], input[type=search], input[type=text]").first
+    box.wait_for()
+    box.press_sequentially("save a model")
     page = 'a[role="option"][aria-posinset="1"][href*="reference/persist/"]'
     desk.locator(page).first.wait_for(timeout=20_000)
