@@ -105,3 +105,22 @@ def test_every_experiment_has_its_page(start):
         assert name == script.stem.replace("_", "-")
         page = _experiment.page_of(f"<!-- {name}: made by its script -->").read_text()
         assert f"<!-- end of {name} -->" in page
+
+
+def test_a_page_may_have_several_experiments(start, tmp_path, monkeypatch):
+    experiment = start()
+    experiment._in_docs = True
+    import _experiment
+
+    monkeypatch.setattr(_experiment, "PAGES", tmp_path)
+    begin, end = "<!-- {}: made by its script -->", "<!-- end of {} -->"
+    sections = [f"{begin.format(name)}\n\nold\n\n{end.format(name)}" for name in ("other", "toy")]
+    page = tmp_path / "page.md"
+    page.write_text("\n\nBetween.\n\n".join(sections) + "\n")
+    experiment.publish("new")
+    assert page.read_text() == (
+        f"{sections[0]}\n\nBetween.\n\n{sections[1].replace('old', 'new')}\n"
+    )
+    (tmp_path / "copy.md").write_text(page.read_text())
+    with pytest.raises(ValueError, match="Expected one page"):
+        experiment.publish("new")
