@@ -292,7 +292,7 @@ ForwardSelection. Bold: best of a column.
 classes and on many, the mean average precision on several labels, and R² of real and of planted
 regressions; a line an extractor, with 95 % intervals.]({figure})
 
-Bars: 95 % intervals of the mean over the problems of a family, how hard each of them is taken out;
+Bars are 95 % intervals of the mean over the problems of a family, after the mean of each problem;
 two problems, those of several labels, have none. The pool is in the tables alone.
 
 Two classes, mean error:
