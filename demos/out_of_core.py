@@ -150,7 +150,7 @@ def line(name: str, found: dict[str, Any]) -> str:
     what = f"{name:>22}  {found['peak'] / MB:7.0f} MB"
     if "stopped" in found:
         return f"{what}  stopped: {found['stopped']}"
-    passes = f", {found['passes']:.1f} readings" if found["passes"] else ""
+    passes = f", {found['passes']:.1f} passes" if found["passes"] else ""
     return f"{what}  {found['seconds']:.1f} s{passes}, {len(found['selected'])} selected"
 
 

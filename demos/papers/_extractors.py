@@ -17,7 +17,7 @@ from streamsel import SOSPCA, ForwardSelection, RidgeComponents
 
 Pair = tuple[np.ndarray, np.ndarray]  # the same of training and of test rows
 
-RIDGE, TWICE, ONCE = "RidgeComponents", "K, two readings", "K, one reading"
+RIDGE, TWICE, ONCE = "RidgeComponents", "K, two passes", "K, one pass"
 POOL_200, POOL_500 = "pool of 200", "pool of 500"
 SUPERVISED, TREELETS, SELECTED = "SupervisedPCA", "treelets", "q selected"
 WEAK, STRONG = "K, γ = 1", "K, γ = 8"
@@ -57,11 +57,11 @@ def indicators(y: np.ndarray) -> np.ndarray:
     return y.reshape(len(y), -1).astype(float)
 
 
-def ours(model: Any, A: np.ndarray, y: np.ndarray, B: np.ndarray, *, readings: int = 1) -> Pair:
+def ours(model: Any, A: np.ndarray, y: np.ndarray, B: np.ndarray, *, passes: int = 1) -> Pair:
     """Return the components of a learner of streamsel."""
     model.learn_target(y)
     model.learn_columns(A)
-    if readings == 2:
+    if passes == 2:
         model.learn_loadings(A)
     return model.transform_many(A), model.transform_many(B)
 
@@ -228,9 +228,9 @@ def representations(
                 yield f"{name}, {OWN}", q, (Z[:, :q], Zt[:, :q])
         return
     pairs = {name: ridge(A, y, B, most, **parameters) for name, parameters in WAYS.items()}
-    for name, readings in {TWICE: 2, ONCE: 1}.items():
+    for name, passes in {TWICE: 2, ONCE: 1}.items():
         model = RidgeComponents(most, target_type=kind_of(y))
-        pairs[name] = ours(model, A, y, B, readings=readings)
+        pairs[name] = ours(model, A, y, B, passes=passes)
     for name, (Z, Zt) in pairs.items():
         for q in qs:
             yield name, q, (Z[:, :q], Zt[:, :q])

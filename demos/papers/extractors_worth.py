@@ -17,8 +17,8 @@ Components are brought to deviation 1 before they are judged, but where their ow
 for; equally near rows vote.
 
 RidgeComponents is tried in several ways. By that name here it keeps the Gram matrix, K, and has the
-loadings of all columns (`max_loadings` is their number). With the default of 500, `K, two readings`
-has those of the 500 largest, and `K, one reading` is regressed on the 500 to 1,000 columns that it
+loadings of all columns (`max_loadings` is their number). With the default of 500, `K, two passes`
+has those of the 500 largest, and `K, one pass` is regressed on the 500 to 1,000 columns that it
 holds. Pools of 200 and 500 keep no matrix.
 
 What is planted has 200 training rows, and noise of half the signal's deviation. The regressions on

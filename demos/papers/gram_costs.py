@@ -3,16 +3,16 @@
 Ten principal components of n rows and p columns, in float64, in memory. Columns are sums of forty
 hidden variables, whose variances fall off as 1/k, and of as much noise. The ways:
 
-- *Gram matrix*: `PCA` after one reading, exact: n² operations a column.
+- *Gram matrix*: `PCA` after one pass, exact: n² operations a column.
 - *leading axes*: `PCA` with the matrix forbidden, as it is by default above 15,000 rows: 30 axes by
-  incremental singular values, one reading.
-- *settled*: the same, and `learn_loadings`: as many further readings as it takes.
+  incremental singular values, one pass.
+- *settled*: the same, and `learn_loadings`: as many further passes as it takes.
 - scikit-learn's `PCA` by a randomized SVD and by ARPACK, and its `IncrementalPCA`.
 
 `seconds` of one thread, of processor time, until the scores of the rows are there: the median of
 three runs, and one of more than ten million numbers; with *settled* and
 scikit-learn's until the loadings of all columns are too. `missed`, the part of the variance of the
-ten exact components that a way's ten do not have; `readings`, how often the columns were read.
+ten exact components that a way's ten do not have; `passes`, how often the columns were read.
 """
 
 import statistics
@@ -29,9 +29,9 @@ import streamsel
 Q = 10
 HIDDEN = 40
 WAYS = {
-    "Gram matrix": "exact, one reading",
-    "leading axes": "one reading",
-    "settled": "some readings",
+    "Gram matrix": "exact, one pass",
+    "leading axes": "one pass",
+    "settled": "some passes",
     "randomized": "scikit-learn, randomized",
     "arpack": "scikit-learn, ARPACK",
     "incremental": "scikit-learn, IncrementalPCA",
@@ -55,7 +55,7 @@ def made(n: int, p: int) -> np.ndarray:
 
 
 def ours(way: str, X: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return scores, and how many readings they took."""
+    """Return scores, and how many passes they took."""
     n, p = X.shape
     most = n if way == "Gram matrix" else 2
     # Of a pool of all columns all would be known without any axes.
@@ -67,7 +67,7 @@ def ours(way: str, X: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def theirs(way: str, X: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return scores, and how many readings they took as far as one can tell."""
+    """Return scores, and how many passes they took as far as one can tell."""
     if way == "incremental":
         return IncrementalPCA(Q, batch_size=5 * 4 * Q).fit_transform(X), 2
     return PCA(Q, svd_solver=way, random_state=0).fit_transform(X), np.nan
@@ -86,7 +86,7 @@ def measure(axis: str, n: int, p: int, way: str, repeats: int) -> list[Row]:
     seconds = []
     for _ in range(repeats):
         started = time.process_time()
-        scores, readings = of(way, X)
+        scores, passes = of(way, X)
         seconds.append(time.process_time() - started)
     return [
         {
@@ -95,7 +95,7 @@ def measure(axis: str, n: int, p: int, way: str, repeats: int) -> list[Row]:
             "p": p,
             "way": way,
             "seconds": statistics.median(seconds),
-            "readings": readings,
+            "passes": passes,
             "variance": float(np.square(scores).sum() / (n - 1)),
         }
     ]
@@ -154,8 +154,8 @@ def cell(mine: pd.Series, fastest: float) -> str:
     if mine.seconds == fastest:
         seconds = f"**{seconds}**"
     missed = f" ({100 * mine.missed:.1g} %)" if mine.missed >= 1e-4 else ""
-    readings = f", {mine.readings:.0f} readings" if mine.way == "settled" else ""
-    return seconds + missed + readings
+    passes = f", {mine.passes:.0f} passes" if mine.way == "settled" else ""
+    return seconds + missed + passes
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
-"""How many readings does an exact answer take of a pool, and what is the first reading worth?
+"""How many passes does an exact answer take of a pool, and what is the first pass worth?
 
-A selector that holds a bounded pool of candidates answers after one reading, says how many leading
+A selector that holds a bounded pool of candidates answers after one pass, says how many leading
 picks of that are proven (`n_certified`), and with `exact=True` reads the source again until all
 are. Here the pool holds 4k candidates where it is cut back, up to 8k between. By default it holds
-64 MB of columns, which is all of these streams but those of 2,000 × 5,000, and one reading is
+64 MB of columns, which is all of these streams but those of 2,000 × 5,000, and one pass is
 exact.
 
 Real sets in the order of their files; expression levels of colon are log-transformed. Streams are
@@ -18,9 +18,9 @@ made of unit Gaussians, their columns in random order but for "neighbours":
 Targets that are classes are classes to all but LASSO, which wants a number: it gets 0 for the first
 half of the classes and 1 for the others.
 
-Of every answer: `right`, how many of the first reading's picks are among the exact k; `leading`,
-how many of them are the exact ones in the exact order; `proven`, `n_certified` after one reading;
-`share`, what the first reading's k picks explain of the target space, as part of what the exact
+Of every answer: `right`, how many of the first pass's picks are among the exact k; `leading`,
+how many of them are the exact ones in the exact order; `proven`, `n_certified` after one pass;
+`share`, what the first pass's k picks explain of the target space, as part of what the exact
 ones do: by least squares, and for ForwardSelection by a regression with its own ridge, which is the
 objective that it climbs. LASSO's stages are the solutions of its path, 100 at most, and its picks
 are proven together or not at all.
@@ -41,7 +41,7 @@ from streamsel.data.chunks import Block
 from streamsel.stream import ColumnStream
 
 KS = (10, 25, 50)
-BLOCK = 100  # columns: a reading ends after a block
+BLOCK = 100  # columns: a pass ends after a block
 # Name in the tables -> class, and its parameters beside k, max_candidates and exact.
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "ForwardSelection": ("ForwardSelection", {}),
@@ -129,7 +129,7 @@ def explained(X: np.ndarray, picks: list[int], U: np.ndarray, ridge: float) -> f
 
 
 def work(folder: Path, name: str, n: int, p: int, method: str, k: int) -> list[Row]:
-    """Return one row: an answer after one reading beside the exact one."""
+    """Return one row: an answer after one pass beside the exact one."""
     X, y, is_class = data(folder, name, n, p)
     if method == "Lasso" and is_class:
         y, is_class = (y >= (y.max() + 1) / 2).astype(float), False
@@ -156,7 +156,7 @@ def work(folder: Path, name: str, n: int, p: int, method: str, k: int) -> list[R
         row
         | {
             "picks": len(exact.selected),
-            "readings": exact.n_passes,
+            "passes": exact.n_passes,
             "right": len({*once.selected} & {*exact.selected}),
             "leading": [*same, False].index(False),
             "proven": once.n_certified,
@@ -177,11 +177,11 @@ def by_stream(found: pd.DataFrame, cell: Callable[[pd.DataFrame], str]) -> str:
     return table(pd.DataFrame(lines))
 
 
-def readings(runs: pd.DataFrame) -> str:
-    return " · ".join(f"{value:.1f}" for value in runs["readings"])
+def passes(runs: pd.DataFrame) -> str:
+    return " · ".join(f"{value:.1f}" for value in runs["passes"])
 
 
-def first_reading(runs: pd.DataFrame) -> str:
+def first_pass(runs: pd.DataFrame) -> str:
     counts = zip(runs["right"], runs["proven"], strict=True)
     return " · ".join(f"{right} ({proven})" for right, proven in counts)
 
@@ -203,29 +203,29 @@ def shares(found: pd.DataFrame) -> str:
 def section(found: pd.DataFrame) -> str:
     ks = " · ".join(map(str, found["k"].unique()))
     return f"""
-A pool of 4k candidates, cut back from 8k, k = {ks}. Readings that `exact=True` takes, in blocks of
+A pool of 4k candidates, cut back from 8k, k = {ks}. Passes that `exact=True` takes, in blocks of
 {BLOCK} columns (n × p behind the name of a stream):
 
-{by_stream(found, readings)}
+{by_stream(found, passes)}
 
-After one reading: how many of its k picks are among the exact k, and in brackets how many leading
+After one pass: how many of its k picks are among the exact k, and in brackets how many leading
 ones it proves.
 
-{by_stream(found, first_reading)}
+{by_stream(found, first_pass)}
 
-What the first reading's picks explain of the target space, as a share of what the exact ones
+What the first pass's picks explain of the target space, as a share of what the exact ones
 explain (by least squares, and ForwardSelection with its ridge): the mean over the streams, and the
 worst of all.
 
 {shares(found)}
 
-`python demos/papers/readings.py`; [all numbers](readings.csv); made with
+`python demos/papers/passes.py`; [all numbers](passes.csv); made with
 {machine()}.
 """
 
 
 def main() -> None:
-    experiment = Experiment("readings", __doc__)
+    experiment = Experiment("passes", __doc__)
     sources = [(name, 0, 0) for name in experiment.available(experiment.small(REAL, QUICK))]
     sources += experiment.small(STREAMS, QUICK_STREAMS)
     ks = experiment.small(KS, (3, 8))
@@ -243,6 +243,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     # Under its own name, so that processes (--jobs) find the function that caches the data.
-    from readings import main
+    from passes import main
 
     main()
