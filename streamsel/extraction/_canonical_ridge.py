@@ -29,12 +29,15 @@ from streamsel.state.gram.pooled import GramState
 from streamsel.state.gram.weighting import to_powers
 from streamsel.state.pool.relevance_pool import RelevancePool
 from streamsel.state.pool.representatives import RepresentativeSet
-from streamsel.state.tridiagonal import ZERO_TOL, TridiagonalForm
+from streamsel.state.tridiagonal import TridiagonalForm
 
 # A component that explains less than this part of the first is rounding.
 _ZERO_TOL = 1e-12
 # Fewer columns take as long by their correlations as by the factor of these.
 _MIN_FACTORED = 150
+# Squares of columns, as a part of the largest, below which their products are likely to be singular
+# but for rounding: an eigenvalue is smaller than any of them, and 1e-12 of the largest is rounding.
+_WELL_SCALED = 1e-9
 
 
 class RidgeFit(NamedTuple):
@@ -247,7 +250,7 @@ class SolveOptions(NamedTuple):
         if p < _MIN_FACTORED:
             return self.solve(C, target, p, of_rows=False)
         squares = C.diagonal()
-        if self.rank > p and squares.min() > ZERO_TOL * squares.max():
+        if self.rank > p and squares.min() > _WELL_SCALED * squares.max():
             form = TridiagonalForm(C.copy())
             if form.rank() == p:
                 mean = mean_eigenvalue(float(np.trace(C)), p, self.n)
