@@ -205,3 +205,23 @@ def test_a_slice_has_the_values_of_its_indices(indices):
     np.testing.assert_array_equal(values[found], values[indices])
     consecutive = indices.size > 0 and (np.diff(indices) == 1).all()
     assert isinstance(found, slice) == consecutive
+
+
+@pytest.mark.parametrize("covariates", [None, ("z",)])
+@pytest.mark.parametrize("fading_factor", [0.0, 0.1])
+def test_products_of_combinations_are_those_of_the_variables(covariates, fading_factor):
+    rng = np.random.default_rng(0)
+    model = RidgeComponents(3, covariates=covariates, fading_factor=fading_factor)
+    for i in range(60):
+        x = {f"v{j}": float(value) + 3.0 for j, value in enumerate(rng.normal(size=12))}
+        x |= {"z": float(rng.normal()) + x["v1"], "constant": 2.0}
+        if i % 9 == 0:
+            x["v3"] = float("nan")
+        model.learn_one(x, x["v1"] + float(rng.normal()))
+    state = model._state
+    for indices in (np.arange(len(state.names)), np.array([4, 1, 7])):
+        W = rng.normal(size=(indices.size, 4))
+        weighted = W * np.sqrt(state.stats(indices).m2)[:, None]
+        expected = weighted.T @ state.products(indices)[indices] @ weighted
+        size = np.abs(expected).max()
+        np.testing.assert_allclose(state.gram_of(indices, W), expected, rtol=0, atol=1e-12 * size)

@@ -113,7 +113,8 @@ class RidgeComponents(Extractor, Supervised):
     half of it saved by symmetry; $s^2$ for a sparse column of $s$ values. Computing components
     takes $4 n^3 / 3$. With `max_support` a discarded column costs one pass over its values;
     eviction takes $O(n m^2 + m^3)$ once for every $m$ admitted columns, components $O(m^3)$.
-    Learning a row costs $O(m^2)$ for its $m$ features, transforming a row $O(m q)$.
+    Learning a row costs $O(m^2)$ for its $m$ features, a refresh on rows $O(m^3)$, transforming a
+    row $O(m q)$.
 
     **Memory.** $4 n^2$ bytes for each power, up to 1,024 rows $8 n^2$, twice that while columns
     arrive, and $8 n^2$ more while components are computed; $32 n m$ for the pool, $m$ being

@@ -12,7 +12,7 @@ import numpy as np
 from streamsel._kernels.scan import ROUNDING_RTOL, UNDERFLOW
 from streamsel.data.chunks import Stats
 from streamsel.state.base import Floats, Indices, VariableState
-from streamsel.state.gram.view import GramScale, InnerProducts, among, gram_along_some_axes
+from streamsel.state.gram.view import GramScale, InnerProducts, gram_along_some_axes
 from streamsel.state.moments.aligned import AlignedMoments
 from streamsel.state.moments.aligned_columns import as_slice
 from streamsel.state.moments.moments import Moments
@@ -162,8 +162,15 @@ class AlignedView(RowView):
 
     def gram_of(self, indices: Indices, W: Floats) -> Floats:
         """Return the Gram matrix, (k, k), of combinations of variables with weights W, (m, k)."""
-        W = W * np.sqrt(self.stats(indices).m2)[:, None]
-        gram: Floats = W.T @ among(self.products(indices), indices) @ W
+        stats, space = self.stats(), self.space
+        of_all = np.zeros((stats.m2.size, W.shape[1]))
+        of_all[indices] = W
+        of_all *= (np.sqrt(stats.m2) / self._lengths)[:, None]
+        cross = self._all_about_means[self._c :, self._c :]
+        gram: Floats = of_all.T @ (cross @ of_all) / self.window.unit
+        if space is not None and len(space.covariate_map):
+            theirs = of_all.T @ (stats.cxy @ space.covariate_map.T)
+            gram -= theirs @ theirs.T
         return gram
 
     @functools.cached_property
