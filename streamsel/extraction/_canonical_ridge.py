@@ -17,15 +17,27 @@ from streamsel.extraction._regressed_loadings import (
     rescale_loadings,
     residual_trace,
 )
-from streamsel.extraction._ridge_criteria import CRITERIA, RIDGES, RidgeProblem
+from streamsel.extraction._ridge_criteria import (
+    CRITERIA,
+    RIDGES,
+    RidgeProblem,
+    mean_eigenvalue,
+)
 from streamsel.state.base import Floats, Indices
+from streamsel.state.gram.pivoted_factor import PivotedFactor
 from streamsel.state.gram.pooled import GramState
 from streamsel.state.gram.weighting import to_powers
 from streamsel.state.pool.relevance_pool import RelevancePool
 from streamsel.state.pool.representatives import RepresentativeSet
+from streamsel.state.tridiagonal import TridiagonalForm
 
 # A component that explains less than this part of the first is rounding.
 _ZERO_TOL = 1e-12
+# Fewer columns take as long by their correlations as by the factor of these.
+_MIN_FACTORED = 150
+# Squares of columns, as a part of the largest, below which their products are likely to be singular
+# but for rounding: an eigenvalue is smaller than any of them, and 1e-12 of the largest is rounding.
+_WELL_SCALED = 1e-9
 
 
 class RidgeFit(NamedTuple):
@@ -212,6 +224,8 @@ class SolveOptions(NamedTuple):
         Number of observations of equal weight, minus the rank of the covariates.
     size
         Total weight of the observations.
+    rank
+        How many observations matter (`bound_rank`).
     """
 
     q: int
@@ -219,11 +233,34 @@ class SolveOptions(NamedTuple):
     powers: tuple[float, ...]
     n: float
     size: float
+    rank: float
 
     def solve(self, A: Floats, target: Floats, p: int, *, of_rows: bool) -> Fitted:
         """Return the problem of `RidgeProblem.of`, and its components."""
         problem = RidgeProblem.of(A, target, p, self.n, of_rows=of_rows)
         return problem, fit_canonical_ridge(problem, self.q, self.alpha, self.size)
+
+    def solve_columns(self, C: Floats, target: Floats) -> Fitted:
+        """Return the problem of columns, and its components; C is overwritten.
+
+        Where many columns are likely to be dependent, the factor of C replaces the observations.
+        Its rank is that of C, so that no eigenvectors are needed to leave out what is rounding.
+        """
+        p = len(C)
+        if p < _MIN_FACTORED:
+            return self.solve(C, target, p, of_rows=False)
+        squares = C.diagonal()
+        if self.rank > p and squares.min() > _WELL_SCALED * squares.max():
+            form = TridiagonalForm(C.copy())
+            if form.rank() == p:
+                mean = mean_eigenvalue(float(np.trace(C)), p, self.n)
+                problem = RidgeProblem(form, form.coordinates(target), False, mean, self.n)
+                return problem, fit_canonical_ridge(problem, self.q, self.alpha, self.size)
+        factor = PivotedFactor.of(C)
+        problem = RidgeProblem.of_factor(factor, target, self.n)
+        fit = fit_canonical_ridge(problem, self.q, self.alpha, self.size)
+        weights, products = factor.rows @ fit.weights, factor.rows @ fit.products
+        return problem, fit._replace(weights=weights, products=products)
 
 
 def solve_by_correlations(
@@ -241,9 +278,10 @@ def solve_by_correlations(
         return None
     scales = 1.0 / np.sqrt(len(powers) * squares)
     D = np.linalg.norm(weights * scales, axis=1)
-    C, target = D[:, None] * variables.R * D, D[:, None] * variables.G
+    C, target = D[:, None] * variables.R, D[:, None] * variables.G
+    C *= D
     trace = float(np.trace(C))
-    fitted = options.solve(C, target, D.size, of_rows=False)
+    fitted = options.solve_columns(C, target)
     return WeightedSolution(*fitted, variables.indices, D, scales, trace)
 
 

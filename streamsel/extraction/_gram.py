@@ -209,7 +209,11 @@ class GramExtractor(Extractor):
         if state is None or not indices.size:
             return None
         factors, about = solver.scaling(state, indices)
-        products = state.inner_products(indices, factors, about)
+        if isinstance(state, RowView):
+            n_needed = self._fixed_n_components if self._needs_leading_axes_only else None
+            products = state.inner_products(indices, factors, about, n_needed)
+        else:
+            products = state.inner_products(indices, factors, about)
         return solver.solve(products, indices, factors, _PROBES)
 
     def _component_map(self) -> LinearMap:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsel.state.base import Floats
+from streamsel.state.gram.pivoted_factor import PivotedFactor
 from streamsel.state.tridiagonal import TridiagonalForm
 
 # Grid of ridges, relative to the mean eigenvalue.
@@ -16,6 +17,11 @@ RIDGES: Floats = 10.0 ** (np.arange(-50, 51) / 10.0)
 _MIN_UNEXPLAINED = 1e-300
 # An unexplained part of a target of length 1 below this is rounding.
 _ZERO_TOL = 1e-12
+
+
+def mean_eigenvalue(trace: float, p: int, n: float) -> float:
+    """Return the mean eigenvalue of the products of p columns over n observations."""
+    return trace / max(1.0, min(p, n - 1.0))
 
 
 class RidgeProblem(NamedTuple):
@@ -46,12 +52,23 @@ class RidgeProblem(NamedTuple):
     @classmethod
     def of(cls, A: Floats, target: Floats, p: int, n: float, *, of_rows: bool) -> RidgeProblem:
         """Return the problem of K or C, which is overwritten, of p columns; target is U or WᵀU."""
-        mean = float(np.trace(A)) / max(1.0, min(p, n - 1.0))
+        mean = mean_eigenvalue(float(np.trace(A)), p, n)
         form = TridiagonalForm(A)
         # Rounding errors of an expected null space are harmless: the target has no part in it.
         if form.rank() < (min(form.size, n - 1.0) if of_rows else form.size):
             form = form.truncated()
         return cls(form, form.coordinates(target), of_rows, mean, n)
+
+    @classmethod
+    def of_factor(cls, factor: PivotedFactor, target: Floats, n: float) -> RidgeProblem:
+        """Return the problem of columns whose products are FFᵀ; target is WᵀU.
+
+        It is that of the observations F. Small eigenvalues of FᵀF are no rounding.
+        """
+        K = factor.products()
+        mean = mean_eigenvalue(float(np.trace(K)), len(factor.rows), n)
+        form = TridiagonalForm(K)
+        return cls(form, form.coordinates(factor.coordinates(target)), True, mean, n)
 
     def truncated(self) -> RidgeProblem:
         """Return the problem without the eigenvectors that are rounding."""
@@ -66,12 +83,12 @@ class RidgeProblem(NamedTuple):
         None if the coordinates are those of WᵀU.
         """
         form, V = self.form, self.target
-        if form.is_truncated:
-            V = V if self.of_rows else V / np.sqrt(form.diagonal)[:, None]
-            outside = np.maximum(1.0 - np.square(V).sum(axis=0), 0.0)
-            outside[outside < _ZERO_TOL] = 0.0
-            return V, outside
-        return V, np.zeros(V.shape[1]) if self.of_rows else None
+        if not (form.is_truncated or self.of_rows):
+            return V, None
+        V = V if self.of_rows else V / np.sqrt(form.diagonal)[:, None]
+        outside = np.maximum(1.0 - np.square(V).sum(axis=0), 0.0)
+        outside[outside < _ZERO_TOL] = 0.0
+        return V, outside
 
     def fits(self, ridges: Floats) -> Iterator[RidgeFitStatistics]:
         """Yield the statistics of the fit for each ridge."""

@@ -35,8 +35,9 @@ from streamsel.extraction._ridge_criteria import CRITERIA
 from streamsel.params import param
 from streamsel.state.base import Floats
 from streamsel.state.gram.gram import Gram, check_rows
+from streamsel.state.gram.pivoted_factor import bound_rank
 from streamsel.state.gram.pooled import GramState
-from streamsel.state.gram.view import JointState, adjusted_squares
+from streamsel.state.gram.view import JointState, adjusted_squares, among
 from streamsel.state.gram.weighting import RelevanceWeights
 from streamsel.state.moments.joint import WeightedCrossMoments
 from streamsel.state.pool.relevance_pool import RelevancePool
@@ -112,7 +113,8 @@ class RidgeComponents(Extractor, Supervised):
     half of it saved by symmetry; $s^2$ for a sparse column of $s$ values. Computing components
     takes $4 n^3 / 3$. With `max_support` a discarded column costs one pass over its values;
     eviction takes $O(n m^2 + m^3)$ once for every $m$ admitted columns, components $O(m^3)$.
-    Learning a row costs $O(m^2)$ for its $m$ features, transforming a row $O(m q)$.
+    Learning a row costs $O(m^2)$ for its $m$ features, a refresh on rows $O(m^3)$, transforming a
+    row $O(m q)$.
 
     **Memory.** $4 n^2$ bytes for each power, up to 1,024 rows $8 n^2$, twice that while columns
     arrive, and $8 n^2$ more while components are computed; $32 n m$ for the pool, $m$ being
@@ -286,7 +288,10 @@ class RidgeComponents(Extractor, Supervised):
         pool = self._pool
         n = state.effective_rows if pool is None else space.effective_rows
         effective = float(n - len(space.covariate_map))
-        options = SolveOptions(self.n_components, self.alpha, self._powers, effective, state.n)
+        rank = bound_rank(float(state.n), float(state.effective_rows if pool is None else state.n))
+        options = SolveOptions(
+            self.n_components, self.alpha, self._powers, effective, state.n, rank
+        )
         if self._gram_state is not None:
             return solve_by_gram(self._gram_state, options)
         joint = cast("JointState", state)
@@ -306,7 +311,7 @@ class RidgeComponents(Extractor, Supervised):
         # On rows some variables may be constant.
         indices = np.flatnonzero(adjusted_squares(state.space, state.stats()))
         weights = weights[indices]
-        R, G = state.products(indices)[indices], state.coordinates(indices)
+        R, G = among(state.products(indices), indices), state.coordinates(indices)
         if self.max_support is not None and weights.size > self.max_support:
             kept = select_representatives(R, np.square(G).sum(axis=1), weights, self.max_support)
             weights, indices = kept.weight, indices[kept.indices]

@@ -17,7 +17,7 @@ from streamsel.base.river import Supervised
 from streamsel.extraction._gram_solution import GramSolution, GramSolver
 from streamsel.params import param
 from streamsel.state.base import Floats, Indices, VariableState
-from streamsel.state.gram.view import GramView, JointState, gram_of_variables, residual_squares
+from streamsel.state.gram.view import GramView, JointState, gram_along_some_axes, residual_squares
 from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.pool.pool import Pool, TopRanked, relevance_of_rows
 from streamsel.targets.target import Target
@@ -154,7 +154,7 @@ class SupervisedPCA(Extractor, Supervised):
             return None
         factors, about = solver.scaling(state, indices)
         joint = cast("JointState", state)
-        products = gram_of_variables(joint, indices, factors, about)
+        products = gram_along_some_axes(joint, indices, factors, about)
         return solver.solve(products, indices, factors)
 
     def _most_relevant(self, state: VariableState, indices: Indices) -> Indices:

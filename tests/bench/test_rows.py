@@ -10,7 +10,16 @@ import pandas as pd
 import pytest
 from river import feature_selection, preprocessing, stats
 
-from streamsel import SOSPCA, ProjSe, SelectKBest
+from streamsel import (
+    MRMR,
+    PCA,
+    PLS,
+    SOSPCA,
+    ForwardSelection,
+    ProjSe,
+    RidgeComponents,
+    SelectKBest,
+)
 from streamsel.base.row_input import RowReader
 from streamsel.extraction._sospca_rows import SOSPCARowState
 from streamsel.state.moments.moments import Moments
@@ -276,6 +285,62 @@ def test_rows_per_second(benchmark, table, repeats, size, p):
         "rows a second",
         ("features", "way of use", *COLUMNS),
         *((f"{p:,}", way, *(cell(way, column) for column in COLUMNS)) for way in ways),
+    )
+
+
+# The slowest rows
+
+# Rows learnt from the first on: of 1,000 features they are fewer than the features, and then more.
+ROWS = 1_300
+
+
+def factors(n, p):
+    """Return n rows of p features that share eight factors, and their targets."""
+    rng = np.random.default_rng(0)
+    hidden = rng.standard_normal((n, 8))
+    X = rng.standard_normal((n, p)) + 0.5 * hidden @ rng.standard_normal((8, p))
+    return X, hidden[:, 0] + X[:, 3] + 0.5 * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("fading_factor", [0.0, 0.01])
+@pytest.mark.parametrize("p", [200, 1_000])
+@pytest.mark.parametrize("cls", [RidgeComponents, PCA, PLS, SOSPCA, ForwardSelection, MRMR])
+def test_slowest_rows(benchmark, table, size, cls, p, fading_factor):
+    """Learn and transform every row from the first on, refreshes included."""
+    X, y = factors(size(ROWS), p)
+    model = cls(fading_factor=fading_factor)
+    model.precompile()
+    names = [f"x{j}" for j in range(p)]
+    targets = [()] * len(X) if cls is PCA else [(value,) for value in y.tolist()]
+    rows = [dict(zip(names, row, strict=True)) for row in X.tolist()]
+    seconds = []
+
+    def run():
+        for x, target in zip(rows, targets, strict=True):
+            # Of a machine with other work, the time of this thread alone.
+            started = time.thread_time()
+            model.learn_one(x, *target)
+            model.transform_one(x)
+            seconds.append(time.thread_time() - started)
+
+    benchmark.pedantic(run, rounds=1)
+    milliseconds = 1e3 * np.array(seconds)
+    middle, late = np.quantile(milliseconds, [0.5, 0.99])
+    rate = 1e3 / milliseconds.mean()
+    found = {"median": middle, "p99": late, "max": milliseconds.max(), "rate": rate}
+    benchmark.extra_info |= {name: float(value) for name, value in found.items()}
+    table(
+        "the slowest rows",
+        ("model", "features", "fading_factor", "median, ms", "99 %, ms", "slowest, ms", "rows/s"),
+        (
+            cls.__name__,
+            f"{p:,}",
+            f"{fading_factor:g}",
+            f"{middle:.3f}",
+            f"{late:.2f}",
+            f"{found['max']:.1f}",
+            f"{rate:,.0f}",
+        ),
     )
 
 

@@ -15,6 +15,8 @@ from streamsel.targets.space import TargetSpace
 _ZERO_TOL = 1e-12
 # A larger matrix is not fully decomposed for a smaller share of its eigenvectors.
 _LARGE_SIZE, _SMALL_SHARE = 1500, 0.05
+# More variables have no principal axes computed: a factor of their products takes less time.
+_MIN_FACTORED = 150
 # Least number of Lanczos vectors: fewer cause restarts, which cost more.
 _MIN_LANCZOS_VECTORS = 60
 # A smaller matrix is decomposed by a dense routine at once. For a larger one few iterations suffice
@@ -249,6 +251,17 @@ class JointState(Protocol):
         """Return the (p, r) coordinates of variables in the target space."""
 
 
+def among(products: Floats, indices: Indices) -> Floats:
+    """Return the rows of distinct variables, (s, s), of products of all with them, (p, s).
+
+    All variables in order are not copied.
+    """
+    if indices.size == len(products) and (np.diff(indices) == 1).all():
+        return products
+    found: Floats = products[indices]
+    return found
+
+
 def adjusted_squares(space: TargetSpace | None, stats: Stats) -> Floats:
     """Return the sums of squares of columns after adjusting for the covariates."""
     return stats.m2 if space is None else space.adjusted_squares(stats.m2, stats.cxy)
@@ -281,19 +294,77 @@ def gram_of_variables(
     """
     from scipy.linalg import eigh
 
-    stats, space = state.stats(indices), state.space
-    length = np.sqrt(adjusted_squares(space, stats)) * scale
-    C = state.products(indices)[indices] * length * length[:, None]
+    C, length, about = _products_of_scaled(state, indices, scale, about)
     d, V = eigh(C, check_finite=False, driver="evd")
     k = int(np.count_nonzero(d > _ZERO_TOL * d[-1])) if d[-1] > 0.0 else 0
     d, V = d[::-1][:k], V[:, ::-1][:, :k]
     root = np.sqrt(d)
-    parts = np.square(length / length.max())
-    about = about._replace(
-        p=indices.size, n_effective_columns=float(parts.sum()) ** 2 / float(parts @ parts)
-    )
     U, Y = np.zeros((k, 0)), np.zeros((k, 0))
-    if space is not None:
-        U = V.T @ (length[:, None] * state.coordinates(indices)) / root[:, None]
-        Y = V.T @ (scale[:, None] * (stats.cxy @ space.target_map.T)) / root[:, None]
+    if state.space is not None:
+        of_basis, of_target = _products_with_target(state, indices, scale, length)
+        U = V.T @ of_basis / root[:, None]
+        Y = V.T @ of_target / root[:, None]
     return InnerProducts(GramView(d, U, Y, about), V * root)
+
+
+def gram_along_some_axes(
+    state: JointState,
+    indices: Indices,
+    scale: Floats,
+    about: GramScale,
+    n_needed: int | None = None,
+) -> InnerProducts:
+    """Return the inner products of individual variables, along axes that are fast to compute.
+
+    These are the principal axes of few variables. A pivoted Cholesky factor of the products of
+    many gives other axes, in a fraction of the time.
+
+    Parameters
+    ----------
+    state, indices, scale, about
+        As in `gram_of_variables`.
+    n_needed
+        Number of leading principal axes that suffice if there is no target; None for all.
+    """
+    from streamsel.state.gram.pivoted_factor import PivotedFactor, bound_rank
+
+    if indices.size < _MIN_FACTORED:
+        return gram_of_variables(state, indices, scale, about)
+    space = state.space
+    effective_rows = about.n + (0 if space is None else len(space.covariate_map))
+    C, length, about = _products_of_scaled(state, indices, scale, about)
+    trace = float(np.trace(C))
+    is_low_rank = bound_rank(about.rows, effective_rows) < len(C)
+    if n_needed is not None and space is None and not is_low_rank:
+        none = np.zeros((0, 0))
+        d, V = GramView(C, none, none, about).axes(n_needed)
+        none = np.zeros((d.size, 0))
+        return InnerProducts(GramView(d, none, none, about, trace), V * np.sqrt(d))
+    factor = PivotedFactor.of(C)
+    U = Y = np.zeros((factor.pivots.size, 0))
+    if space is not None:
+        of_basis, of_target = _products_with_target(state, indices, scale, length)
+        U, Y = factor.coordinates(of_basis), factor.coordinates(of_target)
+    return InnerProducts(GramView(factor.products(), U, Y, about, trace), factor.rows)
+
+
+def _products_of_scaled(
+    state: JointState, indices: Indices, scale: Floats, about: GramScale
+) -> tuple[Floats, Floats, GramScale]:
+    """Return the products of scaled variables, (m, m), their lengths, (m,), and the counts."""
+    length = np.sqrt(adjusted_squares(state.space, state.stats(indices))) * scale
+    C = among(state.products(indices), indices) * length
+    C *= length[:, None]
+    parts = np.square(length / length.max())
+    n_effective = float(parts.sum()) ** 2 / float(parts @ parts)
+    return C, length, about._replace(p=indices.size, n_effective_columns=n_effective)
+
+
+def _products_with_target(
+    state: JointState, indices: Indices, scale: Floats, length: Floats
+) -> tuple[Floats, Floats]:
+    """Return the products of scaled variables with the basis, (m, r), and the target, (m, c)."""
+    assert state.space is not None  # noqa: S101
+    of_basis = length[:, None] * state.coordinates(indices)
+    of_target = scale[:, None] * (state.stats(indices).cxy @ state.space.target_map.T)
+    return of_basis, of_target

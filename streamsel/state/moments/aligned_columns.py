@@ -14,6 +14,8 @@ from streamsel.state.base import Floats, Indices, State, counter
 BUFFER_ROWS = 64
 # Fraction of the weight of all rows that may be rounding.
 WEIGHT_RTOL = 1e-9
+# Shifts of at least one in so many columns are updated by blocks of so many rows.
+_WIDE_SHARE, _ROWS_OF_BLOCK = 8, 32
 # Rows before the first update of the shifts.
 _FIRST_LOOK = 8
 
@@ -163,9 +165,14 @@ class AlignedColumns(State):
     def flush_buffer(self) -> None:
         """Add the buffered rows."""
         if self.n_buffered:
-            size, S = self.size, self.S.copy()
-            S[:size, :size] += self._buffered_products()
-            self.S = S
+            products, size = self._buffered_products(), self.size
+            if size == len(self.S):
+                products += self.S
+                self.S = products
+            else:
+                S = self.S.copy()
+                S[:size, :size] += products
+                self.S = S
             self.n_buffered = 0
 
     def rescale(self, factor: float) -> None:
@@ -217,11 +224,14 @@ class AlignedColumns(State):
         """Change the shifts of columns `own`, whose missing indicators are `gap`."""
         if not own.size:
             return
-        self.detach()
         d = shift - self.shift[own]
         size = self.size
-        S, sums = self.S[:size, :size], self.sums[:size]
         have_gaps = np.flatnonzero(gap >= 0)
+        if not have_gaps.size and _WIDE_SHARE * own.size >= size:
+            self._move_shifts(own, d, shift)
+            return
+        self.detach()
+        S, sums = self.S[:size, :size], self.sums[:size]
         change = np.broadcast_to(sums, (own.size, size)).copy()
         change[have_gaps] -= S[gap[have_gaps]]
         weight = np.full(own.size, self.n)
@@ -233,12 +243,37 @@ class AlignedColumns(State):
         S[:, own] -= (d[:, None] * change).T
         self.shift[own] = shift
 
-    def columns(self, some: Indices) -> Floats:
+    def _move_shifts(self, own: Indices, d: Floats, shift: Floats) -> None:
+        """Change the shifts of many columns by d, without missing values: by blocks of rows."""
+        size = self.size
+        moves = np.zeros(size)
+        moves[own] = d
+        sums, shifts = self.sums.copy(), self.shift.copy()
+        sums[:size] -= moves * self.n
+        shifts[own] = shift
+        # Arrays are replaced, so that a snapshot keeps the old ones.
+        S = np.empty_like(self.S) if size == len(self.S) else np.zeros_like(self.S)
+        before, after = self.sums[:size], sums[:size]
+        for start in range(0, size, _ROWS_OF_BLOCK):
+            rows = slice(start, min(start + _ROWS_OF_BLOCK, size))
+            block = S[rows, :size]
+            np.multiply(moves[rows, None], before, out=block)
+            np.subtract(self.S[rows, :size], block, out=block)
+            block -= after[rows, None] * moves
+        self.counts, self.S = self.counts.copy(), S
+        self.sums, self.shift = sums, shifts
+
+    def columns(self, some: Indices | slice) -> Floats:
         """Return a copy of columns of the sums of products, with the buffered rows."""
         found: Floats = self.S[: self.size, some]
-        if self.n_buffered:
+        are_all = False
+        if isinstance(some, slice):
+            found, are_all = found.copy(), found.shape[1] == self.size
+        if self.n_buffered and are_all:
+            found += self._buffered_products()
+        elif self.n_buffered:
             Z = self.buffer[: self.n_buffered, : self.size]
-            found += _weighted(Z, self.weights).T @ Z[:, some]
+            found += Z.T @ _weighted(Z[:, some], self.weights)
         return found
 
     def squares_of(self, own: Indices) -> Floats:
@@ -247,6 +282,15 @@ class AlignedColumns(State):
         if self.n_buffered:
             found += self.weights @ np.square(self.buffer[: self.n_buffered, own])
         return found
+
+
+def as_slice(indices: Indices) -> Indices | slice:
+    """Return consecutive indices as a slice, whose values are copied several times faster."""
+    if not indices.size or indices[-1] - indices[0] != indices.size - 1:
+        return indices
+    if (indices[1:] <= indices[:-1]).any():
+        return indices
+    return slice(int(indices[0]), int(indices[-1]) + 1)
 
 
 def _weighted(Z: Floats, weights: Floats) -> Floats:

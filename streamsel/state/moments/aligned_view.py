@@ -12,10 +12,15 @@ import numpy as np
 from streamsel._kernels.scan import ROUNDING_RTOL, UNDERFLOW
 from streamsel.data.chunks import Stats
 from streamsel.state.base import Floats, Indices, VariableState
-from streamsel.state.gram.view import GramScale, InnerProducts, gram_of_variables
+from streamsel.state.gram.view import GramScale, InnerProducts, gram_along_some_axes
 from streamsel.state.moments.aligned import AlignedMoments
+from streamsel.state.moments.aligned_columns import as_slice
 from streamsel.state.moments.moments import Moments
 from streamsel.targets.space import TargetSpace
+
+# Products with at least one in so many variables are taken from those of all, which are computed
+# once.
+_WIDE_SHARE = 2
 
 
 class RowView(VariableState):
@@ -27,8 +32,14 @@ class RowView(VariableState):
         """The effective number of rows of equal weight (Kish 1965)."""
 
     @abc.abstractmethod
-    def inner_products(self, indices: Indices, scale: Floats, about: GramScale) -> InnerProducts:
-        """Return the inner products of variables, as `gram_of_variables` does."""
+    def inner_products(
+        self,
+        indices: Indices,
+        scale: Floats,
+        about: GramScale,
+        n_needed: int | None = None,
+    ) -> InnerProducts:
+        """Return the inner products of variables, as `gram_along_some_axes` does."""
 
     @abc.abstractmethod
     def gram_of(self, indices: Indices, W: Floats) -> Floats:
@@ -53,6 +64,7 @@ class AlignedView(RowView):
         self._moments = moments
         # Columns of targets and variables, columns of their missing indicators, weights, and means.
         self._own, self._gap, self._seen, self._mean = window.observed()
+        self._all = as_slice(self._own)
         self._c = len(window.targets)
 
     @property
@@ -121,7 +133,10 @@ class AlignedView(RowView):
             one: Floats = self.products(np.array([indices]))[:, 0]
             return one
         some = np.asarray(indices, dtype=np.intp)
-        found = self._about_means(some + self._c)[self._c :] / self.window.unit
+        if _WIDE_SHARE * some.size >= len(self.names):
+            found = self._all_about_means[self._c :, as_slice(some + self._c)] / self.window.unit
+        else:
+            found = self._about_means(some + self._c)[self._c :] / self.window.unit
         stats, space, length = self.stats(), self.space, self._lengths
         if space is not None and len(space.covariate_map):
             theirs = stats.cxy @ space.covariate_map.T
@@ -135,14 +150,27 @@ class AlignedView(RowView):
         seen: Floats = self._seen[self._c :] / self.window.unit
         return seen
 
-    def inner_products(self, indices: Indices, scale: Floats, about: GramScale) -> InnerProducts:
-        """Return the inner products of variables, as `gram_of_variables` does."""
-        return gram_of_variables(self, indices, scale, about)
+    def inner_products(
+        self,
+        indices: Indices,
+        scale: Floats,
+        about: GramScale,
+        n_needed: int | None = None,
+    ) -> InnerProducts:
+        """Return the inner products of variables, as `gram_along_some_axes` does."""
+        return gram_along_some_axes(self, indices, scale, about, n_needed)
 
     def gram_of(self, indices: Indices, W: Floats) -> Floats:
         """Return the Gram matrix, (k, k), of combinations of variables with weights W, (m, k)."""
-        W = W * np.sqrt(self.stats(indices).m2)[:, None]
-        gram: Floats = W.T @ self.products(indices)[indices] @ W
+        stats, space = self.stats(), self.space
+        of_all = np.zeros((stats.m2.size, W.shape[1]))
+        of_all[indices] = W
+        of_all *= (np.sqrt(stats.m2) / self._lengths)[:, None]
+        cross = self._all_about_means[self._c :, self._c :]
+        gram: Floats = of_all.T @ (cross @ of_all) / self.window.unit
+        if space is not None and len(space.covariate_map):
+            theirs = of_all.T @ (stats.cxy @ space.covariate_map.T)
+            gram -= theirs @ theirs.T
         return gram
 
     @functools.cached_property
@@ -189,12 +217,17 @@ class AlignedView(RowView):
         """Restore the window's state from `to_state`."""
         self.window.set_state(state)
 
+    @functools.cached_property
+    def _all_about_means(self) -> Floats:
+        """The centred cross-products of all columns with all."""
+        return self._about_means(np.arange(self._own.size))
+
     def _about_means(self, some: Indices) -> Floats:
         """Return centred cross-products of all columns with some, in the window's unit."""
         own, gap, mean, window = self._own, self._gap, self._mean, self.window
-        found = window.columns(own[some])
+        found = window.columns(as_slice(own[some]))
         if not window.missing_columns:
-            found = found[own]
+            found = found[self._all]
         else:
             with_gaps = np.flatnonzero(gap[some] >= 0)
             found[:, with_gaps] += window.columns(gap[some][with_gaps]) * mean[some][with_gaps]

@@ -78,7 +78,13 @@ class LowRankView(RowView):
         """Return the moments of variables over all rows; of all variables if `indices` is None."""
         return self._moments.stats(indices)
 
-    def inner_products(self, indices: Indices, scale: Floats, about: GramScale) -> InnerProducts:
+    def inner_products(
+        self,
+        indices: Indices,
+        scale: Floats,
+        about: GramScale,
+        n_needed: int | None = None,  # noqa: ARG002
+    ) -> InnerProducts:
         """Return the inner products of variables along the axes; without those of a target."""
         V, lengths, _ = np.linalg.svd(self.axes[indices] * scale[:, None], full_matrices=False)
         none = np.zeros((lengths.size, 0))
