@@ -346,6 +346,15 @@ def test_a_bad_group_leaves_the_model_as_it_was(name):
         with pytest.raises(ValueError, match=message):
             model.learn_group("bad", values, names=names)
         assert bits(model) == fresh
+
+    def broken(error):
+        yield 0, X[:, 0]
+        raise error
+
+    for error in (KeyboardInterrupt, RuntimeError):
+        with pytest.raises(error):
+            model.learn_group("bad", iter_columns(broken(error)))
+        assert bits(model) == fresh
     model.learn_group("first", X[:, :3])
     before = bits(model)
     with pytest.raises(ValueError, match="first"):
