@@ -60,7 +60,8 @@ def read_gmt(path: str | PathLike[str]) -> dict[str, list[str]]:
             if not cells[0] or not members:
                 raise ValueError(
                     f"{path}: expected a name, a description and members, separated by tabs, in "
-                    f"line {number}. Got: {len(cells)} cells."
+                    f"line {number}. Got: {len(cells)} cells.\n"
+                    "Hint: read a table of columns and their groups as a dict, column to group."
                 )
             if cells[0] in groups:
                 raise ValueError(
@@ -99,7 +100,8 @@ def grouped(source: Any, groups: Mapping[Hashable, Any] | str | PathLike[str]) -
     and only divided between groups. Otherwise columns are copied, and wait in memory for the other
     members; a file whose columns can be fetched by name fetches the members of a group together
     instead. The stream cannot be split for other processes. `clean`, `ranks` and `normal_scores`
-    keep groups, so they follow: `clean(grouped(source, groups))`.
+    keep groups, so they follow: `clean(grouped(source, groups))`. Any groups that the source has
+    are replaced.
 
     Examples
     --------
