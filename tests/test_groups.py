@@ -1,5 +1,7 @@
 """Groups of columns that are selected as one, against their definition."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+import streamsel
 from streamsel import MRMR, PCA, ForwardSelection, Lasso, ProjSe, SelectKBest, registry
 from streamsel.base.relatedness import Relatedness
 from streamsel.data.chunks import Block
@@ -675,3 +678,14 @@ def test_reports_show_groups():
     ]
     assert PCA(1).report().candidate == "variable"
     assert MRMR(1).report().candidate == "variable"
+
+
+@each
+def test_pages_of_groups(name):
+    X = columns()
+    model = learnt(MODELS[name](), X, target(X))
+    for found, data, kind in itertools.product(
+        (model, model.report()), (None, X), ("html", "md", "json")
+    ):
+        page = streamsel.report(found, data=data, format=kind)
+        assert all(group in page for group in model.selected)
