@@ -1,5 +1,7 @@
 """Groups of columns that are selected as one, against their definition."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+import streamsel
 from streamsel import MRMR, PCA, ForwardSelection, Lasso, ProjSe, SelectKBest, registry
 from streamsel.base.relatedness import Relatedness
 from streamsel.data.chunks import Block
@@ -346,6 +349,15 @@ def test_a_bad_group_leaves_the_model_as_it_was(name):
         with pytest.raises(ValueError, match=message):
             model.learn_group("bad", values, names=names)
         assert bits(model) == fresh
+
+    def broken(error):
+        yield 0, X[:, 0]
+        raise error
+
+    for error in (KeyboardInterrupt, RuntimeError):
+        with pytest.raises(error):
+            model.learn_group("bad", iter_columns(broken(error)))
+        assert bits(model) == fresh
     model.learn_group("first", X[:, :3])
     before = bits(model)
     with pytest.raises(ValueError, match="first"):
@@ -666,3 +678,14 @@ def test_reports_show_groups():
     ]
     assert PCA(1).report().candidate == "variable"
     assert MRMR(1).report().candidate == "variable"
+
+
+@each
+def test_pages_of_groups(name):
+    X = columns()
+    model = learnt(MODELS[name](), X, target(X))
+    for found, data, kind in itertools.product(
+        (model, model.report()), (None, X), ("html", "md", "json")
+    ):
+        page = streamsel.report(found, data=data, format=kind)
+        assert all(group in page for group in model.selected)

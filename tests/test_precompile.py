@@ -72,6 +72,45 @@ for name in registry.names()[::4]:
     os._exit(0)
 """
 
+# Groups, dense and of indicators, by learners that support them, one of them in several passes.
+GROUPS = """
+from scipy.sparse import csc_array
+from streamsel import ForwardSelection, Lasso, ProjSe, SelectKBest
+from streamsel.data.chunks import Block
+from streamsel.stream import ColumnStream
+
+rng = np.random.default_rng(9)
+X = np.asfortranarray(rng.normal(size=(70, 60)))
+y = X[:, 0] + 0.1 * rng.normal(size=70)
+indicators = csc_array((rng.integers(0, 3, size=(70, 20)).repeat(3, axis=1) == np.arange(60) % 3))
+
+for model in (
+    SelectKBest(2),
+    ProjSe(2),
+    ForwardSelection(2),
+    ForwardSelection(2, max_candidates=3, exact=True),
+    Lasso(2),
+):
+    child = os.fork()
+    if child:
+        failed = os.waitpid(child, 0)[1]
+        if failed:
+            sys.exit(f"{model} failed")
+        continue
+    model.precompile()
+    before = ready()
+    for values in (X, indicators.astype(np.uint8)):
+        block = Block(list(range(60)), values, [j // 3 for j in range(60)])
+        twin = model.clone()
+        twin.learn_target(y)
+        twin.learn_columns(ColumnStream(lambda: iter([block]), n_rows=70))
+        twin.report()
+        twin.transform_many(X)
+    if not 0 < before == ready():
+        print(model, before, ready(), flush=True)
+    os._exit(0)
+"""
+
 COMPILED = """
 from numba.core import event
 
@@ -107,6 +146,11 @@ def said(code, **environment):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
 def test_learners_have_all_they_need():
     assert said(LOADED) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+def test_learners_of_groups_have_all_they_need():
+    assert said(GROUPS) == []
 
 
 def test_nothing_is_compiled_after_it(tmp_path):

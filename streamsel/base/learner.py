@@ -1098,9 +1098,10 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     def precompile(self) -> None:
         """Compile the code that this model needs for float64 columns and for rows, ahead of time.
 
-        Without this call the first column and the first row wait for the compilation: a few seconds
-        once per machine, and a few tenths of a second per process where the compiled code is loaded
-        from disk.
+        A model that supports groups compiles also the code for groups of float64 columns and for
+        the indicators of categories. Without this call the first column and the first row wait for
+        the compilation: a few seconds once per machine, and a few tenths of a second per process
+        where the compiled code is loaded from disk.
 
         Notes
         -----

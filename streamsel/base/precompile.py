@@ -5,11 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from streamsel.data.chunks import Block
+from streamsel.stream import ColumnStream
 from streamsel.targets.glm import FAMILIES
 
 # More variables than the threshold for batched row updates (`_kernels.aligned_moments`), and more
@@ -31,12 +34,14 @@ def compile_by_rehearsal(model: Any) -> None:
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for rehearsed in (_columns_then_rows, _rows):
+        for rehearsed in (_columns_then_rows, _rows, _groups):
             with suppress(*_REJECTIONS):
                 rehearsed(lambda: model.clone(sizes))
 
 
-def learn_rehearsal_columns(model: Any, columns: NDArray[Any], y: NDArray[Any] | None) -> Any:
+def learn_rehearsal_columns(
+    model: Any, columns: NDArray[Any] | ColumnStream, y: NDArray[Any] | None
+) -> Any:
     """Train an unfitted model on columns, with any covariates that it names, and return it.
 
     Parameters
@@ -44,12 +49,13 @@ def learn_rehearsal_columns(model: Any, columns: NDArray[Any], y: NDArray[Any] |
     model
         The model to train.
     columns
-        (n, p).
+        (n, p), or a stream of columns with a known number of rows.
     y
         (n,) or (n, 2) target; None without one.
     """
     names = model._get_params().get("covariates")
-    given = np.random.default_rng(1).normal(size=(len(columns), len(names))) if names else None
+    n = (columns.n_rows or 0) if isinstance(columns, ColumnStream) else len(columns)
+    given = np.random.default_rng(1).normal(size=(n, len(names))) if names else None
     model.learn_target(y, covariates=given)
     model.learn_columns(columns)
     return model
@@ -91,6 +97,25 @@ def _columns_then_rows(clone: Callable[[], Any]) -> None:
 def _rows(clone: Callable[[], Any]) -> None:
     model = clone()
     _learn_rows(model, _data(), _target(model, _N))
+
+
+def _groups(clone: Callable[[], Any]) -> None:
+    """Train a model that supports groups on dense ones, and on the indicators of categories."""
+    from scipy.sparse import csc_array
+
+    model = clone()
+    if not model._supports_groups():
+        return
+    X, y = _data(), _target(model, _N)
+    groups = np.arange(_P) // _FEW
+    rng = np.random.default_rng(4)
+    codes = np.array([rng.permutation(_N) % _FEW for _ in range(_P // _FEW)])
+    indicators = csc_array((np.arange(_P) % _FEW == codes[groups].T).astype(np.uint8))
+    for values in (X, indicators):
+        block = Block(list(range(_P)), values, groups.tolist())
+        model = clone()
+        learn_rehearsal_columns(model, ColumnStream(partial(iter, [block]), n_rows=_N), y)
+        _use(model, X)
 
 
 def _learn_rows(model: Any, X: NDArray[np.float64], y: NDArray[Any] | None) -> None:

@@ -226,7 +226,7 @@ class RunSettings:
     )
     groups: str | None = setting(
         "--groups",
-        commands=("select",),
+        commands=("select", "evaluate", "stability"),
         stored=_TEXT,
         agrees=True,
         shared=True,

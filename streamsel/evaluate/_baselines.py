@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from streamsel import params
-from streamsel.data.chunks import Block
 from streamsel.data.names import probe_number
 from streamsel.serialization.json_values import is_iterable_collection
 
@@ -29,15 +28,15 @@ class RandomColumns:
         self._keys = np.empty(0)
         self._names: list[Hashable] = []
 
-    def record(self, block: Block) -> None:
-        """Sample the columns of a block."""
-        keys = self._rng.random(len(block.names))
+    def record(self, names: Sequence[Hashable]) -> None:
+        """Sample the next columns."""
+        keys = self._rng.random(len(names))
         full = len(self._names) == self._most
         sampled = np.flatnonzero(keys < self._keys[-1]) if full else np.arange(len(keys))
         keys = np.concatenate([self._keys, keys[sampled]])
-        names = self._names + [block.names[j] for j in sampled.tolist()]
+        candidates = self._names + [names[j] for j in sampled.tolist()]
         order = np.argsort(keys, kind="stable")[: self._most]
-        self._keys, self._names = keys[order], [names[j] for j in order.tolist()]
+        self._keys, self._names = keys[order], [candidates[j] for j in order.tolist()]
 
     def sample(self, n: int) -> list[Hashable]:
         """Return n names of the sample, or as many as there are."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterable
-from itertools import chain
+from itertools import chain, compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +32,7 @@ from streamsel.evaluate.model_batch import (
 )
 from streamsel.evaluate.nested_result import ALL, NONE, RANDOM, SELECTED, NestedFold, NestedScores
 from streamsel.evaluate.similarity import Floats, as_numbers
+from streamsel.evaluate.stored_columns import first_in_groups
 from streamsel.stream import ColumnStream
 from streamsel.stream.inputs import numeric_stream
 from streamsel.targets.encoding import encode_covariates, encode_target
@@ -111,14 +112,16 @@ def nested_scores(
     In each fold, the learner learns the training rows, and a model of scikit-learn is fitted to the
     selected or extracted variables and scored on the held-out rows. Inner folds of the training
     rows select the best of several sizes. The scores are compared with those of as many variables
-    drawn at random, of all variables, and of none.
+    drawn at random, of all variables, and of none. Variables of selected groups are all of their
+    columns, and as many single columns are drawn.
 
     Parameters
     ----------
     learner
         A selector or an extractor; it is not changed.
     X
-        The columns, as in `learn_columns`, from a source that can be read more than once.
+        The columns, as in `learn_columns`, from a source that can be read more than once; in
+        groups too (`stream.grouped`).
     y
         (n,) classes or numbers.
     covariates
@@ -298,6 +301,7 @@ class NestedCrossValidation:
             keep_columns=True,
         )
         self._max_bytes, self._n_columns = max_bytes, 0
+        self._in_groups: set[Hashable] = set()
         n_outer = n_folds * n_repeats
         self._random_names = [RandomColumns(_MAX_RANDOM, (seed, outer)) for outer in range(n_outer)]
 
@@ -343,9 +347,11 @@ class NestedCrossValidation:
 
     def record(self, block: Block) -> None:
         """Record a block that was learnt."""
-        self._n_columns += len(block.names)
+        is_new = first_in_groups(block, self._in_groups)
+        names = block.names if is_new is None else list(compress(block.names, is_new))
+        self._n_columns += len(names)
         for sample in self._random_names:
-            sample.record(block)
+            sample.record(names)
 
     def _finish(self, number: int, model: Any) -> None:
         """Store the output of a model that has learnt all columns."""

@@ -74,6 +74,20 @@ def stored_size(block: Block) -> int:
     return _size(_stored(block.values))
 
 
+def first_in_groups(block: Block, seen: set[Hashable]) -> NDArray[np.bool_] | None:
+    """Return which columns of a block are not in `seen`, and add them; None without groups.
+
+    Only a column in groups can come several times: once for each of its groups.
+    """
+    if block.groups is None:
+        return None
+    is_new = np.zeros(len(block.names), np.bool_)
+    for j, name in enumerate(block.names):
+        is_new[j] = name not in seen
+        seen.add(name)
+    return is_new
+
+
 class StoredColumns:
     """Copy of all columns, unless they take too much memory.
 
@@ -126,13 +140,18 @@ class StoredColumns:
             yield block._replace(values=_restored(block.values))
 
     def pieces(self, size: int) -> Iterator[NDArray[np.float64]]:
-        """Yield the columns as dense float64 arrays (n, b) of up to `size` numbers, or a column."""
+        """Yield the columns as dense float64 arrays (n, b) of up to `size` numbers, or a column.
+
+        A column in several groups comes once.
+        """
+        seen: set[Hashable] = set()
         for block in self._blocks or ():
-            stored = block.values
+            stored, is_new = block.values, first_in_groups(block, seen)
             n, p = _restored(stored, slice(0, 0)).shape[0], _width(stored)
             step = max(1, size // max(1, n))
             for a in range(0, p, step):
-                yield np.asarray(as_dense(_restored(stored, slice(a, a + step))), np.float64)
+                piece = np.asarray(as_dense(_restored(stored, slice(a, a + step))), np.float64)
+                yield piece if is_new is None else piece[:, is_new[a : a + step]]
 
     def stream(self) -> ColumnStream | None:
         """Return the columns; None if they are not stored."""

@@ -193,7 +193,8 @@ def subsample_stability(
     learner
         A selector, such as `ProjSe`; it is not changed.
     X
-        The columns, as in `learn_columns`.
+        The columns, as in `learn_columns`; in groups too (`stream.grouped`), which are then the
+        variables.
     y, covariates, weights
         As in `learn_target`, for all rows.
     n_subsamples

@@ -9,7 +9,7 @@ import numpy as np
 from streamsel.base.row_input import select_features
 from streamsel.plot._axes import rank_ticks
 from streamsel.plot._labels import count_label, hover_name, variable_label
-from streamsel.plot.inputs import check_has_columns, report_from
+from streamsel.plot.inputs import check_has_columns, report_from, selected_columns
 from streamsel.plot.style import (
     FAINT,
     add_colour_bar,
@@ -31,10 +31,12 @@ _MAX_HOVER = 24
 def heatmap(model: Any, X: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
     """Plot the correlations of the selected variables, in order of selection.
 
+    Variables of selected groups are their columns.
+
     Parameters
     ----------
     model
-        A selector, or its report.
+        A selector, or its report, which has no columns of groups.
     X
         Rows with these variables: a frame, an array or sparse matrix (whose columns are named
         from 0), or a `ColumnStream`. Only the selected variables are read.
@@ -52,8 +54,8 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
     TypeError
         For an extractor, and for objects that are not models.
     ValueError
-        For a model that has selected nothing, and for rows without one of the variables, or with
-        infinite values.
+        For a model that has selected nothing, for a report of groups, and for rows without one of
+        the variables, or with infinite values.
     ImportError
         Without matplotlib.
 
@@ -76,8 +78,7 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
     >>> ax.images[0].get_array().shape
     (3, 3)
     """
-    report = report_from(model, "selected")
-    names = [row["name"] for row in report.results]
+    names = selected_columns(model, report_from(model, "selected"))
     check_has_columns(X, names)
     found = correlation_matrix(select_features(X, names))
     with axes_in_style(ax, height=72.0) as panel:

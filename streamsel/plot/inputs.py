@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,6 +66,23 @@ def check_has_varying_columns(report: Report) -> None:
             f"seen {report.columns_seen:,} constant columns.\n"
             "Hint: check the source: each column has one value in all rows."
         )
+
+
+def selected_columns(model: Any, report: Report) -> list[Hashable]:
+    """Return the columns that a model has selected, in order; of groups their members.
+
+    Raises
+    ------
+    ValueError
+        For a report of groups.
+    """
+    if report.candidate != "group":
+        return [row["name"] for row in report.results]
+    if isinstance(model, Report):
+        raise ValueError(  # noqa: TRY004
+            f"Expected a model, as its groups have columns. Got: a report of {report.learner}."
+        )
+    return list(dict.fromkeys(chain.from_iterable(model.members.values())))
 
 
 def own_p_values(model: Any) -> Floats | None:

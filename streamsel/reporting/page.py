@@ -241,8 +241,11 @@ def report(
 
 
 def _values(model: Any, report: Report, data: Any, y: Any) -> SelectedValues | None:
-    """Return the values of selected variables in `data`, or those that the model stores."""
-    if report.kind != "selected" or not report.results:
+    """Return the values of selected variables in `data`, or those that the model stores.
+
+    None for groups, whose rows of the table have several columns each.
+    """
+    if report.kind != "selected" or not report.results or report.candidate == "group":
         return None
     if data is not None:
         return values_of_data(report, data, y, MAX_VALUES)

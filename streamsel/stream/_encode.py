@@ -82,7 +82,8 @@ def encode(
     Raises
     ------
     ValueError
-        If `max_categories` is below 1.
+        If `max_categories` is below 1; while reading, if a column of `X` that is encoded is in a
+        group.
 
     Notes
     -----
@@ -102,6 +103,10 @@ def encode(
 
     **Cost.** O(n) time per column, about 10 ms for 100,000 rows, and 5 bytes per row for all
     indicators of a column, whatever their number.
+
+    **Groups.** `encode(grouped(X, groups))` keeps groups of columns of numbers, in addition to
+    those of the indicators. `grouped(encode(X), groups)` has no other groups than `groups`, in
+    which indicators can be members.
 
     `split` works if that of the source does. `skip` and `without` count and name columns of
     numbers; to skip or exclude columns of the source, call them before `encode`.
@@ -215,6 +220,7 @@ class EncodedStream(ColumnStream):
                 self._note(position, block.names[-1], [])
                 yield block
                 continue
+            _refuse_groups(block)
             for j, name in enumerate(block.names):
                 values = storable(block.values[:, j])
                 found = encode_column(name, values, self._max_categories, groups=self._groups)
@@ -426,6 +432,21 @@ class _Gathered:
         values = hstack([block.values for block in self._blocks], format="csc")
         values.has_canonical_format = True
         return Block(names, values, groups)
+
+
+def _refuse_groups(block: Block) -> None:
+    """Raise ValueError for groups of columns that are not numbers."""
+    group = next((group for group in block.groups or () if group is not None), None)
+    if group is None:
+        return
+    members = [
+        name for name, of in zip(block.names, block.groups or (), strict=True) if of == group
+    ]
+    raise ValueError(
+        f"Expected groups of columns of numbers. Got: group {group!r} with text, categories or "
+        f"dates among {', '.join(map(repr, members[:5]))}.\n"
+        "Hint: group the encoded columns, by their names: grouped(encode(X), groups)."
+    )
 
 
 def _groups_of(block: Block) -> Sequence[Hashable]:

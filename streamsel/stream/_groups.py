@@ -15,6 +15,7 @@ from streamsel.stream._blocks import BLOCK_BYTES, gather_blocks, part_of
 from streamsel.stream._coerce import as_stream
 from streamsel.stream._stream import ColumnStream
 from streamsel.stream._text_cells import numbered_lines, open_text, text_errors
+from streamsel.targets.encoding import is_missing
 
 Groups = Mapping[Hashable, Sequence[Hashable]]
 
@@ -60,7 +61,8 @@ def read_gmt(path: str | PathLike[str]) -> dict[str, list[str]]:
             if not cells[0] or not members:
                 raise ValueError(
                     f"{path}: expected a name, a description and members, separated by tabs, in "
-                    f"line {number}. Got: {len(cells)} cells."
+                    f"line {number}. Got: {len(cells)} cells.\n"
+                    "Hint: read a table of columns and their groups as a dict, column to group."
                 )
             if cells[0] in groups:
                 raise ValueError(
@@ -81,7 +83,8 @@ def grouped(source: Any, groups: Mapping[Hashable, Any] | str | PathLike[str]) -
     groups
         Name of a column to its group; or group to the list or set of its members, in which columns
         may be in several groups; or the path of a GMT file, as `read_gmt` reads it. Columns
-        without a group (or with group None) stay single; names that the source lacks are ignored.
+        without a group (or with group None or NaN) stay single; names that the source lacks are
+        ignored.
 
     Returns
     -------
@@ -99,7 +102,8 @@ def grouped(source: Any, groups: Mapping[Hashable, Any] | str | PathLike[str]) -
     and only divided between groups. Otherwise columns are copied, and wait in memory for the other
     members; a file whose columns can be fetched by name fetches the members of a group together
     instead. The stream cannot be split for other processes. `clean`, `ranks` and `normal_scores`
-    keep groups, so they follow: `clean(grouped(source, groups))`.
+    keep groups, so they follow: `clean(grouped(source, groups))`. Any groups that the source has
+    are replaced.
 
     Examples
     --------
@@ -116,7 +120,8 @@ def grouped(source: Any, groups: Mapping[Hashable, Any] | str | PathLike[str]) -
     known = None if stream.names is None else set(stream.names)
     plan = _GroupPlan.of(groups, known)
     if known is not None and not plan.members and _has_groups(groups):
-        raise _no_members_error(plan, stream.names or ())
+        has_tuples = isinstance(groups, Mapping) and tuple in set(map(type, groups.values()))
+        raise _no_members_error(plan, stream.names or (), has_tuples=has_tuples)
     if stream.names is not None and plan.is_adjacent(stream.names):
         return _derived(stream, lambda: _annotated(stream.blocks(), plan), None)
     n_columns = None
@@ -128,7 +133,9 @@ def grouped(source: Any, groups: Mapping[Hashable, Any] | str | PathLike[str]) -
     return _derived(stream, lambda: _collected(stream, plan), n_columns)
 
 
-def _no_members_error(plan: _GroupPlan, names: Sequence[Hashable]) -> ValueError:
+def _no_members_error(
+    plan: _GroupPlan, names: Sequence[Hashable], *, has_tuples: bool = False
+) -> ValueError:
     wanted = [*islice(plan.wanted, 3)]
     texts = [name for name in islice(names, _MAX_COMPARED) if isinstance(name, str)]
     close = [match for name in wanted for match in close_spellings(str(name), texts)]
@@ -137,6 +144,7 @@ def _no_members_error(plan: _GroupPlan, names: Sequence[Hashable]) -> ValueError
         "Expected groups of columns of the source. Got: none of its columns is in a group; members "
         f"are such as {', '.join(map(repr, wanted))}."
         + (f"\nHint: its columns are such as {', '.join(map(repr, some))}." if some else "")
+        + (" Members of a group are a list or a set; a tuple is one name." if has_tuples else "")
     )
 
 
@@ -219,7 +227,7 @@ def _pairs(
     for key, value in groups.items():
         if isinstance(value, _LISTS):
             yield from ((name, key) for name in value)
-        elif value is not None:
+        elif not is_missing(value):
             yield key, value
 
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsel import params
-from streamsel.data.chunks import Block
+from streamsel._utils.sparse import is_sparse
+from streamsel.data.chunks import Block, group_starts
 from streamsel.data.names import PROBE, probe_number
-from streamsel.stream._blocks import columns_per_block, split_block
+from streamsel.stream._blocks import columns_per_block, part_of, split_block
 from streamsel.stream._coerce import as_stream
 from streamsel.stream._stream import ColumnStream
 
-# Number of source columns between groups of probes: the positions of probes depend only on column
-# indices, and blocks remain large enough for learners.
-_GROUP_SIZE = 64
+# Number of source columns between probes: the positions of probes depend only on column indices,
+# and blocks remain large enough for learners.
+_STRETCH = 64
 
 
 def with_probes(X: Any, per_column: int = 1, seed: int = 0) -> ColumnStream:
@@ -35,7 +37,7 @@ def with_probes(X: Any, per_column: int = 1, seed: int = 0) -> ColumnStream:
     X
         The columns: a `ColumnStream`, or any input that `as_stream` accepts.
     per_column
-        Number of probes for each column of `X`, at least 1.
+        Number of probes for each column of `X`, or each group, at least 1.
     seed
         Seed of the random numbers, from 0 to 2**128 - 1.
 
@@ -46,6 +48,10 @@ def with_probes(X: Any, per_column: int = 1, seed: int = 0) -> ColumnStream:
         the end of a group) and after the last: columns of standard normal numbers, named
         `("probe", 0)`, `("probe", 1)` and so on. It is re-readable if `X` is.
 
+        If `X` has groups (`with_probes(grouped(...))`), the probe of a group is a group of the same
+        columns with their rows in another order, the same for all of them: it has as many degrees
+        of freedom. It is named and numbered as other probes, its columns `("probe", i, name)`.
+
     Raises
     ------
     ValueError
@@ -55,7 +61,8 @@ def with_probes(X: Any, per_column: int = 1, seed: int = 0) -> ColumnStream:
     -----
     The values of a probe depend only on the seed, its number and the number of rows: they are the
     same in every pass and for any partition into blocks, and `take` generates them without reading.
-    They are generated when read, and not stored. A probe costs about 4 µs plus 20 ns per row. The
+    The values of a group's probe depend on those of the group too, and `take` fetches these.
+    Probes are generated when read, and not stored. A probe costs about 4 µs plus 20 ns per row. The
     columns of `X` are passed on unchanged, without a copy.
 
     The selector needs room for probes in its selection: choose `k` larger than the number of
@@ -86,19 +93,18 @@ def with_probes(X: Any, per_column: int = 1, seed: int = 0) -> ColumnStream:
     n_rows, n_columns = source.n_rows, source.n_columns
 
     def blocks() -> Iterator[Block]:
-        n = n_read = n_made = 0
+        n_read, probes = 0, _Probes(seed, per_column)
         for block in source.blocks():
-            n = block.values.shape[0]
             rest: Block | None = block
             while rest is not None:
-                n_groups = n_read // _GROUP_SIZE
-                part, rest = split_block(rest, _GROUP_SIZE - n_read % _GROUP_SIZE)
+                n_stretches = n_read // _STRETCH
+                part, rest = split_block(rest, _STRETCH - n_read % _STRETCH)
+                probes.add(part)
                 yield part
                 n_read += len(part.names)
-                if n_read // _GROUP_SIZE > n_groups:
-                    yield from _probe_blocks(seed, n_made, n_read * per_column, n)
-                    n_made = n_read * per_column
-        yield from _probe_blocks(seed, n_made, n_read * per_column, n)
+                if n_read // _STRETCH > n_stretches:
+                    yield from probes.blocks()
+        yield from probes.blocks()
 
     # Without the number of rows, columns are found by reading.
     fetch = None if n_rows is None else partial(_fetch, source, per_column, seed, n_rows)
@@ -113,6 +119,79 @@ def with_probes(X: Any, per_column: int = 1, seed: int = 0) -> ColumnStream:
     )
 
 
+class _Probes:
+    """The probes of the columns since the last ones were made.
+
+    Parameters
+    ----------
+    seed, per_column
+        As in `with_probes`.
+    """
+
+    def __init__(self, seed: int, per_column: int) -> None:
+        self._seed, self._per_column = seed, per_column
+        self._n = self._n_rows = 0
+        # Numbers of probes of single columns, and probes of groups.
+        self._due: list[range | Block] = []
+
+    def add(self, part: Block) -> None:
+        """Assign numbers to the probes of some columns, and make those of their groups."""
+        self._n_rows = part.values.shape[0]
+        if part.groups is None:
+            self._add_singles(len(part.names))
+            return
+        for start, stop in pairwise(group_starts(part.groups, len(part.names)).tolist()):
+            if part.groups[start] is None:
+                self._add_singles(1)
+                continue
+            group = part_of(part, start, stop)
+            for _ in range(self._per_column):
+                self._due.append(_permuted(group, self._seed, self._n))
+                self._n += 1
+
+    def _add_singles(self, n_columns: int) -> None:
+        start, self._n = self._n, self._n + n_columns * self._per_column
+        if self._due and isinstance(self._due[-1], range):
+            start = self._due.pop().start  # type: ignore[union-attr]
+        self._due.append(range(start, self._n))
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the probes in the order of their columns, and forget them."""
+        due, self._due = self._due, []
+        for probes in due:
+            if isinstance(probes, range):
+                yield from _probe_blocks(self._seed, probes.start, probes.stop, self._n_rows)
+            else:
+                yield probes
+
+
+def _permuted(group: Block, seed: int, number: int) -> Block:
+    """Return the probe of a group: its columns with their rows in the same random order."""
+    name = PROBE, number
+    permuted = _in_order(group.values, _order(seed, number, group.values.shape[0]))
+    return Block([(*name, member) for member in group.names], permuted, [name] * len(group.names))
+
+
+def _in_order(values: Any, order: NDArray[np.intp]) -> Any:
+    if is_sparse(values):
+        return values.tocsr()[order].tocsc()
+    return np.take(values.T, order, axis=-1).T
+
+
+def _order(seed: int, number: int, n_rows: int) -> NDArray[np.intp]:
+    """Return the random order of the rows of the probe of this number."""
+    bits = np.random.Philox(key=seed, counter=[0, 0, 0, number])
+    return np.random.Generator(bits).permutation(n_rows)
+
+
+def _member(name: Hashable) -> tuple[int, Hashable] | None:
+    """Return the number of the probe and the source's column of a member of a group's probe."""
+    if isinstance(name, tuple) and len(name) == 3:
+        number = probe_number(name[:2])
+        return None if number is None else (number, name[2])
+    return None
+
+
 def _fetch(
     source: ColumnStream, per_column: int, seed: int, n_rows: int, names: Sequence[Hashable]
 ) -> dict[Hashable, Any]:
@@ -124,6 +203,11 @@ def _fetch(
         for name, i in numbers.items()
         if i is not None and (end is None or i < end)
     }
+    members = {name: member for name in names if (member := _member(name)) is not None}
+    if members:
+        columns = source.take(list(dict.fromkeys(column for _, column in members.values())))
+        for name, (number, column) in members.items():
+            found[name] = _in_order(columns[column], _order(seed, number, n_rows))
     found |= source.take([name for name in names if name not in found])
     return {name: found[name] for name in names}
 

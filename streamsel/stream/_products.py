@@ -63,7 +63,9 @@ class BaseColumns:
             if values.dtype.kind not in "biuf":
                 raise TypeError(
                     f"Expected base columns of real numbers. Got: column {block.names[0]!r} of "
-                    f"{'text or other objects' if values.dtype == object else values.dtype}."
+                    f"{'text or other objects' if values.dtype == object else values.dtype}.\n"
+                    "Hint: encode(X) makes columns of numbers of text, categories and dates; "
+                    "X.without(names) drops columns."
                 )
             if parts and values.shape[0] != parts[0].shape[1]:
                 raise ValueError(

@@ -15,8 +15,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import streamsel
+from streamsel.stream import iter_array
 from tests.attack._mutate import mutate
-from tests.conformance.modes import MODES, REGISTERED, build, learnt, target_of
+from tests.conformance.modes import (
+    GROUP_MODES,
+    MODES,
+    REGISTERED,
+    build,
+    fresh,
+    in_groups,
+    target_of,
+)
 
 if TYPE_CHECKING:
     import random
@@ -38,27 +47,30 @@ class Sample(NamedTuple):
 
 
 def labels() -> list[str]:
-    """Return what `sample` knows: every mode, on columns, on rows, and on rows after columns."""
+    """Return what `sample` knows: every mode, on columns, in groups, on rows, and on both."""
     found = []
     for name, mode in MODES.items():
         if mode.learner in _KNOWN:
             found.append(f"columns {name}")
             if mode.has_target == mode.cls._is_supervised:
                 found += [f"rows {name}", f"both {name}"]
-    return found
+    return found + [f"groups {name}" for name in GROUP_MODES]
 
 
 @functools.cache
 def sample(label: str) -> Sample:
     """Return a model that has learnt what the label says."""
     how, _, name = label.partition(" ")
-    mode = MODES[name]
+    mode = GROUP_MODES[name] if how == "groups" else MODES[name]
     X = np.asfortranarray(np.random.default_rng(0).normal(size=(N, P)) + 2.0)
     y = target_of(mode, X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = build(mode) if how == "rows" else learnt(mode, X, y, [f"v{j}" for j in range(P)])
-        if how != "columns":
+        names = [f"v{j}" for j in range(P)]
+        model = build(mode) if how == "rows" else fresh(mode, y)
+        if how != "rows":
+            model.learn_columns(in_groups(X, names) if how == "groups" else iter_array(X, names))
+        if how not in ("columns", "groups"):
             further = dict(zip((f"v{j}" for j in range(P)), X.T, strict=True))
             for i in range(N):
                 x = {key: float(column[i]) for key, column in further.items()}

@@ -81,6 +81,8 @@ def use(model: Any, label: str, path: Path) -> tuple[str, str]:
         "transform_many": lambda: model.transform_many(_frame(X)),
         "learn_column": lambda: model.learn_column(X[:, 1], "new"),
         "learn_columns": lambda: model.learn_columns(X[:, :3], ["n0", "n1", "n2"]),
+        "learn_group": lambda: model.learn_group("new group", X[:, 2:5] ** 2, ["n3", "n4", "n5"]),
+        "members": lambda: getattr(model, "members", None),
         "merge": lambda: model.merge(whole.model),
         "merged": lambda: whole.model.clone().merge(model),
         "save": lambda: streamsel.load(streamsel.save(model, path) or path),

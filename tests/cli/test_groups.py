@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from streamsel import ForwardSelection, SelectKBest, load
+from streamsel.evaluate import nested_scores, subsample_stability
 from streamsel.stream import grouped
 
 N, P = 90, 12
@@ -97,3 +98,33 @@ def test_what_cannot_be_grouped_is_refused_in_one_line(call, files):
         result = call(*given, *more, code=code)
         assert message in result.stderr
         assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("megabytes", [1, 512])
+def test_models_of_subsets_of_rows_learn_groups(call, files, megabytes):
+    folder, frame, y = files
+    given = [folder / "x.csv", "-t", "y", "--groups", folder / "sets.gmt"]
+    more = ["--method", "ForwardSelection", "--max-memory", megabytes, "--seed", 0, "--json"]
+    stream = grouped(frame.drop(columns="v7"), folder / "sets.gmt")
+    result = call("stability", *given, "-k", 2, "--subsamples", 5, *more).json()
+    expected = subsample_stability(ForwardSelection(2), stream, y, n_subsamples=5)
+    assert result["selections"] == expected.selections
+    assert result["n_variables"] == expected.n_variables
+    table = ["-o", folder / "scores.csv"]
+    result = call("evaluate", *given, "-k", "1,2", "--folds", 3, *table, *more).json()
+    scores = nested_scores(ForwardSelection(), stream, y, sizes=[1, 2], n_folds=3)
+    assert result["n_columns"] == P - 1
+    rows = list(csv.DictReader((folder / "scores.csv").read_text().splitlines()))
+    for variables in scores.variable_sets:
+        found = [float(row["r2"]) for row in rows if row["variables"] == variables]
+        expected = [fold.scores[variables]["r2"] for fold in scores.folds]
+        assert found == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("command", "method"), [("evaluate", "MRMR"), ("evaluate", "PCA"), ("stability", "MRMR")]
+)
+def test_models_of_subsets_of_rows_that_learn_no_groups(call, files, command, method):
+    folder = files[0]
+    given = [folder / "x.csv", "-t", "y", "--groups", folder / "loci.tsv", "--method", method]
+    assert f"{method} does not select groups" in call(command, *given, code=1).stderr

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from streamsel.base.windows import WindowPhase
-from tests.conformance.modes import build, data, fresh, learnt
+from tests.conformance.modes import GROUP_MODES, build, data, fresh, in_groups, learnt
 from tests.conformance.rowwise import ROW_MODES, kinds_of, learn_many, learn_one, stream
 from tests.interruptions import Situation
 
@@ -163,6 +163,66 @@ def _column(mode: Any) -> Situation | None:
     return Situation(_copies(model), lambda model: model.learn_column(40, X[:, 40]), go_on)
 
 
+def _group(mode: Any, before: str) -> Situation | None:
+    """Return a single group, after groups or after single columns, which become groups of one."""
+    if str(mode) not in GROUP_MODES or not mode.in_pieces:
+        return None
+    X, y = data(mode, p=60)
+    model = fresh(mode, y)
+    # A bounded pool that has discarded single columns takes no groups.
+    first = X[:, :30] if before == "groups" else X[:, :4]
+    model.learn_columns(in_groups(first) if before == "groups" else first)
+
+    def go_on(model: Any) -> None:
+        model.learn_group("later", X[:, 40:44], range(40, 44))
+        model.learn_columns(X[:, 44:], range(44, 60))
+
+    def call(model: Any) -> None:
+        model.learn_group("one", X[:, 30:33], range(30, 33))
+
+    return Situation(_copies(model), call, go_on)
+
+
+def _groups(mode: Any) -> Situation | None:
+    """Return many groups in one block, the first of a model."""
+    if str(mode) not in GROUP_MODES or not mode.in_pieces:
+        return None
+    X, y = data(mode, p=60)
+
+    def go_on(model: Any) -> None:
+        model.learn_group("later", X[:, :4] ** 2, NAMES[:4])
+
+    make = _copies(fresh(mode, y))
+    return Situation(make, lambda model: model.learn_columns(in_groups(X)), go_on)
+
+
+def _row_after_groups(mode: Any) -> Situation | None:
+    if str(mode) not in GROUP_MODES or mode not in ROW_MODES.values():
+        return None
+    X, y, rows = _of_columns(mode)
+    model = fresh(mode, y)
+    model.learn_columns(in_groups(np.asfortranarray(X), NAMES))
+    if model._columns.why_not_mergeable or getattr(model._columns, "has_discarded", False):
+        return None
+    return Situation(_copies(model), partial(_learn, *rows[0]), partial(_teach, rows[1:]))
+
+
+def _merged_groups(mode: Any) -> Situation | None:
+    if str(mode) not in GROUP_MODES or not mode.in_pieces:
+        return None
+    X, y = data(mode, p=60)
+    one, other = fresh(mode, y), fresh(mode, y)
+    one.learn_columns(in_groups(X[:, :25]))
+    other.learn_columns(in_groups(X[:, 25:50], list("abcdefghijklmnopqrstuvwxy")))
+    if one._columns.why_not_mergeable:
+        return None
+
+    def go_on(model: Any) -> None:
+        model.learn_group("later", X[:, 50:54], range(50, 54))
+
+    return Situation(_copies(one), lambda model: model.merge(copy.deepcopy(other)), go_on)
+
+
 def _target(mode: Any) -> Situation | None:
     if not mode.cls._is_supervised:
         return None
@@ -252,6 +312,11 @@ _MAKERS: dict[str, Callable[[Any], Situation | None]] = {
     "column": _column,
     "columns": _columns,
     "target": _target,
+    "group": lambda mode: _group(mode, "groups"),
+    "first group after columns": lambda mode: _group(mode, "columns"),
+    "groups": _groups,
+    "row after groups": _row_after_groups,
+    "merged groups": _merged_groups,
     "merged columns": _merged_columns,
     "merged rows": _merged_rows,
     "refresh": _refresh,

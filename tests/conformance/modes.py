@@ -18,6 +18,7 @@ from streamsel import registry
 from streamsel.base.hashed_extractor import HashedExtractor
 from streamsel.base.selector import Selector
 from streamsel.params import rules_of
+from streamsel.stream import grouped, iter_array
 from tests.conformance import imagined
 from tests.seed import EVERYTHING, SEED
 
@@ -262,6 +263,23 @@ def fresh(mode: Mode, y: Any, **further: Any) -> Any:
     if mode.cls._is_supervised:
         model.learn_target(y)
     return model
+
+
+def _learns_groups(mode: Mode) -> bool:
+    """Whether a model of a mode selects groups of columns."""
+    return bool(fresh(mode, data(mode, n=12, p=6)[1])._takes_groups)
+
+
+GROUP_MODES = {name: mode for name, mode in COLUMN_MODES.items() if _learns_groups(mode)}
+
+
+def in_groups(X: Any, names: Any = None, size: int = 3) -> Any:
+    """Return columns in groups of adjacent ones, named by the first; the last are single."""
+    names = list(range(X.shape[1]) if names is None else names)
+    last = (len(names) - 1) // size * size
+    stream = iter_array(X, names)
+    first_of = [f"g{names[j // size * size]}" for j in range(last)]
+    return grouped(stream, dict(zip(names[:last], first_of, strict=True)))
 
 
 def learnt(mode: Mode, X: Any, y: Any, names: Any = None, **further: Any) -> Any:

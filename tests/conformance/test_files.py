@@ -11,7 +11,18 @@ import numpy as np
 import pytest
 
 from streamsel import load, save
-from tests.conformance.modes import CLASSES, COLUMN_MODES, MODES, build, data, learnt, sampled
+from tests.conformance.modes import (
+    CLASSES,
+    COLUMN_MODES,
+    GROUP_MODES,
+    MODES,
+    build,
+    data,
+    fresh,
+    in_groups,
+    learnt,
+    sampled,
+)
 from tests.test_persist import HEADER, array_entry, forge
 
 ON_ROWS = {name: mode for name, mode in MODES.items() if mode.has_target == mode.cls._is_supervised}
@@ -82,6 +93,14 @@ def check(model, path):
 def test_states_of_columns_with_one_thing_changed(mode, tmp_path):
     X, y = data(mode, n=12, p=40, c=3)
     check(learnt(mode, X, y), tmp_path / "model")
+
+
+@sampled(GROUP_MODES)
+def test_states_of_groups_with_one_thing_changed(mode, tmp_path):
+    X, y = data(mode, n=12, p=40, c=3)
+    model = fresh(mode, y)
+    model.learn_columns(in_groups(X))
+    check(model, tmp_path / "model")
 
 
 @sampled(ON_ROWS)

@@ -6,7 +6,7 @@ from zlib import crc32
 import pytest
 
 from tests.conformance.calls import calls
-from tests.conformance.modes import MODES, over
+from tests.conformance.modes import GROUP_MODES, MODES, over, sampled
 from tests.conformance.rowwise import ROW_MODES
 from tests.interruptions import half_done
 
@@ -30,6 +30,14 @@ def test_at_any_line(mode):
     for kind, situation in itertools.islice(calls(mode, turn), CALLS):
         for where, wrong in half_done(situation, some_lines(turn)):
             assert not wrong, f"{kind}, interrupted at {where}: {wrong}"
+
+
+@sampled(GROUP_MODES)
+def test_groups_at_any_line(mode):
+    for kind, situation in calls(mode):
+        if "group" in kind:
+            for where, wrong in half_done(situation, some_lines(crc32(f"{mode} {kind}".encode()))):
+                assert not wrong, f"{kind}, interrupted at {where}: {wrong}"
 
 
 @pytest.mark.parametrize("name", ["SelectKBest(k=2)", "MRMR(k=3, fading_factor=0.05)"])

@@ -17,6 +17,7 @@ from streamsel.plot._heatmap import correlation_matrix
 from streamsel.plot._labels import _spread
 from streamsel.plot._scree import noise_share
 from streamsel.plot.style import SERIES, figure
+from streamsel.stream import grouped
 
 
 def learnt(model, columns, names=None):
@@ -268,6 +269,20 @@ class TestHeatmap:
             boxes = [text.get_window_extent() for text in axis.get_ticklabels()]
             ends = sorted((getattr(b, f"{side}0"), getattr(b, f"{side}1")) for b in boxes)
             assert all(a[1] <= b[0] + 1.0 for a, b in itertools.pairwise(ends))
+
+    @pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame])
+    def test_columns_of_selected_groups(self, columns, kind):
+        X, y = columns
+        model = SelectKBest(k=3)
+        model.learn_target(y)
+        groups = {"low": [0, 1, 2], "both": [2, 3]}
+        model.learn_columns(grouped(X[:, :5], groups))
+        names = list(dict.fromkeys(itertools.chain(*model.members.values())))
+        assert sorted(names) == [0, 1, 2, 3, 4]
+        drawn = plot.heatmap(model, kind(X)).images[0].get_array()
+        np.testing.assert_allclose(drawn, np.corrcoef(X[:, names].T), atol=1e-12)
+        with pytest.raises(ValueError, match="Expected a model, as its groups have columns"):
+            plot.heatmap(model.report(), X)
 
     def test_an_infinite_value(self, columns):
         model = learnt(SelectKBest(k=3), columns)

@@ -9,10 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from streamsel import MRMR, AlphaInvesting, ForwardSelection, load, save
+from streamsel import (
+    MRMR,
+    AlphaInvesting,
+    ForwardSelection,
+    Lasso,
+    ProjSe,
+    SelectKBest,
+    load,
+    save,
+)
 from streamsel.data.chunks import Block
 from streamsel.evaluate import selected_before_probes
-from streamsel.stream import ColumnStream, iter_array, iter_columns, with_probes
+from streamsel.stream import ColumnStream, grouped, iter_array, iter_columns, with_probes
 
 
 def dense(values):
@@ -146,6 +155,106 @@ def test_how_many(per_column):
 def test_seeds(seed):
     with pytest.raises(ValueError, match=r"seed.*Got"):
         with_probes(np.eye(3), seed=seed)
+
+
+# Of groups
+
+GROUPS = {j: f"g{j // 5}" for j in range(20, 110)}
+
+
+def grouped_by_definition(X, per_column, seed):
+    """(name, values, group) in order; the probe of a group has its rows in another order."""
+    found, due, number, j = [], [], 0, 0
+    p = X.shape[1]
+    while j < p:
+        group = GROUPS.get(j)
+        stop = j + 5 if group else j + 1
+        found += [(name, X[:, name], group) for name in range(j, stop)]
+        for _ in range(per_column):
+            generator = np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 0, number]))
+            probe = "probe", number
+            if group:
+                order = generator.permutation(len(X))
+                due += [((*probe, name), X[order, name], probe) for name in range(j, stop)]
+            else:
+                due.append((probe, generator.standard_normal(len(X)), None))
+            number += 1
+        if stop // 64 > j // 64 or stop == p:
+            found, due = found + due, []
+        j = stop
+    return found
+
+
+@given(
+    st.sampled_from([110, 128, 150]),
+    st.lists(st.integers(1, 149), max_size=6),
+    st.integers(1, 3),
+    st.sampled_from([np.asarray, np.asfortranarray, sparse.csc_array]),
+)
+def test_probes_of_groups_are_their_definition_however_the_columns_are_cut(
+    p, cuts, per_column, form
+):
+    X = np.random.default_rng(p).integers(0, 9, size=(6, p), dtype=np.uint8)
+    source = grouped(in_blocks(form(X), [c for c in cuts if c < p]), GROUPS)
+    stream = with_probes(source, per_column, 3)
+    expected = grouped_by_definition(X, per_column, 3)
+    for _ in range(2):
+        found = []
+        for names, values, groups in stream.blocks():
+            array = values.toarray() if sparse.issparse(values) else values
+            found += zip(names, array.T, groups or [None] * len(names), strict=True)
+        assert [(name, group) for name, _, group in found] == [(n, g) for n, _, g in expected]
+        for (_, values, _), (_, right, _) in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(values, right)
+    assert stream.n_columns in (None, len(expected))
+
+
+@pytest.mark.parametrize("form", [np.asfortranarray, sparse.csc_array])
+def test_take_gives_the_members_of_probes(rng, form):
+    X = rng.integers(0, 3, size=(6, 110))
+    stream = with_probes(grouped(form(X), GROUPS), 2, seed=5)
+    every = {name: dense(values) for name, values in stream}
+    names = [("probe", 41, 20), 3, ("probe", 0), ("probe", 40, 22), 22]
+    taken = stream.take(names)
+    assert list(taken) == names
+    for name in names:
+        np.testing.assert_array_equal(dense(taken[name]), every[name])
+    for name in (("probe", 40, "x"), ("probe", -1, 20), ("probe", 40, 20, 1)):
+        with pytest.raises(KeyError):
+            stream.take([name])
+
+
+@pytest.mark.parametrize("learner", [SelectKBest(1), ProjSe(1), ForwardSelection(1), Lasso(1)])
+def test_groups_of_noise_and_their_probes_are_alike(rng, learner):
+    """Half of the first picks are probes, of categories with as many degrees of freedom."""
+    n_probes = 0
+    for _ in range(150):
+        codes = rng.integers(0, 4, size=(40, 12))
+        X = (codes.repeat(4, axis=1) == np.arange(48) % 4).astype(float)
+        model = learner.clone()
+        model.learn_target(rng.normal(size=40))
+        model.learn_columns(with_probes(grouped(X, {j: f"c{j // 4}" for j in range(48)})))
+        n_probes += model.selected[0][0] == "probe"
+    assert 50 < n_probes < 100  # 75 on average, four standard deviations are 25
+
+
+def test_groups_before_probes(rng, tmp_path):
+    X = rng.normal(size=(80, 300))
+    y = X[:, 40:45].sum(axis=1) - 2.0 * X[:, 7] + rng.normal(size=80)
+    stream = with_probes(grouped(X, GROUPS), 2)
+    wide = ForwardSelection(k=8)
+    tight = ForwardSelection(k=8, max_candidates=20, exact=True)
+    for model in (wide, tight):
+        model.learn_target(y)
+        model.learn_columns(stream)
+    assert tight.selected == wide.selected
+    assert tight.n_passes > 1
+    assert sorted(map(str, selected_before_probes(wide.selected)[:2])) == ["7", "g8"]
+    probe = next(name for name in wide.selected if type(name) is tuple)
+    assert wide.transform_many(stream).shape == (80, len(wide.in_use))
+    save(wide, tmp_path / "model.selection")
+    assert load(tmp_path / "model.selection").members == wide.members
+    assert wide.members[probe][0] == probe or wide.members[probe][0][:2] == probe
 
 
 # In selectors

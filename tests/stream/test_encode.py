@@ -19,6 +19,7 @@ from streamsel.stream import (
     ColumnStream,
     clean,
     encode,
+    grouped,
     iter_columns,
     iter_csv,
     iter_ipc,
@@ -317,3 +318,31 @@ def test_blocks_of_several_columns_of_text():
     block = Block(["a", "b"], np.array([["x", "1"], ["y", "2"], ["x", "1"], ["x", "2"]]))
     stream = encode(ColumnStream(lambda: [block]))
     assert [name for name, _ in stream] == ["a_x", "a_y", "b_1", "b_2"]
+
+
+def test_groups_of_numbers_are_kept_and_others_refused():
+    frame = pd.DataFrame({"x": [1.0, 2.0, 4.0, 3.0], "z": [2, 1, 1, 2], "c": ["a", "b", "a", "b"]})
+
+    def groups_of(stream):
+        return {
+            name: group
+            for block in stream.blocks()
+            for name, group in zip(
+                block.names, block.groups or [None] * len(block.names), strict=True
+            )
+        }
+
+    indicators = {"c_a": "c", "c_b": "c"}
+    assert (
+        groups_of(encode(grouped(frame, {"x": "g", "z": "g"})))
+        == {
+            "x": "g",
+            "z": "g",
+        }
+        | indicators
+    )
+    of_encoded = grouped(encode(frame), {"g": ["x", "c_a", "c_b"]})
+    assert groups_of(of_encoded) == {"x": "g", "c_a": "g", "c_b": "g", "z": None}
+    for groups in ({"x": "g", "c": "g"}, {"c": "g"}):
+        with pytest.raises(ValueError, match="group 'g' with text, categories or dates among"):
+            list(encode(grouped(frame, groups)).blocks())

@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
@@ -114,7 +115,17 @@ def test_groups_without_columns_are_refused(tmp_path):
         grouped(X, {"0": "g"})
     with pytest.raises(TypeError, match="mapping"):
         grouped(X, ["a"] * 12)
+    with pytest.raises(ValueError, match=r"such as 'g'.*\n.*a tuple is one name"):
+        grouped(X, {"g": (0, 1)})
+    with pytest.raises(ValueError, match=r"such as 'g'.*\n.*such as 0, 1, 2.$"):
+        grouped(X, {"g": "h"})
     assert read(grouped(X, {})) == [(None, [j]) for j in range(12)]
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), np.float64("nan"), pd.NA, pd.NaT])
+def test_a_column_without_a_group_is_single(missing):
+    groups = {0: "a", 1: "a", 2: missing, 3: missing}
+    assert read(grouped(X[:, :4], groups)) == [("a", [0, 1]), (None, [2]), (None, [3])]
 
 
 def test_gmt(tmp_path):
@@ -123,7 +134,10 @@ def test_gmt(tmp_path):
     assert read_gmt(path) == {"a": ["1", "2"], "b": ["2"]}
     frame = [(str(j), X[:, j]) for j in range(4)]
     assert [b.groups for b in grouped(frame, path).blocks() if b.groups] == [["a", "a"], ["b"]]
-    for text, message in (("a\tx\n", "line 1"), ("a\tx\t1\na\tx\t2\n", "line 2")):
+    for text, message in (
+        ("a\tx\n", "(?s)line 1.*column to group"),
+        ("a\tx\t1\na\tx\t2\n", "line 2"),
+    ):
         path.write_text(text)
         with pytest.raises(ValueError, match=message):
             read_gmt(path)

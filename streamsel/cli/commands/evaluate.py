@@ -87,9 +87,12 @@ class EvaluationTask:
 
     def start(self, job: Run, options: Mapping[str, Any], max_bytes: int) -> ModelBatch:
         """Return the models, of every training fold and size."""
+        from streamsel.cli.groups import check_learns_groups
         from streamsel.cli.model_batch import with_covariates
         from streamsel.evaluate.nested import NestedCrossValidation
 
+        if job.settings.groups is not None and not self.has_groups:
+            check_learns_groups(self._learner, job.settings.groups)
         self._nested = NestedCrossValidation(
             with_covariates(self._learner, job),
             job.all_columns(),
@@ -274,8 +277,9 @@ def evaluate(ctx: click.Context, /, **_: Any) -> None:
     """Select variables, or build components, in training folds and score predictions on test folds.
 
     Baselines are the same number of random variables, all variables if they fit in --max-memory,
-    and no variables. FILE is read once if --max-memory suffices for all models, or for a copy of
-    its columns. Needs scikit-learn: streamsel[evaluate].
+    and no variables. Variables of selected groups are all of their columns. FILE is read once if
+    --max-memory suffices for all models, or for a copy of its columns. Needs scikit-learn:
+    streamsel[evaluate].
 
     \b
       streamsel evaluate expression.parquet --target survival -k 5,10,25
