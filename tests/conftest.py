@@ -1,6 +1,9 @@
 """What every test file may use: a steady Hypothesis, seeded random numbers, real datasets."""
 
 import gc
+import random
+import re
+from collections import defaultdict
 from pathlib import Path
 
 import hypothesis
@@ -19,7 +22,7 @@ hypothesis.settings.register_profile(
     "steady",
     derandomize=True,
     deadline=None,
-    max_examples=50,
+    max_examples=50 if SEED == EVERYTHING else 25,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("steady")
@@ -62,6 +65,42 @@ def pytest_ignore_collect(collection_path, config):
     if collection_path.name == "bench" and not config.getoption("benchmark_only", default=False):
         return True
     return None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    """Run a sample of the combinations where a test has several `parametrize`.
+
+    Every value of each is in it; the seed chooses with which others.
+    """
+    if SEED == EVERYTHING:
+        return
+    combined = defaultdict(list)
+    for item in items:
+        if sum(1 for _ in item.iter_markers("parametrize")) > 1:
+            combined[item.nodeid.partition("[")[0]].append(item)
+    left_out = set()
+    for name, combinations in combined.items():
+        random.Random(f"{SEED} {name}").shuffle(combinations)  # noqa: S311
+        seen = set()
+        for item in combinations:
+            brings = values_of(item)
+            if brings <= seen:
+                left_out.add(item)
+            seen |= brings
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
+
+
+def values_of(item):
+    """Return what a test takes of each of its `parametrize`, by the identity of the objects."""
+    values = set()
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0]
+        names = re.split(r"\s*,\s*", names) if isinstance(names, str) else names
+        values.add((*names, *(id(item.callspec.params[name]) for name in names)))
+    return values
 
 
 def pytest_collection_finish():

@@ -1,7 +1,24 @@
-"""What chooses the modes and cases of the conformance tests in a run."""
+"""What chooses the modes and cases in a run of tests that have very many."""
 
 import os
+import random
+from collections.abc import Iterable
+from typing import TypeVar
 
 # Every seed runs another sample; this one runs all modes and cases.
 EVERYTHING = "all"
 SEED = os.environ.get("STREAMSEL_TEST_SEED", "0")
+
+Case = TypeVar("Case")
+
+
+def some(cases: Iterable[Case], n: int, turn: str) -> list[Case]:
+    """Return n of the cases in their order, or all of them in a run of everything.
+
+    Seed and `turn`, such as the name of the test, choose them: the same in every process.
+    """
+    found = list(cases)
+    if SEED == EVERYTHING or n >= len(found):
+        return found
+    chosen = random.Random(f"{SEED} {turn}").sample(range(len(found)), n)  # noqa: S311
+    return [found[i] for i in sorted(chosen)]

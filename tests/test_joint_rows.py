@@ -93,7 +93,7 @@ def learn(model, rows, many):
         model.learn_many(frame, [y for _, y in part])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(streams(), st.sampled_from([0.0, 0.02, 0.3]), st.sampled_from([0, 1, 7, 50]))
 def test_products_are_those_of_the_rows(rows, fading_factor, many):
     model = ApartJointly(2, fading_factor=fading_factor)
@@ -109,7 +109,7 @@ def test_products_are_those_of_the_rows(rows, fading_factor, many):
     np.testing.assert_allclose(stats.cxy[:, 0], theirs.cxy[:, 0], atol=1e-10 * size.max(initial=1))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.data(), st.integers(3, 5), st.sampled_from([0.0, 0.02]), st.sampled_from([0, 13]))
 def test_a_bounded_vocabulary_has_one_period(data, room, fading_factor, many):
     """All that is solved together knows the rows in use, and nothing of those before."""

@@ -31,8 +31,8 @@ MODELS = {
     "by windows": lambda: SelectKBest(k=2, score="mutual_info", window_size=20),
 }
 each = pytest.mark.parametrize("name", MODELS)
-SNAPSHOTS = 150
-FORKS = 6
+SNAPSHOTS = 60
+FORKS = 3
 
 
 def rows():
