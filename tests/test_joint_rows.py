@@ -211,12 +211,12 @@ def test_a_newcomer_waits_once_somebody_was_let_go():
     assert model._row_extension.next is None
 
 
-@pytest.mark.parametrize(("fading_factor", "most"), [(0.0, 12), (0.05, 300)])
+@pytest.mark.parametrize(("fading_factor", "most"), [(0.0, 12), (0.05, 150)])
 def test_periods_are_few(fading_factor, most):
     """As many as the rows have doubled, or as half-lives have passed."""
     rng, began, period = np.random.default_rng(0), 0, None
     model = ApartJointly(2, max_features=6, grace_period=5, fading_factor=fading_factor)
-    for i in range(3000):
+    for i in range(1500):
         words = {f"w{j}": 1.0 for j in rng.integers(0, 30, size=3).tolist()}
         a = rng.normal()
         model.learn_one({"a": a} | words, a)
