@@ -1,7 +1,6 @@
 """What every test file may use: a steady Hypothesis, seeded random numbers, real datasets."""
 
 import gc
-import random
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from tests.seed import EVERYTHING, SEED
+from tests.seed import EVERYTHING, SEED, covering
 from tests.signals import hear_signals
 
 hear_signals()
@@ -73,24 +72,16 @@ def pytest_collection_modifyitems(config, items):
 
     Every value of each is in it; the seed chooses with which others.
     """
-    if SEED == EVERYTHING:
-        return
-    combined = defaultdict(list)
+    combined = defaultdict(dict)
     for item in items:
         if sum(1 for _ in item.iter_markers("parametrize")) > 1:
-            combined[item.nodeid.partition("[")[0]].append(item)
-    left_out = set()
-    for name, combinations in combined.items():
-        random.Random(f"{SEED} {name}").shuffle(combinations)  # noqa: S311
-        seen = set()
-        for item in combinations:
-            brings = values_of(item)
-            if brings <= seen:
-                left_out.add(item)
-            seen |= brings
+            combined[item.nodeid.partition("[")[0]][item.nodeid] = values_of(item)
+    left_out = {
+        case for test, cases in combined.items() for case in cases.keys() - covering(cases, test)
+    }
     if left_out:
-        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
-        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
+        items[:] = [item for item in items if item.nodeid not in left_out]
 
 
 def values_of(item):

@@ -2,7 +2,7 @@
 
 import os
 import random
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import TypeVar
 
 # Every seed runs another sample; this one runs all modes and cases.
@@ -22,3 +22,26 @@ def some(cases: Iterable[Case], n: int, turn: str) -> list[Case]:
         return found
     chosen = random.Random(f"{SEED} {turn}").sample(range(len(found)), n)  # noqa: S311
     return [found[i] for i in sorted(chosen)]
+
+
+def covering(cases: dict[str, set[Hashable]], turn: str) -> set[str]:
+    """Return the names of some cases that have all values between them, or all of the names.
+
+    Parameters
+    ----------
+    cases
+        The values of each case. In a random order, a case is left out if those before it have all
+        of its values.
+    turn
+        What chooses the order, with the seed.
+    """
+    if SEED == EVERYTHING:
+        return set(cases)
+    names = list(cases)
+    random.Random(f"{SEED} {turn}").shuffle(names)  # noqa: S311
+    chosen, seen = set(), set[Hashable]()
+    for name in names:
+        if not cases[name] <= seen:
+            chosen.add(name)
+            seen |= cases[name]
+    return chosen
