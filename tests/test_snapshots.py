@@ -105,7 +105,7 @@ def test_copies_beside_a_thread_that_learns_rows(name, tmp_path):
         for i in range(SNAPSHOTS):
             snapshots.append([*COPIES.values()][i % len(COPIES)](model, tmp_path))
             wait_for_rows(model, snapshots[-1].n_rows)
-    assert len({snapshot.n_rows for snapshot in snapshots}) > 20
+    assert len({snapshot.n_rows for snapshot in snapshots}) > 8
     expect_whole(MODELS[name], snapshots)
 
 
