@@ -1,6 +1,8 @@
 """What every test file may use: a steady Hypothesis, seeded random numbers, real datasets."""
 
 import gc
+import re
+from collections import defaultdict
 from pathlib import Path
 
 import hypothesis
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from tests.seed import EVERYTHING, SEED
+from tests.seed import EVERYTHING, SEED, covering
 from tests.signals import hear_signals
 
 hear_signals()
@@ -19,7 +21,7 @@ hypothesis.settings.register_profile(
     "steady",
     derandomize=True,
     deadline=None,
-    max_examples=50,
+    max_examples=50 if SEED == EVERYTHING else 25,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("steady")
@@ -62,6 +64,34 @@ def pytest_ignore_collect(collection_path, config):
     if collection_path.name == "bench" and not config.getoption("benchmark_only", default=False):
         return True
     return None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    """Run a sample of the combinations where a test has several `parametrize`.
+
+    Every value of each is in it; the seed chooses with which others.
+    """
+    combined = defaultdict(dict)
+    for item in items:
+        if sum(1 for _ in item.iter_markers("parametrize")) > 1:
+            combined[item.nodeid.partition("[")[0]][item.nodeid] = values_of(item)
+    left_out = {
+        case for test, cases in combined.items() for case in cases.keys() - covering(cases, test)
+    }
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
+        items[:] = [item for item in items if item.nodeid not in left_out]
+
+
+def values_of(item):
+    """Return what a test takes of each of its `parametrize`, by the identity of the objects."""
+    values = set()
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0]
+        names = re.split(r"\s*,\s*", names) if isinstance(names, str) else names
+        values.add((*names, *(id(item.callspec.params[name]) for name in names)))
+    return values
 
 
 def pytest_collection_finish():

@@ -46,15 +46,15 @@ def test_it_is_the_loop_over_folds_and_inner_folds():
         auc = roc_auc_score(LABELS[test], chances, multi_class="ovr")
         return names, balanced_accuracy_score(LABELS[test], told), auc
 
-    found = nested_scores(ForwardSelection(), X, LABELS, sizes=sizes, n_folds=3, n_repeats=2)
+    found = nested_scores(ForwardSelection(), X, LABELS, sizes=sizes, n_folds=2, n_repeats=2)
     splits = [
         pair
         for repeat in range(2)
-        for pair in StratifiedKFold(3, shuffle=True, random_state=repeat).split(X, LABELS)
+        for pair in StratifiedKFold(2, shuffle=True, random_state=repeat).split(X, LABELS)
     ]
-    assert len(found.folds) == len(splits) == 6
+    assert len(found.folds) == len(splits) == 4
     for i, (train, test) in enumerate(splits):
-        inner = StratifiedKFold(3, shuffle=True, random_state=i // 3)
+        inner = StratifiedKFold(3, shuffle=True, random_state=i // 2)
         means = {
             k: np.mean(
                 [judged(k, train[a], train[b])[1] for a, b in inner.split(train, LABELS[train])]

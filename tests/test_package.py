@@ -1,6 +1,7 @@
 """The package as a whole: what an import costs, what is public, what every public name has."""
 
 import ast
+import functools
 import importlib
 import importlib.metadata
 import inspect
@@ -111,18 +112,21 @@ def test_unknown_names_are_refused():
         _ = streamsel.nonesuch
 
 
-@pytest.mark.parametrize(
-    "package", ["", ".evaluate", ".extraction", ".reporting", ".selection", ".sklearn", ".stream"]
-)
-def test_names_are_loaded_once_and_listed_before_that(package):
+def test_names_are_loaded_once_and_listed_before_that():
     program = (
-        f"import streamsel{package} as package\n"
-        "assert dir(package) == sorted(package.__all__)\n"
-        "lazy = [name for name in package.__all__ if name not in vars(package)]\n"
-        "assert lazy\n"
-        "for name in lazy:\n"
-        "    assert getattr(package, name) is vars(package)[name]\n"
-        "assert not hasattr(package, 'nonesuch')\n"
+        "import importlib\n"
+        "packages = ['', '.evaluate', '.extraction', '.reporting', '.selection', '.sklearn']\n"
+        "packages = [importlib.import_module(f'streamsel{name}') for name in packages]\n"
+        "packages.append(importlib.import_module('streamsel.stream'))\n"
+        "lazy = []\n"
+        "for package in packages:\n"
+        "    assert dir(package) == sorted(package.__all__), package\n"
+        "    lazy.append([name for name in package.__all__ if name not in vars(package)])\n"
+        "    assert lazy[-1], package\n"
+        "for package, names in zip(packages, lazy):\n"
+        "    for name in names:\n"
+        "        assert getattr(package, name) is vars(package)[name], (package, name)\n"
+        "    assert not hasattr(package, 'nonesuch'), package\n"
     )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
 
@@ -159,14 +163,22 @@ def test_every_public_name_is_documented(module, name):
     assert ">>> " in inspect.getdoc(thing), f"{name} has no example"
 
 
+@functools.cache
+def parsed(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
 def imports(path):
-    """Yield the absolute name of every module that a file imports, at any depth."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    """Return the absolute name of every module that a file imports, at any depth."""
+    names = []
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names.append(node.module)
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return names
 
 
 def test_only_the_kernels_know_numba():
@@ -213,7 +225,7 @@ def test_no_class_or_public_function_has_the_name_of_another():
     names = Counter(
         node.name
         for path in PACKAGE.rglob("*.py")
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for node in parsed(path).body
         if isinstance(node, ast.ClassDef)
         or (isinstance(node, ast.FunctionDef) and not node.name.startswith("_"))
     )

@@ -135,7 +135,7 @@ def test_limit_on_rows_is_that_of_the_pool():
             assert len(model.loadings) <= 5
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(SEEDS)
 def test_a_bounded_vocabulary_uses_one_period_for_all(seed):
     """What is solved together is known of the same rows, and said to be."""

@@ -7,6 +7,7 @@ import pytest
 from streamsel import SelectKBest, load
 from streamsel.cli import run
 from streamsel.serialization.archive import read_metadata
+from tests.seed import some
 
 N = 60
 RNG = np.random.default_rng(5)
@@ -119,7 +120,7 @@ def test_identifiers_targets_and_other_roles_are_never_candidates(call, tmp_path
     assert not [name for name in names if name.startswith(("plan", "kind", "id"))]
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", some(FILES, 2, "parts"))
 def test_parts_give_the_same(call, tmp_path, file):
     pytest.importorskip("distributed")
     path = written(FRAME, tmp_path, file)

@@ -13,6 +13,7 @@ from streamsel import ForwardSelection, load
 from streamsel.cli import checkpoint, results, run
 from streamsel.serialization import archive
 from streamsel.serialization.archive import read_metadata
+from tests.seed import some
 
 CODES = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 
@@ -219,7 +220,7 @@ main(sys.argv[2:])
 """
 
 
-@pytest.mark.parametrize(("number", "code"), CODES)
+@pytest.mark.parametrize(("number", "code"), some(CODES, 1, "signal_to_a_process"))
 def test_a_signal_to_a_process_that_waits_for_data(call, wide, number, code):
     ready, model = wide / "ready", wide / "model"
     arguments = ["select", wide / "wide.parquet", "-t", "y", "-k", "3", "--model", model]
@@ -289,7 +290,7 @@ cli.main(["work"])
 """
 
 
-@pytest.mark.parametrize(("number", "code"), CODES)
+@pytest.mark.parametrize(("number", "code"), some(CODES, 1, "signal_whose_except"))
 def test_a_signal_whose_exception_python_drops_is_sent_again(number, code):
     program = [sys.executable, "-c", DROPPED.format(signal=number.name)]
     result = subprocess.run(program, capture_output=True, text=True, timeout=50, check=False)

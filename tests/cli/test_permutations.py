@@ -27,7 +27,7 @@ def model_of(cells, rows=None, cls=ForwardSelection, **parameters):
     return model
 
 
-@pytest.mark.parametrize("further", [[], ["--workers", 2]], ids=["alone", "workers"])
+@pytest.mark.parametrize("further", [[], ["--workers", 1]], ids=["alone", "workers"])
 def test_it_is_that_of_python(call, table, cells, further):
     options = ["-t", "kind", "-k", 3, "--permutations", 99, "--strata", "batch", *further]
     found = call("select", table(**cells), *options, "--json").json()

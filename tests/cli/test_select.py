@@ -165,7 +165,7 @@ def test_digits_are_classes_in_every_format(call, tmp_path):
     found = call("select", path, "-t", "digit", "-k", 1, "--json").json()
     assert found["target"] == "10 classes, 174 to 183 rows each"
     assert found["selected"][0]["relevance"] > 0.75
-    judged = call("evaluate", path, "-t", "digit", "-k", 10, "--json").json()
+    judged = call("evaluate", path, "-t", "digit", "-k", 10, "--folds", 2, "--json").json()
     assert judged["is_class"] is True
     assert judged["scores"][0]["score"] == "balanced_accuracy"
 

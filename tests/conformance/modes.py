@@ -5,6 +5,7 @@ target have each mode once more without. On columns some modes are one, and othe
 a bounded pool too, where a learner has one.
 """
 
+import random
 from collections import Counter
 from collections.abc import Callable
 from importlib import import_module
@@ -171,7 +172,8 @@ def rotated(modes: dict[str, Mode], name: str, cases: Any, each: int = 1) -> Any
 def sampled(modes: dict[str, Mode]) -> Any:
     """Run a test of what learners share in a sample of the modes, another one for every test.
 
-    Every learner is in it, and everything by which shared code tells modes apart.
+    Every learner is in it, and everything by which shared code tells modes apart. A run has all
+    of the latter, and a quarter of the learners at least.
     """
 
     def decorate(test: Any) -> Any:
@@ -181,16 +183,23 @@ def sampled(modes: dict[str, Mode]) -> Any:
     return decorate
 
 
-def sample(pairs: dict[str, tuple[Any, ...]], turn: str) -> dict[str, tuple[Any, ...]]:
+def sample(
+    pairs: dict[str, tuple[Any, ...]], turn: str, *, shared: bool = False
+) -> dict[str, tuple[Any, ...]]:
     """Go through pairs in an order that `turn` shuffles; keep those that bring what none has yet.
 
-    A pair brings its learner, the traits of its mode, and each value of its case.
+    A pair brings its learner, the traits of its mode, and each value of its case. If what is tested
+    is shared code, three of four learners bring only their traits: others for every `turn`.
     """
     seen: set[Any] = set()
     chosen = set()
+    learners = sorted({mode.learner for mode, *_ in pairs.values()})
+    if shared:
+        random.Random(turn).shuffle(learners)  # noqa: S311
+        learners = learners[: -(-len(learners) // 4)]
     for label in sorted(pairs, key=lambda label: crc32(f"{turn} {label}".encode())):
         mode, *case = pairs[label]
-        brings = {mode.learner, *mode.traits(), *enumerate(case)}
+        brings = {mode.learner} & {*learners} | {*mode.traits(), *enumerate(case)}
         if not brings <= seen:
             chosen.add(label)
             seen |= brings
@@ -212,7 +221,9 @@ def _meets(
 ) -> Any:
     def decorate(test: Any) -> Any:
         test.meets = Meets(rule, modes, cases, pairs)
-        run = pairs if SEED == EVERYTHING else sample(pairs, f"{SEED} {test.__name__}")
+        run = pairs
+        if SEED != EVERYTHING:
+            run = sample(pairs, f"{SEED} {test.__name__}", shared=rule == "sampled")
         values = [pair if "," in names else pair[0] for pair in run.values()]
         return pytest.mark.parametrize(names, values, ids=list(run))(test)
 

@@ -85,15 +85,35 @@ def test_every_case_meets_two_learners_and_every_learner_two_cases(name):
 
 @every_test
 def test_a_run_meets_every_learner_and_every_value_of_a_case(name):
-    """What is run is a sample of all pairs, another one for every seed; the same for one seed."""
-    everything = TESTS[name].meets.pairs
+    """What is run is a sample of all pairs, another one for every seed; the same for one seed.
+
+    Of a test of shared code it need not meet every learner, but every trait.
+    """
+    everything, shared = TESTS[name].meets.pairs, rule(name) == "sampled"
     for seed in ("0", "1"):
-        run = sample(everything, f"{seed} {name}")
+        run = sample(everything, f"{seed} {name}", shared=shared)
         assert run.items() <= everything.items()
-        assert run == sample(dict(reversed(everything.items())), f"{seed} {name}")
+        assert run == sample(dict(reversed(everything.items())), f"{seed} {name}", shared=shared)
+        if shared:
+            met, modes = ([mode for mode, *_ in found.values()] for found in (run, everything))
+            assert traits(met) == traits(modes)
+            assert 4 * len(learners(met)) >= len(learners(modes))
+            continue
         for at in range(len(next(iter(everything.values()), ()))):
             of = (lambda pair: pair[0].learner) if at == 0 else (lambda pair, at=at: pair[at])
             assert {*map(of, run.values())} == {*map(of, everything.values())}
+
+
+def test_a_run_meets_every_learner_often_where_code_is_shared():
+    """By five tests at least, whatever the seed."""
+    for seed in map(str, range(10)):
+        met, could = Counter(), Counter()
+        for name in (name for name in TESTS if rule(name) == "sampled"):
+            everything = TESTS[name].meets.pairs
+            could.update(learners(mode for mode, *_ in everything.values()))
+            run = sample(everything, f"{seed} {name.partition('.')[2]}", shared=True)
+            met.update(learners(mode for mode, *_ in run.values()))
+        assert {one: met[one] for one in could if met[one] < min(5, could[one])} == {}
 
 
 def test_every_mode_is_met_often():

@@ -16,6 +16,7 @@ from streamsel.distributed import PartError, learn
 from tests.conformance.modes import bits
 from tests.distributed.clusters import quiet_client
 from tests.distributed.parts import Made, made
+from tests.seed import some
 
 distributed = pytest.importorskip("distributed")
 
@@ -51,7 +52,7 @@ def test_four_processes_learn_the_same_bits(workers, alone):
         assert bits(model) == expected
 
 
-@pytest.mark.parametrize("grief", ["SIGKILL", "SIGSEGV", "exit"])
+@pytest.mark.parametrize("grief", some(["SIGKILL", "SIGSEGV", "exit"], 1, "grief"))
 def test_a_worker_that_dies_over_a_part_changes_nothing(grief, workers, alone, tmp_path):
     parts, _, y = made(24)
     parts[13] = Made(13, grief=grief, mended=str(tmp_path / "once"), once=True)

@@ -20,6 +20,7 @@ from streamsel.stream.formats import (
     formats_text,
     suffixes_text,
 )
+from tests.seed import some
 
 ROOT = Path(__file__).parents[2]
 by_name = pytest.mark.parametrize("name", FORMATS)
@@ -59,7 +60,7 @@ def test_options_are_those_that_there_are(name):
     assert {*FORMATS[name].options} <= {*ReadOptions._fields, "options", "orientation", "on_bad"}
 
 
-@by_name
+@pytest.mark.parametrize("name", some(FORMATS, 3, "imported when opened"))
 def test_a_reader_is_imported_when_a_file_is_opened(name, tmp_path):
     path = tmp_path / f"x{FORMATS[name].suffixes[0]}"
     path.write_bytes(b"anything")

@@ -18,6 +18,7 @@ from streamsel.stream._text_cells import (
     LineBound,
     line_bound,
 )
+from tests.seed import some
 
 MIB = 2**20
 
@@ -69,15 +70,19 @@ except ValueError as error:
 
 @pytest.mark.parametrize(
     ("name", "lie", "said"),
-    [
-        ("zeros", "samples", "at most 64 MiB. Got: the first line of"),
-        ("zeros", "variables", "at most 64 MiB. Got: the first line of"),
-        ("cells", "samples", "at most 64 MiB. Got: the first line of"),
-        ("cells", "variables", "at most 64 MiB. Got: the first line of"),
-        ("second", "samples", "at most 4 MiB. Got: the line after byte 4 of"),
-        ("variable", "variables", "at most 64 MiB. Got: the line after byte 6 of"),
-        ("quotes", "samples", "Expected closing quotes. Got: line 2 of"),
-    ],
+    some(
+        [
+            ("zeros", "samples", "at most 64 MiB. Got: the first line of"),
+            ("zeros", "variables", "at most 64 MiB. Got: the first line of"),
+            ("cells", "samples", "at most 64 MiB. Got: the first line of"),
+            ("cells", "variables", "at most 64 MiB. Got: the first line of"),
+            ("second", "samples", "at most 4 MiB. Got: the line after byte 4 of"),
+            ("variable", "variables", "at most 64 MiB. Got: the line after byte 6 of"),
+            ("quotes", "samples", "Expected closing quotes. Got: line 2 of"),
+        ],
+        4,
+        "endless lines",
+    ),
 )
 def test_an_endless_line_of_a_table(endless, name, lie, said):
     found = refusing(READ, endless / f"{name}.csv.gz", lie, limit=600)

@@ -31,6 +31,7 @@ from streamsel.stream import (
     iter_zarr,
 )
 from streamsel.stream._formats import open_columns
+from tests.seed import some
 
 # Text with one variable per line.
 BY_VARIABLE = functools.partial(iter_csv, orientation="variables")
@@ -157,7 +158,7 @@ def test_every_format_everywhere(places, name, place):
     _same(pair for part in parts for pair in part.open())
 
 
-@pytest.mark.parametrize("name", OPENERS)
+@pytest.mark.parametrize("name", some(OPENERS, 5, "format at a URL"))
 def test_the_format_is_told_as_of_files(places, name):
     orientation = "variables" if ".tsv" in name else "samples"
     url = f"{places['web']}/{name}"

@@ -1,0 +1,56 @@
+"""The seed chooses the same cases in every process, with every value; `all` chooses all cases."""
+
+import itertools
+
+import pytest
+
+from tests import seed
+
+CASES = {
+    f"{a}-{b}-{c}": {("a", a), ("b", b), ("c", c)}
+    for a, b, c in itertools.product(range(3), "wxyz", [True, False])
+}
+VALUES = set().union(*CASES.values())
+
+
+@pytest.fixture(params=["0", "1", "2026-11-24"])
+def seeded(request, monkeypatch):
+    monkeypatch.setattr(seed, "SEED", request.param)
+
+
+def test_combinations_have_every_value(seeded):
+    chosen = seed.covering(CASES, "test")
+    assert chosen < set(CASES)
+    assert len(chosen) <= len(VALUES)
+    assert set().union(*(CASES[name] for name in chosen)) == VALUES
+    assert seed.covering(CASES, "test") == chosen
+    assert seed.covering({name: CASES[name] for name in list(CASES)[:1]}, "test") == {"0-w-True"}
+
+
+def test_some_are_in_order(seeded):
+    chosen = seed.some(range(100), 10, "test")
+    assert len(chosen) == 10
+    assert chosen == sorted(set(chosen))
+    assert seed.some(iter(range(100)), 10, "test") == chosen
+    assert seed.some(range(5), 10, "test") == list(range(5))
+
+
+def test_every_seed_chooses_others(monkeypatch):
+    found = []
+    for number in range(60):
+        monkeypatch.setattr(seed, "SEED", str(number))
+        found.append((seed.covering(CASES, "test"), seed.some(range(100), 10, "test")))
+    assert set().union(*(names for names, _ in found)) == set(CASES)
+    assert len({tuple(numbers) for _, numbers in found}) == 60
+
+
+def test_the_choice_of_a_seed_is_fixed(monkeypatch):
+    """Workers of pytest-xdist collect the same tests, whatever the hashes of their strings."""
+    monkeypatch.setattr(seed, "SEED", "0")
+    assert seed.some(range(100), 3, "test") == [23, 35, 98]
+
+
+def test_all_are_run_on_request(monkeypatch):
+    monkeypatch.setattr(seed, "SEED", seed.EVERYTHING)
+    assert seed.covering(CASES, "test") == set(CASES)
+    assert seed.some(range(100), 10, "test") == list(range(100))
