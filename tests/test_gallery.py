@@ -35,6 +35,4 @@ def test_a_script_prints_what_the_page_shows(name, monkeypatch, capsys, tmp_path
     assert capsys.readouterr().out == SHOWN[name]
     assert picture.is_file() == (name in DRAWS)
     if name in DRAWS:
-        assert picture.read_text("utf-8").count("<path") > 10
-    if pyplot := sys.modules.get("matplotlib.pyplot"):
-        pyplot.close("all")
+        assert picture.read_text("utf-8").count("<g id=") > 10
