@@ -267,14 +267,14 @@ def bad_column_error(name: Hashable, x: Floats, kept: KeptRows | None = None) ->
         largest = float(np.abs(x).max())
         fit = "fit into float64" if largest > 1.0 else "do not underflow to 0 in float64"
         return ValueError(
-            f"Expected values whose squares {fit} in column {name!r}. Got: values up to "
+            f"Expected values whose squares {fit} in column {parameter_repr(name)}. Got: values up to "
             f"{largest:.3g}.\n"
             "Hint: divide all columns by the same number; that keeps their relative scale."
         )
     what = "missing (NaN)" if np.isnan(x[bad]).all() else "NaN or infinite"
     row = bad[0] if kept is None else kept.index[bad[0]]
     return ValueError(
-        f"Expected finite numbers in column {name!r}. Got: {bad.size} of {x.size} values {what}, "
+        f"Expected finite numbers in column {parameter_repr(name)}. Got: {bad.size} of {x.size} values {what}, "
         f"the first in row {row}.\n"
         "Hint: impute them, or drop the column; streamsel.stream.clean does either."
     )
@@ -309,17 +309,24 @@ def _numbers(values: NDArray[Any], names: Sequence[Hashable]) -> NDArray[Any]:
     )
     if values.dtype.kind == "O" and any(isinstance(v, str) for v in values.flat):
         what = "text"
-    which = f"column {names[0]!r}" if len(names) == 1 else f"columns {names[0]!r} to {names[-1]!r}"
-    example = f" like {values.flat[0]!r}" if values.size else ""
+    which = _columns_text(names)
+    example = f" like {parameter_repr(values.flat[0])}" if values.size else ""
     raise TypeError(
         f"Expected real numbers in {which}. Got: {what}{example}.\n"
         "Hint: encode categories as indicator columns, or drop the column."
     )
 
 
+def _columns_text(names: Sequence[Hashable]) -> str:
+    first = parameter_repr(names[0])
+    return (
+        f"column {first}" if len(names) == 1 else f"columns {first} to {parameter_repr(names[-1])}"
+    )
+
+
 def wrong_length_error(names: Sequence[Hashable], n: int, n_rows: int) -> ValueError:
     """Return the error for columns of n values where the target has n_rows."""
-    which = f"column {names[0]!r}" if len(names) == 1 else f"columns {names[0]!r} to {names[-1]!r}"
+    which = _columns_text(names)
     return ValueError(
         f"Expected {n_rows} values, as the target has, in {which}. Got: {n}.\n"
         "Hint: a column has one value for every observation of the target."
@@ -328,6 +335,6 @@ def wrong_length_error(names: Sequence[Hashable], n: int, n_rows: int) -> ValueE
 
 def _not_a_column(name: Hashable, shape: tuple[int, ...]) -> ValueError:
     return ValueError(
-        f"Expected a column of shape (n,) for {name!r}. Got: shape {shape}.\n"
+        f"Expected a column of shape (n,) for {parameter_repr(name)}. Got: shape {shape}.\n"
         "Hint: learn_columns takes several columns at once."
     )

@@ -169,7 +169,7 @@ _COUNTS = np.array(_COPIES, np.int8)[_FOUR].view(np.uint32)[:, 0]
 
 
 def _file_paths(path: str | os.PathLike[str]) -> tuple[str, str, str]:
-    bed = os.fspath(path)
+    bed = os.fsdecode(path)
     stem = bed[:-4] if bed.lower().endswith(".bed") else bed
     return bed, f"{stem}.bim", f"{stem}.fam"
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamsel._utils.text import spelling_hint
+from streamsel.serialization.json_values import as_array
 from streamsel.stream._series_batch import Floats
 
 Starts = npt.NDArray[np.int64]
@@ -154,7 +155,7 @@ def _open_arrays(series: Any, values: Sequence[Hashable] | None) -> SeriesSource
             )
         parts: Any = series
     else:
-        parts = [np.asarray(one) for one in series]
+        parts = [as_array(one, "series") for one in series]
     if len(parts) == 0:
         raise ValueError("Expected at least one series. Got: none.")
     shapes = {one.shape[:-1] for one in parts}

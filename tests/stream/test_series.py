@@ -269,3 +269,8 @@ def test_every_feature_is_documented():
     page = (Path(__file__).parents[2] / "docs" / "pages" / "time_series.md").read_text("utf-8")
     assert [name for name in _series.FEATURES if f"`{name}`" not in page] == []
     assert f"{len(iter_series_features(np.eye(2)).names)} features" in page
+
+
+def test_series_that_are_no_arrays_are_refused():
+    with pytest.raises(ValueError, match="Expected series that form an array"):
+        iter_series_features([[1.0, [2.0, 3.0]]])
