@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsel._kernels.row_moments import HAS_MISSING, REFUSE_DUE, REFUSE_MISSING
-from streamsel._utils.sparse import is_sparse
 from streamsel.base.phase import Method, Phase
 from streamsel.base.row_input import (
     RowReader,
@@ -332,7 +331,7 @@ class RowPhase(Phase):
         """Return a batch of rows, not yet checked for infinite values; None if it is empty."""
         target = self.moments.target
         names, X, covariates = read_frame_with_covariates(X, target.covariates, self.reader)
-        if len(X) == 0 and (y is None or (not is_sparse(y) and len(y) == 0)):
+        if len(X) == 0 and (y is None or _is_empty(y)):
             return None
         if method._is_supervised:
             seen, encoded = target.observe_many(y, covariates)
@@ -542,3 +541,10 @@ class RowPhase(Phase):
             self.extension.check_matches(self.moments)
         expect(state, no_room_until=CountKind())
         self.vocabulary.no_room_until = state["no_room_until"]
+
+
+def _is_empty(y: Any) -> bool:
+    try:
+        return len(y) == 0
+    except TypeError:  # a sparse target, or none at all, which the target refuses
+        return False

@@ -267,15 +267,15 @@ def bad_column_error(name: Hashable, x: Floats, kept: KeptRows | None = None) ->
         largest = float(np.abs(x).max())
         fit = "fit into float64" if largest > 1.0 else "do not underflow to 0 in float64"
         return ValueError(
-            f"Expected values whose squares {fit} in column {parameter_repr(name)}. Got: values up to "
-            f"{largest:.3g}.\n"
+            f"Expected values whose squares {fit} in column {parameter_repr(name)}. "
+            f"Got: values up to {largest:.3g}.\n"
             "Hint: divide all columns by the same number; that keeps their relative scale."
         )
     what = "missing (NaN)" if np.isnan(x[bad]).all() else "NaN or infinite"
     row = bad[0] if kept is None else kept.index[bad[0]]
     return ValueError(
-        f"Expected finite numbers in column {parameter_repr(name)}. Got: {bad.size} of {x.size} values {what}, "
-        f"the first in row {row}.\n"
+        f"Expected finite numbers in column {parameter_repr(name)}. "
+        f"Got: {bad.size} of {x.size} values {what}, the first in row {row}.\n"
         "Hint: impute them, or drop the column; streamsel.stream.clean does either."
     )
 

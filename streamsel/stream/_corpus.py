@@ -130,7 +130,8 @@ def relative_positions(offsets: Sequence[int]) -> tuple[int, ...]:
         or len(set(values)) < len(values)
     ):
         raise ValueError(
-            f"Expected offsets to be one or more distinct ints >= 1. Got: {offsets!r}."
+            "Expected offsets to be one or more distinct ints >= 1. "
+            f"Got: {params.parameter_repr(offsets)}."
         )
     return tuple(max(values) - offset for offset in sorted([0, *values], reverse=True))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel.data.chunks import Block
+from streamsel.params import parameter_repr
 from streamsel.stream._corpus import (
     check_lengths,
     is_int,
@@ -199,7 +200,9 @@ def iter_positions(
     ('to', 1) [0. 1.]
     """
     if max_position is not None and not (is_int(max_position) and max_position >= 0):
-        raise ValueError(f"Expected max_position to be None or an int >= 0. Got: {max_position!r}.")
+        raise ValueError(
+            f"Expected max_position to be None or an int >= 0. Got: {parameter_repr(max_position)}."
+        )
     names = None if vocabulary is None else pair_names(vocabulary)
     corpus = read_corpus(documents, tokenizer, lowercase=lowercase, spaces=True)
     min_documents = min_document_count(min_df, corpus)

@@ -87,7 +87,8 @@ def test_selection_from_a_mixed_frame(against, table, size, peer):
     n, p = size(100_000), max(30, size(300))
     df, y = mixed(n, p)
     ours, theirs = by_streamsel(df, y), JOBS[peer](df, y)
-    assert {*ours[:3]} <= {*theirs}  # what explains the target, under the same names
+    # What explains the target: we select a text column as a whole, they one of its indicators.
+    assert {*ours[:3]} <= {name.partition("_")[0] for name in theirs}
     against(
         f"SelectKBest of a mixed pandas frame, n={n:,} p={p} / {peer}'s encoders and SelectKBest",
         lambda: by_streamsel(df, y),
