@@ -64,3 +64,10 @@ def is_sparse(values: Any) -> bool:
 def as_dense(values: Any) -> Any:
     """Return a scipy.sparse array or matrix as a dense array, other values as they are."""
     return values.toarray() if is_sparse(values) else values
+
+
+def value_bytes(values: Any) -> int:
+    """Return the bytes of an array, or of the stored values of a sparse one and their indices."""
+    if is_sparse(values):
+        return int(values.data.nbytes + values.indices.nbytes)
+    return int(values.nbytes)

@@ -332,13 +332,11 @@ def prepared_learner(learner: Any, y: Any, covariates: Any, weights: Any) -> tup
 def count_rows(stream: ColumnStream, y: Any) -> int:
     """Return the number of rows: that of the target, or else of the stream."""
     if y is not None:
-        if hasattr(y, "shape") and len(y.shape) > 0:
-            return int(y.shape[0])
-        if hasattr(y, "shape") or not hasattr(y, "__len__"):
-            raise TypeError(
-                f"Expected a target with one value per row. Got: {params.type_name(y)}."
-            )
-        return len(y)
+        try:
+            return int(y.shape[0]) if hasattr(y, "shape") else len(y)
+        except (TypeError, IndexError):
+            text = f"Expected a target with one value per row. Got: {params.type_name(y)}."
+            raise TypeError(text) from None
     if stream.n_rows is None:
         raise ValueError(
             "Expected a stream with a known number of rows, because there is no target. Got: an "

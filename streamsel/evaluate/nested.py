@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Hashable, Iterable
 from itertools import chain, compress
 from typing import Any, NamedTuple
@@ -456,7 +455,7 @@ class NestedCrossValidation:
 
     def _predicted_from_all(self, task: _Task) -> dict[str, float]:
         """Return the scores of all columns, and the covariates."""
-        pieces = itertools.chain(self.crowd.columns.pieces(_PIECE_SIZE), [self._covariates])
+        pieces = chain(self.crowd.columns.pieces(_PIECE_SIZE), [self._covariates])
         pairs = ((X[task.train], X[task.test]) for X in pieces if X.shape[1])
         if self._by_inner_products:
             rows = task.train, task.test

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from streamsel._utils.sparse import is_sparse
+from streamsel._utils.sparse import is_sparse, value_bytes
 from streamsel.data.chunks import Block, group_slices
 from streamsel.data.generated import GeneratedColumns
 
@@ -225,7 +225,7 @@ class _SparseBuilder:
     def append(self, name: Hashable, values: Any) -> None:
         self._names.append(name)
         self._columns.append(values)
-        self._n_bytes += values.data.nbytes + values.indices.nbytes
+        self._n_bytes += value_bytes(values)
 
     def block(self) -> Block:
         from scipy.sparse import csc_array

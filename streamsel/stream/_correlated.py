@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from streamsel._kernels.correlated_pairs import mark_undismissed, pairs_of_products
 from streamsel._utils.numeric import TIE_RTOL
-from streamsel._utils.sparse import is_sparse
+from streamsel._utils.sparse import is_sparse, value_bytes
 from streamsel.data.chunks import Chunk, SparseChunk, Stats
 
 Floats = NDArray[np.float64]
@@ -140,9 +140,7 @@ class Tile:
     @property
     def n_bytes(self) -> int:
         """Bytes of the values, and of their screened rows."""
-        if self.is_sparse:
-            return int(self.values.data.nbytes + self.values.indices.nbytes)
-        return int(self.values.nbytes + (0 if self.screen is None else self.screen.nbytes))
+        return value_bytes(self.values) + (0 if self.screen is None else self.screen.nbytes)
 
     def can_join(self, other: Tile) -> bool:
         """Return whether the values of both can be in one array."""

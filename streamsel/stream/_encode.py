@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel import params
-from streamsel._utils.sparse import is_sparse
+from streamsel._utils.sparse import is_sparse, value_bytes
 from streamsel._utils.text import count_text
 from streamsel.data.chunks import Block
 from streamsel.stream._blocks import BLOCK_BYTES, MAX_COLUMNS, storable
@@ -403,7 +403,7 @@ class _Gathered:
         return (
             is_sparse(values) == is_sparse(last)
             and values.shape[0] == last.shape[0]
-            and self._n_bytes + _n_bytes(values) <= BLOCK_BYTES
+            and self._n_bytes + value_bytes(values) <= BLOCK_BYTES
             and self._n_columns + values.shape[1] <= MAX_COLUMNS
         )
 
@@ -413,7 +413,7 @@ class _Gathered:
         self.position = position
         if isinstance(found, EncodedColumn):
             self._blocks.append(found.block)
-            self._n_bytes += _n_bytes(found.block.values)
+            self._n_bytes += value_bytes(found.block.values)
             self._n_columns += found.block.values.shape[1]
 
     def block(self) -> Block | None:
@@ -451,12 +451,6 @@ def _refuse_groups(block: Block) -> None:
 
 def _groups_of(block: Block) -> Sequence[Hashable]:
     return [None] * len(block.names) if block.groups is None else block.groups
-
-
-def _n_bytes(values: Any) -> int:
-    if is_sparse(values):
-        return int(values.data.nbytes + values.indices.nbytes)
-    return int(values.nbytes)
 
 
 def _is_numeric(values: Any) -> bool:

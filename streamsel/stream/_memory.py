@@ -184,13 +184,7 @@ def iter_frame(df: Any) -> ColumnStream:
     native = nw.to_native(df, pass_through=True)
     if nw.dependencies.is_pyarrow_table(native):
         return table_stream(native)
-    frame = nw.from_native(native, pass_through=True)
-    if isinstance(frame, nw.LazyFrame):
-        raise TypeError(
-            "Expected an eager data frame df. Got: a lazy "
-            f"{type(native).__module__.partition('.')[0]}.{type(native).__name__}.\n"
-            "Hint: call .collect() first."
-        )
+    frame = eager_frame(native, "df")
     if not isinstance(frame, nw.DataFrame):
         raise TypeError(
             f"Expected a data frame of a library that narwhals supports. Got: {type(df).__name__}."
@@ -220,6 +214,20 @@ def iter_frame(df: Any) -> ColumnStream:
         return [_convert(frame, j, j + 1, kinds[j])[:, 0] for j in positions]
 
     return indexed_stream(names, n, read, fetch)
+
+
+def eager_frame(native: Any, what: str) -> Any:
+    """Return a frame for narwhals, or any other object as it is; TypeError if it is lazy."""
+    import narwhals as nw
+
+    frame = nw.from_native(native, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        raise TypeError(
+            f"Expected an eager data frame {what}. Got: a lazy "
+            f"{type(native).__module__.partition('.')[0]}.{type(native).__name__}.\n"
+            "Hint: call .collect() first."
+        )
+    return frame
 
 
 def is_frame(X: Any) -> bool:

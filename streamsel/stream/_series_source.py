@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from streamsel._utils.text import spelling_hint
 from streamsel.serialization.json_values import as_array
+from streamsel.stream._memory import eager_frame
 from streamsel.stream._series_batch import Floats
 
 Starts = npt.NDArray[np.int64]
@@ -55,14 +56,7 @@ def open_series(
                     f"{'an array' if isinstance(series, np.ndarray) else 'a list'}."
                 )
         return _open_arrays(series, values)
-    native = nw.to_native(series, pass_through=True)
-    frame = nw.from_native(native, pass_through=True)
-    if isinstance(frame, nw.LazyFrame):
-        raise TypeError(
-            "Expected an eager data frame of series. Got: a lazy "
-            f"{type(native).__module__.partition('.')[0]}.{type(native).__name__}.\n"
-            "Hint: call .collect() first."
-        )
+    frame = eager_frame(nw.to_native(series, pass_through=True), "of series")
     if not isinstance(frame, nw.DataFrame):
         raise TypeError(
             "Expected series as a long data frame, an array of shape (n, t) or (n, channels, t), "
