@@ -12,6 +12,8 @@ from collections import Counter
 from importlib.resources import files
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import streamsel
@@ -86,6 +88,21 @@ def test_columns_are_selected_without_what_only_reports_and_compilation_need():
     # numba looks for SciPy, whose private modules are few.
     loaded = {name for name in run.stdout.split() if "._" not in name}
     assert loaded <= {"scipy.version"}
+
+
+def test_columns_of_parquet_are_read_without_pandas(tmp_path):
+    """Arrow imports it to convert a column, which takes as long as the command itself."""
+    path = tmp_path / "x.parquet"
+    table = pa.table({"a": [1.5, None], "b": [1, 2], "c": pa.array([1, 2], pa.uint8())})
+    pq.write_table(table, path)
+    loaded = modules_after(
+        "import numpy as np\n"
+        "from streamsel.stream import iter_parquet\n"
+        f"stream = iter_parquet({str(path)!r})\n"
+        "assert np.isnan(stream.take(['a'])['a'][1])\n"
+        "assert [values.tolist() for _, values in stream.without(['a'])] == [[1, 2], [1, 2]]"
+    )
+    assert "pandas" not in loaded
 
 
 def test_command_line_help_does_not_load_the_learners():

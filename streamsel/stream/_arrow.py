@@ -435,6 +435,12 @@ def _to_numpy(column: Any) -> npt.NDArray[Any]:
             # Numeric categories are labels, not quantities.
             labels = [None if value is None else str(value) for value in column.to_pylist()]
             return np.array(labels, dtype=object)
+    # Arrow's to_numpy imports pandas, which takes 0.2 s; conversion of a matrix does not.
+    numbers = (types.is_floating, types.is_integer)
+    if len(column) and any(is_kind(column.type) for is_kind in numbers):
+        matrix = _matrix(pa.table([column], names=["values"]))
+        if matrix is not None:
+            return matrix[:, 0]
     try:
         values: npt.NDArray[Any] = column.to_numpy()
     except pa.ArrowNotImplementedError:  # such as a union of types
