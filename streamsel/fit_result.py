@@ -149,7 +149,8 @@ class FitResult:
         names = [str(row["name"]) for row in report.results]
         more = f", … ({len(names) - _MAX_SHOWN:,} more)" if len(names) > _MAX_SHOWN else ""
         listed = f"\n{', '.join(names[:_MAX_SHOWN])}{more}" if names else ""
-        return f"{self.model!r}: {summarize(report)}{listed}"
+        warnings = "".join(f"\nwarning: {warning.text}" for warning in report.warnings)
+        return f"{self.model!r}: {summarize(report)}{listed}{warnings}"
 
     def _repr_html_(self) -> str:
         html: str = self.model._repr_html_()

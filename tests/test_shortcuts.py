@@ -309,3 +309,10 @@ class TestReport:
         assert lines[0].startswith("ForwardSelection(k=25, exact=True): 25 of 30 variables")
         assert lines[1] == f"{', '.join(result.selected[:20])}, … (5 more)"
         assert read(result._repr_html_()).text.startswith("ForwardSelection :")
+        assert "warning" not in repr(result)
+        rng = np.random.default_rng(0)
+        rare = (rng.random((200, 300)) < 0.02).astype(float)
+        doubtful = streamsel.select(rare, np.repeat(["a", "b"], [192, 8]), k=3)
+        warnings = doubtful.model.report().warnings
+        assert warnings
+        assert repr(doubtful).splitlines()[2:] == [f"warning: {one.text}" for one in warnings]
