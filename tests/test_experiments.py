@@ -124,3 +124,17 @@ def test_a_page_may_have_several_experiments(start, tmp_path, monkeypatch):
     (tmp_path / "copy.md").write_text(page.read_text())
     with pytest.raises(ValueError, match="Expected one page"):
         experiment.publish("new")
+
+
+def test_a_redrawn_page_has_the_machine_that_it_was_measured_on(start, tmp_path, monkeypatch):
+    experiment = start("--redraw")
+    experiment._in_docs = True
+    import _experiment
+
+    monkeypatch.setattr(_experiment, "PAGES", tmp_path)
+    page = tmp_path / "page.md"
+    measured = "streamsel 0.1.0, 64 cores of Some CPU @ 2 GHz, one thread"
+    begin, end = "<!-- toy: made by its script -->", "<!-- end of toy -->"
+    page.write_text(f"{begin}\n\nMade with {measured}.\n\n{end}\n")
+    experiment.publish(f"New, made with\n{_experiment.machine()}.")
+    assert f"New, made with\n{measured}." in page.read_text()

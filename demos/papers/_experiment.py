@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import string
 import sys
 import tempfile
@@ -65,6 +66,9 @@ plt.rcParams |= {
     "figure.facecolor": "white",
     "legend.frameon": False,
 }
+
+# What `machine` returns.
+MACHINE = re.compile(r"streamsel \S+, \d+ cores of [^,\n]+, one thread")
 
 Task = tuple[Any, ...]
 Row = dict[str, Any]
@@ -225,9 +229,12 @@ class Experiment:
             begin, end = f"<!-- {self.name}: made by its script -->", f"<!-- end of {self.name} -->"
             page = page_of(begin)
             before, _, rest = page.read_text().partition(begin)
-            _, marker, after = rest.partition(end)
+            old, marker, after = rest.partition(end)
             if not marker:
                 raise ValueError(f"{page.name}: expected the lines {begin} and {end}.")
+            if self._redraw and (measured_on := MACHINE.search(old)):
+                # Nothing is measured again.
+                text = MACHINE.sub(measured_on[0], text)
             page.write_text(f"{before}{begin}\n\n{text}\n{end}{after}")
         else:
             (self.out / f"{self.name}.md").write_text(text)
