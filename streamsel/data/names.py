@@ -22,6 +22,8 @@ Keys = NDArray[np.uint64]
 _KEY_BYTES = 8
 # The name of random probe i is (PROBE, i).
 PROBE = "probe"
+# The name of the knockoff of a column is (KNOCKOFF, name).
+KNOCKOFF = "knockoff"
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
@@ -265,4 +267,11 @@ def probe_number(name: Hashable) -> int | None:
     if isinstance(name, tuple) and len(name) == 2 and name[0] == PROBE:
         number = name[1]
         return number if type(number) is int and number >= 0 else None
+    return None
+
+
+def knockoff_source(name: Hashable) -> tuple[Hashable] | None:
+    """Return the name of the column whose knockoff this is, in a tuple; None for another column."""
+    if isinstance(name, tuple) and len(name) == 2 and name[0] == KNOCKOFF:
+        return (name[1],)
     return None

@@ -3,6 +3,7 @@
 The measures take the output of a learner, `selected`, `relevance` or transformed columns, and
 nothing else, so that they apply to the output of any other library, too. Functions that fit models
 take the learner itself: `cross_validated_accuracy`, `nested_scores` and `subsample_stability`.
+`knockoff_filter` selects with a bound on the false discovery rate.
 """
 
 from __future__ import annotations
@@ -14,6 +15,11 @@ from streamsel._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from streamsel.evaluate._baselines import selected_before_probes
+    from streamsel.evaluate.knockoffs import (
+        KnockoffSelection,
+        knockoff_filter,
+        knockoff_statistics,
+    )
     from streamsel.evaluate.nested import nested_scores
     from streamsel.evaluate.nested_result import NestedScores
     from streamsel.evaluate.predictive import clustering_nmi, cross_validated_accuracy
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
     from streamsel.evaluate.subsamples import SubsampleStability, subsample_stability
 
 __all__ = [
+    "KnockoffSelection",
     "NestedScores",
     "Stability",
     "SubsampleStability",
@@ -34,6 +41,8 @@ __all__ = [
     "cross_validated_accuracy",
     "importance_stability",
     "kernel_alignment",
+    "knockoff_filter",
+    "knockoff_statistics",
     "linear_alignment",
     "nested_scores",
     "selected_before_probes",
@@ -42,6 +51,9 @@ __all__ = [
 ]
 
 _MODULE_OF = {
+    "KnockoffSelection": "knockoffs",
+    "knockoff_filter": "knockoffs",
+    "knockoff_statistics": "knockoffs",
     "NestedScores": "nested_result",
     "Stability": "stability",
     "SubsampleStability": "subsamples",

@@ -91,8 +91,9 @@ def selected_before_probes(selected: Iterable[Hashable], n_probes: int = 1) -> l
     columns of another distribution either: for columns with two ones each and a heavy-tailed
     target, without any signal, ten came before the first probe;
     [`clean`](stream.md#streamsel.stream.clean) with `min_count` excludes such columns.
-    Knockoffs[^2] resemble the columns that they represent, but require a model of their joint
-    distribution.
+    Knockoffs[^2] resemble the columns that they represent:
+    [`knockoff_filter`](evaluate.md#streamsel.evaluate.knockoff_filter) generates them for columns
+    that depend on their neighbours only.
 
     References
     ----------

@@ -48,11 +48,12 @@ _K = 20
 
 
 class _Model(NamedTuple):
-    """A solution, with coefficients on the original scale."""
+    """A solution: its coefficients on the original scale, and for variables of equal scale."""
 
     alpha: float
     intercept: float
     coefficients: dict[Hashable, float]
+    standardized: dict[Hashable, float]
 
 
 class Lasso(CertifiedSelector, Supervised):
@@ -400,12 +401,19 @@ class Lasso(CertifiedSelector, Supervised):
         stats, space, models = view.stats(), view.space, []
         squares = stats.m2 if space is None else space.adjusted_squares(stats.m2, stats.cxy)
         for alpha, indices, values, level in path.solutions:
-            w = values * path.norm / np.sqrt(squares[indices])
+            deviations = np.sqrt(squares[indices])
+            w = values * path.norm / deviations
             names = [view.names[j] for j in indices.tolist()]
             level_at_zero = level if self._is_logistic else self._mean_of_target()
             intercept = level_at_zero - float(w @ stats.mean[indices])
+            scaled = w * deviations / math.sqrt(self.n_rows)
             models.append(
-                _Model(alpha, float(intercept), dict(zip(names, w.tolist(), strict=True)))
+                _Model(
+                    alpha,
+                    float(intercept),
+                    dict(zip(names, w.tolist(), strict=True)),
+                    dict(zip(names, scaled.tolist(), strict=True)),
+                )
             )
         return models
 
@@ -421,7 +429,7 @@ class Lasso(CertifiedSelector, Supervised):
         for one in path.solutions:
             found = cast("GroupLassoSolution", one)
             coefficients, offset = coefficients_of_members(pool, found, path.norm)
-            models.append(_Model(one.alpha, self._mean_of_target() - offset, coefficients))
+            models.append(_Model(one.alpha, self._mean_of_target() - offset, coefficients, {}))
         return models
 
     def _mean_of_target(self) -> float:
@@ -450,6 +458,15 @@ class Lasso(CertifiedSelector, Supervised):
             return dict(last)
         first = {name: last[name] for name in self._selected()}
         return first | last
+
+    @property
+    def standardized_coefficients(self) -> dict[Hashable, float]:
+        """Coefficients of the last solution for variables of standard deviation 1, by name.
+
+        The deviation is that which covariates do not explain. Empty for groups of columns.
+        """
+        models = self._models()
+        return dict(models[-1].standardized) if models else {}
 
     @property
     def intercept(self) -> float:

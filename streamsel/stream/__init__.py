@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from streamsel.stream._stream import ColumnStream
     from streamsel.stream._vcf import iter_vcf
     from streamsel.stream._zarr import iter_zarr
+    from streamsel.stream.knockoffs import with_knockoffs
 
 __all__ = [
     "ColumnStream",
@@ -69,6 +70,7 @@ __all__ = [
     "prune",
     "ranks",
     "read_gmt",
+    "with_knockoffs",
     "with_probes",
 ]
 
@@ -104,6 +106,7 @@ _MODULE_OF = {
     "prune": "_prune",
     "ranks": "_ranks",
     "clean": "_clean",
+    "with_knockoffs": "knockoffs",
     "with_probes": "_probes",
 }
 

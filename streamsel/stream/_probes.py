@@ -168,7 +168,7 @@ class _Probes:
 def _permuted(group: Block, seed: int, number: int) -> Block:
     """Return the probe of a group: its columns with their rows in the same random order."""
     name = PROBE, number
-    permuted = _in_order(group.values, _order(seed, number, group.values.shape[0]))
+    permuted = _in_order(group.values, row_order(seed, number, group.values.shape[0]))
     return Block([(*name, member) for member in group.names], permuted, [name] * len(group.names))
 
 
@@ -178,8 +178,8 @@ def _in_order(values: Any, order: NDArray[np.intp]) -> Any:
     return np.take(values.T, order, axis=-1).T
 
 
-def _order(seed: int, number: int, n_rows: int) -> NDArray[np.intp]:
-    """Return the random order of the rows of the probe of this number."""
+def row_order(seed: int, number: int, n_rows: int) -> NDArray[np.intp]:
+    """Return a random order of the rows, by a seed and a number."""
     bits = np.random.Philox(key=seed, counter=[0, 0, 0, number])
     return np.random.Generator(bits).permutation(n_rows)
 
@@ -207,7 +207,7 @@ def _fetch(
     if members:
         columns = source.take(list(dict.fromkeys(column for _, column in members.values())))
         for name, (number, column) in members.items():
-            found[name] = _in_order(columns[column], _order(seed, number, n_rows))
+            found[name] = _in_order(columns[column], row_order(seed, number, n_rows))
     found |= source.take([name for name in names if name not in found])
     return {name: found[name] for name in names}
 

@@ -22,7 +22,7 @@ from streamsel.stream._ranked_pruning import prune_by_rank, prune_within_reach
 from streamsel.stream._stream import ColumnStream
 from streamsel.targets.kernels import VariableKernel
 from streamsel.targets.space import TargetSpace
-from streamsel.targets.target import NoTarget, Target
+from streamsel.targets.target import NoTarget, Target, complete_target
 
 Floats = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -358,13 +358,4 @@ def _reach_of(window: Any) -> tuple[float, bool]:
 
 def _target_of(target: Any, target_type: str) -> Target:
     params.check("prune", {"target_type": _TARGET_TYPE}, {"target_type": target_type})
-    try:
-        return Target(target, target_type)
-    except ValueError as error:
-        # Learners drop rows without a target, on request.
-        message, hint, _ = str(error).partition("\nHint: learn_target")
-        if not hint:
-            raise
-        raise ValueError(
-            f"{message}\nHint: leave out the rows without a target, of the columns too."
-        ) from None
+    return complete_target(target, target_type)

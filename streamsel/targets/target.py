@@ -399,6 +399,20 @@ def _refuse_weights(weights: ObservationWeights | None, kind: str) -> None:
         )
 
 
+def complete_target(
+    y: Any, kind: str, hint: str = "leave out the rows without a target, of the columns too"
+) -> Target:
+    """Return a target; a ValueError with a hint of a function's own if values are missing."""
+    try:
+        return Target(y, kind)
+    except ValueError as error:
+        # Learners drop rows without a target, on request.
+        message, found, _ = str(error).partition("\nHint: learn_target")
+        if not found:
+            raise
+        raise ValueError(f"{message}\nHint: {hint}.") from None
+
+
 class NoTarget:
     """Placeholder for the target of unsupervised learners: n rows, no columns."""
 

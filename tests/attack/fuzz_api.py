@@ -36,13 +36,14 @@ if TYPE_CHECKING:
 # What of a source that is not what it should be is read at most.
 _MOST = 5000
 _SOURCES = sorted(set(streamsel.stream.__all__) - {"ColumnStream", "StreamPart", "with_probes"})
-_JUDGES = sorted(set(streamsel.evaluate.__all__) - {"Stability"})
+_JUDGES = sorted(set(streamsel.evaluate.__all__) - {"KnockoffSelection", "Stability"})
 
 # What Python says of paths, and narwhals of names that come twice.
 _KNOWN = (
     "expected str, bytes or os.PathLike",
     "embedded null",
     "argument should be a str",
+    "'utf-8' codec can't encode",
     "Expected ",
 )
 
@@ -202,6 +203,8 @@ def _arguments(call: Any, rng: random.Random) -> tuple[list[Any], dict[str, Any]
     """Return bad values for what a function must be given, and for some of what it may be."""
     args, kwargs = [], {}
     for name, parameter in inspect.signature(call).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            continue
         if parameter.default is parameter.empty:
             args.append(values(rng))
         elif rng.random() < 0.25:
