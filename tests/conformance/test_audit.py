@@ -18,7 +18,15 @@ OTHER_ORACLES = {"calm", "evaluate", "frames", "noise", "target", "text", "rows"
 OTHER_ORACLES |= {"ridge_components_rows", "gram"}
 # And of a source, and of what methods share.
 OTHER_ORACLES |= {"prune", "independence", "linear", "subspace", "factorisation", "survival"}
-OTHER_ORACLES |= {"density", "encode", "permutations", "relatedness", "relations", "vcf"}
+OTHER_ORACLES |= {
+    "density",
+    "encode",
+    "knockoffs",
+    "permutations",
+    "relatedness",
+    "relations",
+    "vcf",
+}
 OTHER_ORACLES |= {"generated", "glm", "groups", "pairwise", "series", "statistics"}
 OTHER_PAGES = {
     "distributed",
