@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import re
@@ -105,6 +106,18 @@ def _parquet_part(path: str, fields: Sequence[int]) -> ColumnStream:
     return _parquet_stream(cached_reader(ParquetFile, path), fields)
 
 
+@functools.cache
+def _parquet_reader() -> Any:
+    """Return the class of pyarrow that opens a Parquet file, for columns by index."""
+
+    class ParquetReader(import_pyarrow().parquet.ParquetFile):  # type: ignore[misc]
+        def _build_nested_paths(self) -> dict[str, list[int]]:
+            # Only columns by name need them. Half of the time to open a wide file.
+            return {}
+
+    return ParquetReader
+
+
 class ParquetFile:
     """An open Parquet file."""
 
@@ -116,7 +129,7 @@ class ParquetFile:
             if is_url(path) or not _is_utf8(path):
                 source = open_binary(path, anywhere=True)
                 weakref.finalize(self, source.close)
-            self._file = import_pyarrow().parquet.ParquetFile(
+            self._file = _parquet_reader()(
                 source, pre_buffer=False, page_checksum_verification=True
             )
             self.schema = self._file.schema_arrow
