@@ -33,6 +33,7 @@ from streamsel._kernels.group_bases import (
 )
 from streamsel._kernels.group_selection import forward_scores_of_groups
 from streamsel._kernels.independence import is_separated, update_kept
+from streamsel._kernels.knockoffs import fill_unit_residuals
 from streamsel._kernels.lapack import fill_product
 from streamsel._kernels.packing import pack_columns, unpack_columns
 from streamsel._kernels.pivoted_cholesky import factor
@@ -1076,3 +1077,20 @@ def test_autoregression_is_as_precise_as_qr(rng):
     exact *= np.sign(np.diag(exact))[:, None]
     np.testing.assert_allclose(R[0, :5], exact[:5], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(R[0].T @ R[0], exact.T @ exact, rtol=1e-13)
+
+
+@reordered
+def test_residuals_of_columns_are_precise(rng):
+    n = 3001
+    values = rng.normal(size=(3, n)) * 10.0 ** rng.integers(-4, 5, size=(3, n)) + 1e6
+    basis = np.linalg.qr(np.column_stack([np.ones(n), rng.normal(size=n)]))[0].T.copy()
+    units, lengths = np.empty((3, n)), np.empty(3)
+    assert fill_unit_residuals(values, basis, 1e-10, units, lengths) == -1
+    exact, Q = values.astype(np.longdouble), basis.astype(np.longdouble)
+    for _ in range(2):
+        exact -= (exact @ Q.T) @ Q
+    norms = np.sqrt((exact**2).sum(axis=1))
+    np.testing.assert_allclose(lengths, norms.astype(float), rtol=1e-13)
+    np.testing.assert_allclose(units, (exact / norms[:, None]).astype(float), atol=1e-14)
+    values[1, 7] = np.inf
+    assert fill_unit_residuals(values, basis, 1e-10, units, lengths) == 1
