@@ -282,3 +282,16 @@ def test_passes_of_an_exact_run_end_where_the_first_did(call, endless):
 )
 def test_wrong_conditions(call, endless, options, code, match):
     assert match in call(*endless, *options, code=code).stderr
+
+
+@pytest.mark.parametrize("file", some(FILES, 2, "plots of encoded columns"))
+def test_plots_and_reports_of_rows_have_encoded_columns(call, tmp_path, file):
+    path, model = written(FRAME, tmp_path, file), tmp_path / "model"
+    call("select", path, "-t", "y", "-k", 3, "--method", "MRMR", "-m", model)
+    selected = load(model).in_use
+    assert any(name.startswith("city_") for name in selected)
+    call("plot", model, "--kind", "heatmap", "--data", path, "-o", tmp_path / "heat.svg")
+    drawn = (tmp_path / "heat.svg").read_text()
+    assert all(name in drawn for name in selected[:2])
+    call("report", model, "--data", path, "-o", tmp_path / "page.html")
+    assert "Correlation of selected variables" in (tmp_path / "page.html").read_text()

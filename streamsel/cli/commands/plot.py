@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from streamsel.cli.log import Log
     from streamsel.cli.source import Source
+    from streamsel.stream.files import OnBad
 
 KINDS = (
     "manhattan",
@@ -183,8 +184,13 @@ def _plot_rows(
 ) -> None:
     """Plot rows of a file, or those that the model keeps."""
     from streamsel import plot
-    from streamsel.cli.commands.transform import input_and_output_names, report_missing_columns
+    from streamsel.cli.commands.transform import (
+        has_encoded_columns,
+        input_and_output_names,
+        report_missing_columns,
+    )
     from streamsel.plot.inputs import check_has_results_of_kind
+    from streamsel.stream.inputs import EncodedStream
 
     check_has_results_of_kind(model.report(), "selected" if kind == "heatmap" else "components")
     if options["data"] is None:
@@ -192,18 +198,24 @@ def _plot_rows(
         return
     by = [] if options["by"] is None else [options["by"]]
     wanted = [str(name) for name in input_and_output_names(model)[0]]
-    source = _open_data(log, [*wanted, *by], options, metadata)
+    is_encoded = has_encoded_columns(model, metadata)
+    source = _open_data(log, [*wanted, *by], options, metadata, "pass" if is_encoded else None)
+    rows = EncodedStream(source.stream) if is_encoded else source.stream
     with report_missing_columns(source):
         if kind == "heatmap":
-            plot.heatmap(model, source.stream, ax)
+            plot.heatmap(model, rows, ax)
             return
         names = [source.name(name) for name in by]
         y = source.take(names)[names[0]] if names else None
-        plot.scatter(model, source.stream, y, ax)
+        plot.scatter(model, rows, y, ax)
 
 
 def _open_data(
-    log: Log, names: list[str], options: dict[str, Any], metadata: dict[str, Any]
+    log: Log,
+    names: list[str],
+    options: dict[str, Any],
+    metadata: dict[str, Any],
+    on_bad: OnBad | None = None,
 ) -> Source:
     """Open the files of --data, with the columns that are needed."""
     from streamsel.cli.inputs import expand_files, open_source
@@ -214,7 +226,7 @@ def _open_data(
         log,
         options["orientation"],
         names,
-        None,
+        on_bad,
         read_options_of(options, metadata),
         display_name=options["data"],
     )

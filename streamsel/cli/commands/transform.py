@@ -83,7 +83,7 @@ def transform_files(
     column, header = split_id_option(metadata["id"]) if metadata.get("id") else (None, None)
     log.begin("transform", model=model_path, file=given)
     read_options = read_options_of(options, metadata)
-    is_encoded = bool(metadata.get("encoded") or model.report().details.get("encoded"))
+    is_encoded = has_encoded_columns(model, metadata)
     on_bad: OnBad | None = "pass" if is_encoded else None
     source = open_source(
         files, log, orientation, wanted, on_bad, read_options, display_name=given[0], id_=column
@@ -111,6 +111,11 @@ def report_missing_columns(source: Source) -> Iterator[None]:
         if isinstance(error.__cause__, KeyError):
             raise CommandError(missing_columns_text(source.path, error.__cause__)) from None
         raise
+
+
+def has_encoded_columns(model: Any, metadata: Mapping[str, Any]) -> bool:
+    """Return whether columns of numbers that a model has learnt were made of text or dates."""
+    return bool(metadata.get("encoded") or model.report().details.get("encoded"))
 
 
 def input_and_output_names(model: Any) -> tuple[list[Any], list[Any]]:
