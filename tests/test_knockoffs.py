@@ -343,8 +343,11 @@ def test_columns_that_their_neighbours_explain_have_no_statistic():
     assert found.n_columns == 118
     assert not {30, 31} & {*found.statistics}
     assert {0, 15, 45, 60} <= {*found.selected}
-    with pytest.raises(ValueError, match=r"neighbours do not explain.*\n.*prune"):
+    with pytest.raises(ValueError, match=r"240 of 240 columns are explained.*\n.*prune"):
         knockoff_filter(np.repeat(X, 2, axis=1), y, 0.2, window=1)
+    most = np.column_stack([np.repeat(X, 2, axis=1), X[:, :40] ** 2])
+    with pytest.raises(ValueError, match=r"24\d of 280"):
+        knockoff_filter(most, y, 0.2, window=1)
 
 
 def test_targets_and_covariates():
@@ -400,6 +403,8 @@ def test_refusals_of_the_filter():
             call()
     with pytest.raises(ValueError, match="finite statistics"):
         KnockoffSelection(0.1, 1, 0, 9, {"a": np.nan})
+    with pytest.raises(ValueError, match="1 / fdr = 10"):
+        knockoff_filter(X, y, k=5)
     with pytest.raises(ValueError, match="Expected 90 values"):
         knockoff_filter(X, y[:90], window=1)
     with pytest.raises(ValueError, match="reserved"):

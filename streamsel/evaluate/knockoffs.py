@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 
 # Rows per variable at the end of the path, and limits of the number of variables there.
 _ROWS_PER_VARIABLE, _MIN_K, _MAX_K = 4, 10, 500
+# Share of columns that their neighbours may explain.
+_MAX_EXPLAINED = 0.5
 # Share of a sample of columns that may depend on distant ones.
 _MAX_DISTANT = 0.25
 # Share of columns that may be relevant, and quantile of the normal distribution beyond which more
@@ -148,16 +150,19 @@ def knockoff_filter(
     ----------
     X
         The columns, in an order in which each depends on its neighbours only, as in
-        `with_knockoffs`; without missing values, and readable several times.
+        `with_knockoffs`; without missing values, and readable several times. Where columns nearly
+        repeat each other, as in smooth spectra, apply
+        [`prune`](stream.md#streamsel.stream.prune) first; each kept column then represents those
+        excluded.
     y
         The target: numbers, or labels of two classes, which count as 0 and 1 if there are
-        covariates.
+        covariates; values, not the name of a column.
     fdr
         Bound on the false discovery rate, in (0, 1). At least `1 / fdr` variables are selected, or
         none.
     window
         Number of columns beyond which a column depends on no other, given those between. If in
-        doubt, choose a larger one, which takes more time.
+        doubt, choose a larger one.
     covariates
         Variables to adjust for, on which columns may depend too, such as principal components.
     seed
@@ -165,7 +170,7 @@ def knockoff_filter(
     missing
         `"drop"` excludes the rows without a target; by default they are an error.
     **parameters
-        Parameters of [`Lasso`](selection.md#streamsel.Lasso). By default its path ends at
+        Parameters of [`Lasso`](lasso.md#streamsel.Lasso). By default its path ends at
         `k=n // 4` variables, from 10 to 500, and is certified to be that of all columns
         (`exact=True`).
 
@@ -177,9 +182,9 @@ def knockoff_filter(
     Raises
     ------
     ValueError
-        If the conditions below are violated as far as the checks find; if no column has a knockoff
-        that differs from it; if `X` can be read only once; and where `with_knockoffs` and `Lasso`
-        raise it.
+        If the conditions below are violated as far as the checks find; if neighbours explain more
+        than half of the columns; if `X` can be read only once; and where `with_knockoffs` and
+        `Lasso` raise it.
 
     See Also
     --------
@@ -197,6 +202,9 @@ def knockoff_filter(
     $$\frac{1 + \#\{j: W_j \le -t\}}{\#\{j: W_j \ge t\}} \le \text{fdr}$$
 
     (knockoff+[^2]). Columns that their neighbours explain have no W.
+
+    **Power** falls with the correlation of neighbours, and with a window that is wider than
+    needed if the rows are few.
 
     **Conditions.** Rows are independent, given the covariates. Columns are jointly normal, or
     nearly, and each depends on `window` neighbours on either side only. This excludes genes, words
@@ -257,7 +265,7 @@ def knockoff_filter(
     if kept is not None:
         y = kept.restrict(y, "a target")
         covariates = None if covariates is None else kept.restrict(covariates, "covariates")
-    model = _lasso(y, covariates, parameters)
+    model = _lasso(y, covariates, fdr, parameters)
     check = _Checks(cast("Target", model._target), has_covariates=covariates is not None)
     pairs = WithKnockoffs(source, window, covariates, seed, check.record, check.run, kept)
     model.learn_columns(pairs)
@@ -268,12 +276,18 @@ def knockoff_filter(
     )
 
 
-def _lasso(y: Any, covariates: Any, parameters: Mapping[str, Any]) -> Lasso:
+def _lasso(y: Any, covariates: Any, fdr: float, parameters: Mapping[str, Any]) -> Lasso:
     """Return a Lasso that has learnt the target, with defaults for what `parameters` leave out."""
     settings: dict[str, Any] = {"exact": True} | dict(parameters)
     kind = settings.get("target_type", "auto")
     target = complete_target(y, kind, "missing='drop' excludes the rows without a target")
-    if settings.get("k") is None and settings.get("alphas") is None:
+    k = settings.get("k")
+    if isinstance(k, int) and 0 < k < 1.0 / fdr:
+        raise ValueError(
+            f"Expected k of at least 1 / fdr = {1.0 / fdr:g}, as many variables are selected, or "
+            f"none. Got: k={k}."
+        )
+    if k is None and settings.get("alphas") is None:
         most = settings.get("max_candidates")
         k = int(np.clip(target.n // _ROWS_PER_VARIABLE, _MIN_K, _MAX_K))
         settings["k"] = min(k, most) if isinstance(most, int) and most > 0 else k
@@ -306,7 +320,7 @@ class _Checks:
         if has_covariates:
             Z = target.Y[1:].T
             self._y = self._y - Z @ np.linalg.lstsq(Z, self._y, rcond=None)[0]
-        self._n = self._n_more = 0
+        self._n = self._n_more = self._n_varying = 0
         self.explained: set[Hashable] = set()
 
     def record(self, names: list[Hashable], X: Floats, K: Floats) -> None:
@@ -314,17 +328,22 @@ class _Checks:
         if X.shape[1] != self._y.size:
             raise wrong_length_error(names, X.shape[1], self._y.size)
         is_same = (X == K).all(axis=1)
-        self.explained.update(names[j] for j in np.flatnonzero(is_same).tolist())
+        varies = X.any(axis=1)
+        self._n_varying += int(np.count_nonzero(varies))
+        self.explained.update(names[j] for j in np.flatnonzero(is_same & varies).tolist())
         is_more = np.abs(X @ self._y) > np.abs(K @ self._y)
         self._n += int(np.count_nonzero(~is_same))
         self._n_more += int(np.count_nonzero(is_more & ~is_same))
 
     def run(self, pairs: WithKnockoffs) -> None:
         """Raise if the pass has shown that knockoffs are not valid."""
-        if not pairs.n_pairs:
+        n, n_explained = self._n_varying, len(self.explained)
+        if n_explained > _MAX_EXPLAINED * n:
             raise ValueError(
-                "Expected columns that their neighbours do not explain, for knockoffs. Got: none.\n"
-                "Hint: exclude near-duplicates by stream.prune, or choose a smaller window."
+                "Expected columns that their neighbours do not explain, for knockoffs. Got: "
+                f"{n_explained:,} of {n:,} columns are explained.\n"
+                "Hint: stream.prune(X, max_correlation=0.8) excludes near-duplicates; or choose a "
+                "smaller window."
             )
         if pairs.distant_share > _MAX_DISTANT:
             raise ValueError(
