@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel._utils.sparse import is_sparse
-from streamsel.base.row_input import as_frame
+from streamsel.base.embedder import Embedder
+from streamsel.base.extractor import Extractor
+from streamsel.base.row_input import as_frame, frame_columns
+from streamsel.base.selector import Selector
 from streamsel.stream import ColumnStream, as_stream
+from streamsel.stream.inputs import EncodedStream
 
 if TYPE_CHECKING:
     from streamsel.evaluate import SubsampleStability
@@ -19,8 +23,8 @@ if TYPE_CHECKING:
 
 # Suffix of a report -> its format.
 _FORMATS = {".json": "json", ".md": "md", ".markdown": "md"}
-# Names that are shown of a result.
-_MAX_SHOWN = 20
+# Names that are shown of a result, and listed in an error.
+_MAX_SHOWN, _MAX_LISTED = 20, 5
 
 
 class FitResult:
@@ -88,12 +92,32 @@ class FitResult:
             If a variable is missing, or X is None and the source could be read only once.
         """
         rows = self._source if X is None else source_of(X)
+        if isinstance(X, str | os.PathLike) and self.model._encodes_tables:
+            rows = EncodedStream(rows, groups=False)
         if isinstance(rows, ColumnStream) and not rows.reiterable and X is None:
             raise ValueError(
                 "Expected rows, as the source of the fit could be read only once. Got: None.\n"
                 "Hint: transform(X)."
             )
+        self._expect_variables(rows)
         return self.model.transform_many(rows)
+
+    def _expect_variables(self, rows: Any) -> None:
+        """Raise ValueError for a frame without a variable that a transform uses."""
+        by_variable = isinstance(self.model, Selector | Extractor)
+        if as_frame(rows) is None or not by_variable or isinstance(self.model, Embedder):
+            return
+        names = list(self.model.in_use)
+        found, _ = frame_columns(rows, names) or ([], None)
+        if len(found) < len(names):
+            has = {*found}
+            absent = [str(name) for i, name in enumerate(names) if i not in has]
+            listed = ", ".join(map(repr, absent[:_MAX_LISTED]))
+            more = len(absent) - _MAX_LISTED
+            raise ValueError(
+                f"Expected all {len(names)} variables of the model in the frame. Got: none of "
+                f"{listed}{f' and {more:,} more' if more > 0 else ''}."
+            )
 
     def report(
         self,

@@ -16,6 +16,7 @@ from streamsel.base.row_input import as_frame, locate_columns
 from streamsel.fit_result import FitResult, source_of
 from streamsel.stream import ColumnStream, as_stream
 from streamsel.stream.files import CleanStream, find_indices
+from streamsel.stream.inputs import EncodedStream
 
 if TYPE_CHECKING:
     from streamsel.stream.files import Missing
@@ -45,8 +46,8 @@ def select(
         `ColumnStream`: as `stream.as_stream` takes them.
     y
         The target: the name of a column of X (with an AnnData also of its obs), which is then no
-        candidate; or n numbers, labels or rows of numbers, as `learn_target` takes them. None
-        selects without a target.
+        candidate; or n numbers, labels or rows of numbers in the order of the rows of X, as
+        `learn_target` takes them. None selects without a target.
     k
         Number of variables. Methods that decide on it themselves, such as `OnlineFDR`, ignore it.
     method
@@ -79,8 +80,9 @@ def select(
 
     Notes
     -----
-    It calls `learn_target` and `learn_columns` of the selector, and costs what they do. Columns
-    that are not numeric, vary in no row or have missing values are skipped and counted in
+    It calls `learn_target` and `learn_columns` of the selector, and costs what they do. Text,
+    categories and dates of a frame or a file are [encoded](stream.md#streamsel.stream.encode).
+    Columns that cannot be encoded, vary in no row or have missing values are skipped and counted in
     `skipped`, with a warning unless they are constant or text; rows without a target are dropped.
     If the pool of the method is bounded, further passes over X, if these are possible, make the
     selection the same as over all columns (`exact=True`).
@@ -191,6 +193,10 @@ class _Roles:
         The file of X; None if it is none.
     source
         X, or a stream of its columns if it is a file or an AnnData.
+    stream
+        A stream of its columns.
+    is_table
+        Whether X is a frame or a file, whose text, categories and dates are encoded.
     y, covariates, weights
         Values; None for none.
     names
@@ -204,18 +210,20 @@ class _Roles:
     ) -> None:
         self.path = os.fspath(X) if isinstance(X, str | os.PathLike) else None
         self.source = source_of(X)
-        self._stream = as_stream(self.source)
+        self.stream = as_stream(self.source)
+        self.is_table = self.path is not None or as_frame(self.source) is not None
         self.names: dict[str, list[Hashable]] = {}
+        _expect_same_rows(self.source, y)
         self.y = self._resolve("y", y)
         self.weights = self._resolve("weights", weights)
         self.covariates = self._resolve("covariates", covariates)
         self.names["drop"] = [drop] if isinstance(drop, str) else list(drop)
-        known, of_rows = self._stream.names, self._stream.row_metadata
+        known, of_rows = self.stream.names, self.stream.row_metadata
         if known is not None:
             self._check("drop", self.names["drop"], [*known, *of_rows])
         taken = {name for names in self.names.values() for name in names}
         absent = {name for name in taken & {*of_rows} if known is None or name not in known}
-        self.candidates = self._stream.without(taken - absent) if taken else self._stream
+        self.candidates = self.stream.without(taken - absent) if taken else self.stream
 
     def _resolve(self, role: str, given: Any) -> Any:
         """Return the values of a role, and record the names of columns that they come from."""
@@ -235,7 +243,7 @@ class _Roles:
         # Lists of targets and weights have one per row.
         if role != "covariates":
             return None
-        known = {*(self._stream.names or ()), *self._stream.row_metadata}
+        known = {*(self.stream.names or ()), *self.stream.row_metadata}
         is_list = isinstance(given, list | tuple) and all(isinstance(one, str) for one in given)
         return [*given] if is_list and given and {*given} <= known else None
 
@@ -246,13 +254,13 @@ class _Roles:
             self._check(role, names, frame.columns)
             _, indices = locate_columns(frame, names)
             return {name: frame[:, j].to_native() for name, j in zip(names, indices, strict=True)}
-        known, of_rows = {*(self._stream.names or ())}, self._stream.row_metadata
+        known, of_rows = {*(self.stream.names or ())}, self.stream.row_metadata
         found = {
             name: of_rows[str(name)] for name in names if name in of_rows and name not in known
         }
         others = [name for name in names if name not in found]
         try:
-            found |= self._stream.take(others) if others else {}
+            found |= self.stream.take(others) if others else {}
         except KeyError as error:
             raise _unknown_error(role, error) from None
         return {name: np.ravel(as_dense(found[name])) for name in names}
@@ -262,6 +270,18 @@ class _Roles:
             find_indices(known, names)
         except KeyError as error:
             raise _unknown_error(role, error) from None
+
+
+def _expect_same_rows(X: Any, y: Any) -> None:
+    """Raise ValueError if pandas indices show that rows of the target are in another order."""
+    rows, labels = getattr(X, "index", None), getattr(y, "index", None)
+    if not hasattr(rows, "equals") or not hasattr(labels, "equals") or len(rows) != len(labels):
+        return
+    if not rows.equals(labels) and rows.sort_values().equals(labels.sort_values()):
+        raise ValueError(
+            "Expected y in the order of the rows of X, which are matched by position. Got: the "
+            "same index in another order.\nHint: y.loc[X.index]."
+        )
 
 
 def _unknown_error(role: str, error: KeyError) -> ValueError:
@@ -283,15 +303,13 @@ def _fit(
     known = registry.names(kind)
     if method not in known:
         hint = spelling_hint(str(method), known)
-        raise ValueError(
-            f"Expected the name of a {kind} as method. Got: {method!r}.\nHint: {hint}."
-        )
+        raise ValueError(f"Expected the name of a {kind} as method. Got: {method!r}.\nHint: {hint}")
     cls = registry.fetch(method)
     rules = params.rules_of(cls)
     values = {name: value for name, value in size.items() if name in rules} | parameters
     if unknown := [name for name in values if name not in rules]:
         hint = spelling_hint(unknown[0], rules)
-        raise TypeError(f"Expected a parameter of {method}. Got: {unknown[0]!r}.\nHint: {hint}.")
+        raise TypeError(f"Expected a parameter of {method}. Got: {unknown[0]!r}.\nHint: {hint}")
     if covariates := roles.names.get("covariates"):
         values.setdefault("covariates", tuple(covariates))
     if missing == "mean" and "missing" in rules:
@@ -307,10 +325,20 @@ def _fit(
     target = model._target
     kept = None if target is None else target.kept
     n_rows = None if target is None else target.n
-    columns = CleanStream(roles.candidates, n_rows, missing, None, 0, kept)
+    candidates, source = roles.candidates, roles.source
+    if roles.is_table and model._encodes_tables:
+        candidates = EncodedStream(candidates, groups=model._takes_groups, whole=roles.stream)
+        source = EncodedStream(roles.stream) if source is roles.stream else source
+    columns = CleanStream(candidates, n_rows, missing, None, 0, kept)
     model.learn_columns(columns)
+    if not columns.n_read:
+        raise ValueError(
+            "Expected at least one column. Got: none.\n"
+            "Hint: a generator can be read only once; iter_columns takes a function that returns "
+            "a new one."
+        )
     _warn_of_skipped(columns)
-    return FitResult(model, roles.source, roles.y, columns, _facts(kind, roles, missing))
+    return FitResult(model, source, roles.y, columns, _facts(kind, roles, missing))
 
 
 def _warn_of_skipped(columns: CleanStream) -> None:

@@ -86,7 +86,7 @@ class TestSources:
         assert list(components.transform(table).columns) == components.components
 
     def test_rows_of_a_file(self, table, tmp_path):
-        result = streamsel.select(table, "y", k=3, drop="age")
+        result = streamsel.select(table, "y", k=3, drop=["age", "label"])
         table.head(9).to_parquet(tmp_path / "new.parquet")
         found = result.transform(str(tmp_path / "new.parquet"))
         np.testing.assert_array_equal(found, table[result.selected].head(9))
@@ -183,7 +183,7 @@ class TestMissing:
         X = table.assign(v5=table.v5.where(table.v5 > 0), flat=1.0)
         with pytest.warns(UserWarning, match=r"1 column of 34 could not be used \(1 missing\)"):
             result = streamsel.select(X, "y", k=3)
-        assert result.skipped == {"missing": 1, "constant": 1, "text": 2}
+        assert result.skipped == {"missing": 1, "constant": 1, "text": 1}
         assert "skipped: missing" in result.report(format="md")
         with pytest.raises(ValueError, match="Expected finite numbers in column 'v5'"):
             streamsel.select(X.drop(columns=["id", "label"]), "y", missing="error")
@@ -302,6 +302,49 @@ class TestReport:
         # Values that are not in the file cannot be repeated.
         other = streamsel.select(path, table.label, k=3)
         assert "streamsel select" not in other.report(format="md")
+
+    def test_text_and_dates_are_encoded(self, tmp_path):
+        rng = np.random.default_rng(0)
+        city = rng.integers(0, 3, size=200)
+        frame = pd.DataFrame({f"x{i}": rng.normal(size=200) for i in range(10)})
+        frame["city"] = np.array(["Oslo", "Rome", "Bern"])[city]
+        frame["y"] = city + 0.3 * rng.normal(size=200)
+        path = tmp_path / "x.parquet"
+        frame.to_parquet(path)
+        for source in (frame, path):
+            result = streamsel.select(source, "y", k=2)
+            assert result.selected[0] == "city"
+            rows = np.asarray(result.transform(source))
+            assert rows[:3, :3].tolist() == [
+                [float(name == place) for name in ("Bern", "Oslo", "Rome")]
+                for place in frame["city"][:3]
+            ]
+            np.testing.assert_array_equal(np.asarray(result.transform()), rows)
+            assert "city" in result.report(format="md")
+        built = streamsel.extract(frame, "y", n_components=1)
+        assert abs(np.corrcoef(built.transform(frame)["ridgecomponents0"], city)[0, 1]) > 0.9
+        # A stream is taken as it comes.
+        plain = streamsel.select(streamsel.stream.as_stream(frame), "y", k=2)
+        assert plain.skipped == {"text": 1}
+
+    def test_a_frame_without_a_variable_is_refused(self, table):
+        X = variables(table)
+        for result in (streamsel.select(X, table.y, k=2), streamsel.extract(X, table.y, 2)):
+            used = [*result.model.in_use]
+            with pytest.raises(ValueError, match=f"none of {used[0]!r}"):
+                result.transform(X.drop(columns=used[0]))
+
+    def test_rows_in_another_order_are_refused(self, table):
+        X = variables(table)
+        shuffled = table.y.sample(frac=1.0, random_state=0)
+        with pytest.raises(ValueError, match="same index in another order"):
+            streamsel.select(X, shuffled, k=2)
+        found = streamsel.select(X, shuffled.loc[X.index], k=2).selected
+        assert found == streamsel.select(X, table.y.reset_index(drop=True), k=2).selected
+
+    def test_no_columns_are_refused(self):
+        with pytest.raises(ValueError, match="at least one column"):
+            streamsel.select(streamsel.stream.iter_columns(iter([])), np.arange(5.0), 2)
 
     def test_representations(self, table):
         result = streamsel.select(variables(table), table.y, k=25)

@@ -108,7 +108,7 @@ def _column(frame: nw.DataFrame[Any], title: str, name: Hashable) -> nw.Series[A
     if name not in names:
         hint = spelling_hint(str(name), map(str, names))
         raise ValueError(
-            f"Expected {title} to name a column of the frame. Got: {name!r}.\nHint: {hint}."
+            f"Expected {title} to name a column of the frame. Got: {name!r}.\nHint: {hint}"
         )
     return frame[:, names.index(name)]
 
