@@ -274,7 +274,8 @@ class _Roles:
 
 def _expect_same_rows(X: Any, y: Any) -> None:
     """Raise ValueError if pandas indices show that rows of the target are in another order."""
-    rows, labels = getattr(X, "index", None), getattr(y, "index", None)
+    rows: Any = getattr(X, "index", None)
+    labels: Any = getattr(y, "index", None)
     if not hasattr(rows, "equals") or not hasattr(labels, "equals") or len(rows) != len(labels):
         return
     if not rows.equals(labels) and rows.sort_values().equals(labels.sort_values()):
