@@ -15,7 +15,7 @@ from streamsel.base.extractor import Extractor
 from streamsel.base.row_input import as_frame, frame_columns
 from streamsel.base.selector import Selector
 from streamsel.stream import ColumnStream, as_stream
-from streamsel.stream.inputs import EncodedStream
+from streamsel.stream.inputs import numeric_stream
 
 if TYPE_CHECKING:
     from streamsel.evaluate import SubsampleStability
@@ -91,9 +91,10 @@ class FitResult:
         ValueError
             If a variable is missing, or X is None and the source could be read only once.
         """
-        rows = self._source if X is None else source_of(X)
         if isinstance(X, str | os.PathLike) and self.model._encodes_tables:
-            rows = EncodedStream(rows, groups=False)
+            rows = numeric_stream(X)
+        else:
+            rows = self._source if X is None else source_of(X)
         if isinstance(rows, ColumnStream) and not rows.reiterable and X is None:
             raise ValueError(
                 "Expected rows, as the source of the fit could be read only once. Got: None.\n"

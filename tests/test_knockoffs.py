@@ -330,7 +330,7 @@ def test_valid_columns_are_seldom_refused():
         refused += stream.distant_share > 0.25
     assert refused <= 2
     stream = with_knockoffs(X[:, :30], 1)
-    assert np.isnan([*[stream.distant_share, stream.row_correlation]]).all()
+    assert np.isnan([stream.distant_share, stream.row_correlation]).all()
     list(stream)
     assert np.isnan(stream.distant_share)
     assert abs(stream.row_correlation) < 0.1

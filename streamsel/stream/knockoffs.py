@@ -159,7 +159,10 @@ class WithKnockoffs(ColumnStream):
     ) -> None:
         params.check(
             "with_knockoffs",
-            {"window": params.IntRule(1, below=_MAX_WINDOW + 1), "seed": _SEED},
+            {
+                "window": params.IntRule(1, below=_MAX_WINDOW + 1),
+                "seed": params.IntRule(0, below=2**128),
+            },
             {"window": window, "seed": seed},
         )
         super().__init__(
@@ -181,10 +184,8 @@ class WithKnockoffs(ColumnStream):
     def _pairs(self) -> Iterator[Block]:
         generator: _Generator | None = None
         for block in self._source.blocks():
-            kept = self._kept
-            n = block.values.shape[0] if kept is None else kept.index.size
-            n = generator.n if generator is not None else n
             if generator is None:
+                n = block.values.shape[0] if self._kept is None else self._kept.index.size
                 basis = self._basis(n)
                 generator = _Generator(basis, self.window, self._seed, self._on_pairs)
             if block.groups is not None:
@@ -192,7 +193,7 @@ class WithKnockoffs(ColumnStream):
                     "Expected columns without groups, since a knockoff imitates one column. Got: "
                     "groups.\nHint: SelectKBest has p-values of groups."
                 )
-            for chunk in iter_chunks(block, n, kept=kept):
+            for chunk in iter_chunks(block, generator.n, kept=self._kept):
                 every = np.arange(len(chunk.names))
                 for start in range(0, every.size, generator.batch):
                     which = every[start : start + generator.batch]
@@ -239,9 +240,6 @@ class WithKnockoffs(ColumnStream):
                 f"window={self.window} and {n_covariates} covariates. Got: {n}.\n"
                 "Hint: choose a smaller window."
             )
-
-
-_SEED = params.IntRule(0, below=2**128)
 
 
 class _Generator:
