@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from streamsel.cli.log import Log
-    from streamsel.cli.source import Source
-    from streamsel.stream.files import OnBad
 
 KINDS = (
     "manhattan",
@@ -158,7 +156,7 @@ def _check_options(kind: str, options: dict[str, Any]) -> None:
 def _plot_model(log: Log, path: str, kind: str, options: dict[str, Any], ax: Axes) -> None:
     """Plot a saved model."""
     from streamsel import plot
-    from streamsel.cli.commands.transform import read_run_metadata
+    from streamsel.cli.commands.transform import open_rows, read_run_metadata
     from streamsel.serialization.archive import load
 
     if kind == "stability":
@@ -173,8 +171,9 @@ def _plot_model(log: Log, path: str, kind: str, options: dict[str, Any], ax: Axe
     if kind == "loadings":
         plot.loadings(source, ax, component=options["component"] or 0)
     elif options["data"] is not None:
-        metadata = _open_data(log, [], options, read_run_metadata(path)).stream
-        plot.manhattan(model, ax, metadata=metadata)
+        metadata = read_run_metadata(path)
+        file, _ = open_rows(log, [options["data"]], [], model, metadata, options)
+        plot.manhattan(model, ax, metadata=file.stream)
     else:
         getattr(plot, kind)(source, ax)
 
@@ -185,12 +184,11 @@ def _plot_rows(
     """Plot rows of a file, or those that the model keeps."""
     from streamsel import plot
     from streamsel.cli.commands.transform import (
-        has_encoded_columns,
         input_and_output_names,
+        open_rows,
         report_missing_columns,
     )
     from streamsel.plot.inputs import check_has_results_of_kind
-    from streamsel.stream.inputs import EncodedStream
 
     check_has_results_of_kind(model.report(), "selected" if kind == "heatmap" else "components")
     if options["data"] is None:
@@ -198,38 +196,15 @@ def _plot_rows(
         return
     by = [] if options["by"] is None else [options["by"]]
     wanted = [str(name) for name in input_and_output_names(model)[0]]
-    is_encoded = has_encoded_columns(model, metadata)
-    source = _open_data(log, [*wanted, *by], options, metadata, "pass" if is_encoded else None)
-    rows = EncodedStream(source.stream) if is_encoded else source.stream
+    names = [*wanted, *by]
+    source, rows = open_rows(log, [options["data"]], names, model, metadata, options)
     with report_missing_columns(source):
         if kind == "heatmap":
             plot.heatmap(model, rows, ax)
             return
-        names = [source.name(name) for name in by]
-        y = source.take(names)[names[0]] if names else None
+        colours = [source.name(name) for name in by]
+        y = source.take(colours)[colours[0]] if colours else None
         plot.scatter(model, rows, y, ax)
-
-
-def _open_data(
-    log: Log,
-    names: list[str],
-    options: dict[str, Any],
-    metadata: dict[str, Any],
-    on_bad: OnBad | None = None,
-) -> Source:
-    """Open the files of --data, with the columns that are needed."""
-    from streamsel.cli.inputs import expand_files, open_source
-    from streamsel.cli.request import read_options_of
-
-    return open_source(
-        expand_files([options["data"]]),
-        log,
-        options["orientation"],
-        names,
-        on_bad,
-        read_options_of(options, metadata),
-        display_name=options["data"],
-    )
 
 
 def read_stability(path: str) -> Any:

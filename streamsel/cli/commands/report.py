@@ -81,31 +81,18 @@ def _rows(
 ) -> tuple[Source, Any]:
     """Return a file of rows, and the columns of it that a model is applied to."""
     from streamsel.cli.commands.transform import (
-        has_encoded_columns,
         input_and_output_names,
+        open_rows,
         with_exclusions,
     )
-    from streamsel.cli.inputs import expand_files, open_source
-    from streamsel.cli.request import read_options_of
-    from streamsel.stream.inputs import EncodedStream
 
     needed, _ = input_and_output_names(model)
     of_any = model.report().details.get("any_variable", False)
     if not needed and not of_any:
         raise CommandError(f"{path}: the model has not learnt enough columns to show rows")
-    is_encoded = has_encoded_columns(model, metadata)
-    source = open_source(
-        expand_files(options["data"]),
-        log,
-        options["orientation"],
-        [str(name) for name in needed],
-        "pass" if is_encoded else None,
-        read_options_of(options, metadata),
-        display_name=options["data"][0],
-    )
-    if of_any:
-        return source, with_exclusions(source, metadata)
-    return source, EncodedStream(source.stream) if is_encoded else source.stream
+    names = [str(name) for name in needed]
+    source, rows = open_rows(log, options["data"], names, model, metadata, options)
+    return source, with_exclusions(source, metadata) if of_any else rows
 
 
 def _target(source: Source, metadata: Mapping[str, Any], kind: str) -> Any:

@@ -118,6 +118,31 @@ def has_encoded_columns(model: Any, metadata: Mapping[str, Any]) -> bool:
     return bool(metadata.get("encoded") or model.report().details.get("encoded"))
 
 
+def open_rows(
+    log: Log,
+    given: Sequence[str],
+    names: list[str],
+    model: Any,
+    metadata: dict[str, Any],
+    options: Mapping[str, Any],
+) -> tuple[Source, ColumnStream]:
+    """Open the files of --data that have the columns of these names, as a model uses them.
+
+    Columns of numbers that were made of text or dates are found by their names.
+    """
+    is_encoded = has_encoded_columns(model, metadata)
+    source = open_source(
+        expand_files(given),
+        log,
+        options["orientation"],
+        names,
+        "pass" if is_encoded else None,
+        read_options_of(options, metadata),
+        display_name=given[0],
+    )
+    return source, EncodedStream(source.stream) if is_encoded else source.stream
+
+
 def input_and_output_names(model: Any) -> tuple[list[Any], list[Any]]:
     """Return the names of the input columns of a model, and those of its output columns."""
     if model.report().kind == "selected":
