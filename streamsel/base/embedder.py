@@ -387,11 +387,11 @@ class Embedder(Extractor, Unsupervised):
             self._components_in_use = np.array(state["components_in_use"], dtype=float)
             expect_bounded("components", self._components_in_use)
 
-    def _snapshot_to_state(self) -> dict[str, Any] | None:
-        return None if self._refresh.stored is None else self._refresh.stored.to_state()
+    def _snapshot_to_state(self, snapshot: Landmarks | None) -> dict[str, Any] | None:
+        return None if snapshot is None else snapshot.to_state()
 
-    def _restore_snapshot(self, state: dict[str, Any] | None) -> None:
-        if state is not None:
-            self._check_tracked(state["names"])
-        q = self.n_components
-        self._refresh.stored = None if state is None else Landmarks.from_state(state, q)
+    def _snapshot_from_state(self, state: dict[str, Any] | None) -> Landmarks | None:
+        if state is None:
+            return None
+        self._check_tracked(state["names"])
+        return Landmarks.from_state(state, self.n_components)

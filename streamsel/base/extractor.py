@@ -28,8 +28,13 @@ from streamsel.serialization.invariants import expect_bounded
 from streamsel.serialization.schema import CountKind, expect, expect_shapes
 from streamsel.state.base import Floats, StoredLoadings
 from streamsel.state.gram.landmarks import Landmarks
+from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension
+
+# Operations of a refresh, m² times the rank of m variables, in the time that one row waits for it;
+# and the rank that the operations of least rank are worth.
+_OPERATIONS_PER_ROW, _LEAST_RANK = 2.5e7, 150
 
 
 class Extractor(Learner):
@@ -209,6 +214,13 @@ class Extractor(Learner):
     def _current(self) -> Any:
         return None if self._state is None else self._map()
 
+    def _rows_of_refresh(self, rows: int) -> int:
+        joint = self._row_extension
+        if not self._loads_all_variables or not isinstance(joint, CrossMoments):
+            return 0
+        m = joint.n_variables
+        return int(m * m * (min(m, rows) + _LEAST_RANK) / _OPERATIONS_PER_ROW)
+
     def _refreshed(self, *, keep_stable: bool) -> Any:
         del keep_stable  # components are always aligned with those in use
         new, in_use = self._map(), self._refresh.stored
@@ -224,20 +236,17 @@ class Extractor(Learner):
         """Linear map that a transform applies: variable -> {component: weight}."""
         return self._weights_of(self._in_use())
 
-    def _snapshot_to_state(self) -> dict[str, Any] | None:
-        if self._refresh.stored is None:
+    def _snapshot_to_state(self, snapshot: Any) -> dict[str, Any] | None:
+        if snapshot is None:
             return None
-        state: dict[str, Any] = self._refresh.stored._asdict()
-        return (
-            state
-            if self._fixed_n_components is not None
-            else state | {"n_components": self._refresh.stored.weights.shape[1]}
-        )
+        state: dict[str, Any] = snapshot._asdict()
+        if self._fixed_n_components is None:
+            state["n_components"] = snapshot.weights.shape[1]
+        return state
 
-    def _restore_snapshot(self, state: dict[str, Any] | None) -> None:
+    def _snapshot_from_state(self, state: dict[str, Any] | None) -> Any:
         if state is None:
-            self._refresh.stored = None
-            return
+            return None
         self._check_tracked(state["names"])
         size = len(state["names"])
         width = self._fixed_n_components
@@ -246,7 +255,7 @@ class Extractor(Learner):
             width = state["n_components"]
         expect_shapes(state, means=(size,), weights=(size, width))
         expect_bounded("loadings", state["means"], state["weights"])
-        self._refresh.stored = LinearMap(state["names"], state["means"], state["weights"])
+        return LinearMap(state["names"], state["means"], state["weights"])
 
     @property
     def _empty_map(self) -> LinearMap | Landmarks:

@@ -346,7 +346,7 @@ class HashedExtractor(Extractor, Unsupervised):
             counter = Stateless()
             counter.set_state(state["row_count"])
             self._phase = CountPhase(self._phase, counter)
-            self._restore_in_use(state["refresh_at"], state["snapshot"])
+            self._restore_in_use(state)
 
 
 class CountPhase(Phase):

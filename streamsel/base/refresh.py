@@ -3,7 +3,8 @@
 Downstream models learn about the transformed features, and lose what they learnt if the set of
 features changes at every row. Results such as `selected` always reflect the current state; a
 transform uses a snapshot, which is refreshed after a growing number of rows, and then changes as
-little as possible.
+little as possible. A snapshot that takes long is computed in another thread, and comes into use a
+known number of rows later.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import math
 from typing import Any
 
 from streamsel._utils.rollback import Rollback
+from streamsel.base.pending_snapshot import PendingSnapshot
 from streamsel.state.moments.moments import NEVER
 
 
@@ -30,10 +32,12 @@ class RefreshSchedule(Rollback):
     stored
         The snapshot; None if there is none.
     due_at
-        Row number of its next refresh.
+        Row number of its next refresh; while one is pending, of its first use.
+    pending
+        The snapshot that is being computed; None if there is none.
     """
 
-    changing = ("stored", "due_at")
+    changing = ("stored", "due_at", "pending")
 
     def __init__(
         self, factor: float, warm_up: int, fading_factor: float, *, is_always: bool
@@ -41,6 +45,7 @@ class RefreshSchedule(Rollback):
         self.is_always = is_always
         self.stored: Any = None
         self.due_at = warm_up
+        self.pending: PendingSnapshot | None = None
         self._factor, self._warm_up, self._fading_factor = factor, warm_up, fading_factor
 
     def start(self, rows: int, current: Any) -> None:
@@ -67,14 +72,34 @@ class RefreshSchedule(Rollback):
         return rows + max(1, math.ceil((self._factor - 1.0) * weight))
 
     def is_due(self, rows: int) -> bool:
-        """Whether the snapshot is to be refreshed after this number of rows."""
+        """Whether the snapshot is to be replaced after this number of rows."""
         return rows >= self.due_at and not self.is_always
 
+    def replace(self, snapshot: Any, next_due: int) -> None:
+        """Put a snapshot into use until the next refresh."""
+        self.stored, self.due_at, self.pending = snapshot, next_due, None
+
+    def expect(self, pending: PendingSnapshot, n_rows: int) -> None:
+        """Put a snapshot into use this number of rows after its refresh."""
+        self.due_at, self.pending = pending.started_at + n_rows, pending
+
+    def drop_pending(self) -> None:
+        """Make a refresh due again that is pending, because it lacks rows of a merge."""
+        if self.pending is not None:
+            self.due_at, self.pending = self.pending.started_at, None
+
+    def wait(self, rows: int) -> None:
+        """Give a pending refresh its time before the row that follows this number of rows."""
+        if self.pending is not None:
+            self.pending.wait(rows)
+
     @property
-    def due_or_never(self) -> float:
-        """Row number of the next refresh; one that is never reached if none is ever due."""
-        return NEVER if self.is_always else self.due_at
+    def check_at(self) -> float:
+        """Number of rows after which a row may have work; one never reached if none ever has."""
+        if self.is_always:
+            return NEVER
+        return self.due_at if self.pending is None else 0
 
     def rows_until_due(self, rows: int) -> int | None:
-        """Return the number of rows before the next refresh; None for any number."""
+        """Return the number of rows before the next replacement; None for any number."""
         return None if self.is_always else max(1, self.due_at - rows)

@@ -232,6 +232,7 @@ class RowPhase(Phase):
     ) -> None:
         """Learn a row and do the work that is due after it; every change can be rolled back."""
         moments, extension = self.moments, self.extension
+        method._refresh.wait(moments.rows)
         method._invalidate()
         moments.set_maintenance_due(0.0)
         of_row = values, indices, columns + moments.target.shift, moments, w
@@ -278,7 +279,7 @@ class RowPhase(Phase):
         until = moments.rows_until_rescale
         if extension is not None:
             until = min(until, extension.rows_until_maintenance(moments))
-        moments.set_maintenance_due(min(moments.rows + until, method._refresh.due_or_never))
+        moments.set_maintenance_due(min(moments.rows + until, method._refresh.check_at))
 
     def _read_row(
         self, method: Method, x: dict[Hashable, Any], y: Any, columns: Floats | None

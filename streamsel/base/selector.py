@@ -456,18 +456,17 @@ class Selector(Learner, Generic[State]):
             self._cache["features_in_use"] = known
         return known[1]
 
-    def _snapshot_to_state(self) -> list[Hashable] | None:
-        return None if self._refresh.stored is None else list(self._refresh.stored)
+    def _snapshot_to_state(self, snapshot: dict[Hashable, int] | None) -> list[Hashable] | None:
+        return None if snapshot is None else list(snapshot)
 
-    def _restore_snapshot(self, state: list[Hashable] | None) -> None:
+    def _snapshot_from_state(self, state: list[Hashable] | None) -> dict[Hashable, int] | None:
         if state is None:
-            self._refresh.stored = None
-            return
+            return None
         self._check_tracked(state)
         k = self._n_requested
         if k is not None and len(state) > k:
             raise ValueError(f"Expected at most {k} names in use. Got: {state!r}.")
-        self._refresh.stored = _rank_of(state)
+        return _rank_of(state)
 
     def transform_one(self, x: dict[Hashable, Any]) -> dict[Hashable, Any]:
         """Keep the selected features of a row; before the warm-up ends, all but covariates.

@@ -74,6 +74,11 @@ class CrossMoments(RowExtension):
         return self.current.rows
 
     @property
+    def n_variables(self) -> int:
+        """Number of variables in the window in use."""
+        return len(self.current.index_of)
+
+    @property
     def windows(self) -> list[AlignedMoments]:
         """The windows that learn rows."""
         return [self.current] if self.next is None else [self.current, self.next]
