@@ -30,7 +30,7 @@ def test_a_quick_run_needs_no_files(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "argv", ["gram_family.py", *options])
     gram_family.main()
     told = (tmp_path / "gram-family.md").read_text()
-    assert "told by little, 100 columns (60 × 100)" in told
+    assert "low-variance signal, 100 columns (60 × 100)" in told
     assert "(gram-family.svg)" in told
     assert (tmp_path / "gram-family.svg").is_file()
     assert (tmp_path / "gram-family.csv").is_file()

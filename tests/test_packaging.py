@@ -110,9 +110,9 @@ def test_the_paper_has_the_figures_of_the_documentation():
         ("selectors", "| Lasso |", ["23.4"]),
         ("selectors", "| SelectKBest |", ["25.8"]),
         ("significance", "| counts, a class of 13 of 700 |", ["92.5", "3.5"]),
-        ("association", "(`groups=`, `--loco`)", ["4.5 %"]),
-        ("association", "- **Without relatedness**", ["22 %"]),
-        ("series-features", "- tsfresh (Efficient) takes", ["147 to 840"]),
+        ("significance", "(`groups=`, `--loco`)", ["4.5 %"]),
+        ("significance", "- **Without relatedness**", ["22 %"]),
+        ("selectors", "- tsfresh (Efficient) takes", ["147 to 840"]),
     ],
 )
 def test_the_paper_has_the_figures_of_the_evidence(page, fragment, figures):

@@ -8,6 +8,7 @@ rows alone: `--redraw` makes them again.
 """
 
 import argparse
+import datetime as dt
 import json
 import os
 import platform
@@ -68,7 +69,9 @@ plt.rcParams |= {
 }
 
 # What `machine` returns.
-MACHINE = re.compile(r"streamsel \S+, \d+ cores of [^,\n]+, one thread")
+MACHINE = re.compile(
+    r"streamsel\s+\S+,\s+\d+\s+cores\s+of\s+[^,]+,\s+one\s+thread(?:,\s+\d{4}-\d\d-\d\d)?"
+)
 
 Task = tuple[Any, ...]
 Row = dict[str, Any]
@@ -234,7 +237,7 @@ class Experiment:
                 raise ValueError(f"{page.name}: expected the lines {begin} and {end}.")
             if self._redraw and (measured_on := MACHINE.search(old)):
                 # Nothing is measured again.
-                text = MACHINE.sub(measured_on[0], text)
+                text = MACHINE.sub(" ".join(measured_on[0].split()), text)
             page.write_text(f"{before}{begin}\n\n{text}\n{end}{after}")
         else:
             (self.out / f"{self.name}.md").write_text(text)
@@ -313,10 +316,13 @@ def table(frame: pd.DataFrame) -> str:
 
 
 def machine() -> str:
-    """Say what this was measured on."""
+    """Return version, machine and date of a measurement."""
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.is_file():
         names = [line for line in info.read_text().splitlines() if line.startswith("model name")]
         model = names[0].partition(":")[2].strip() if names else model
-    return f"streamsel {streamsel.__version__}, {os.cpu_count()} cores of {model}, one thread"
+    today = dt.datetime.now(dt.UTC).date()
+    return (
+        f"streamsel {streamsel.__version__}, {os.cpu_count()} cores of {model}, one thread, {today}"
+    )

@@ -22,7 +22,7 @@ from river import (
 from streamsel import ProjSe, RidgeComponents
 
 SCALED, SELECTED = "all features, scaled", "ProjSe"
-RIDGE, RENEWED, POOL = "RidgeComponents", "the same, renewal 1.25", "pool of 500"
+RIDGE, RENEWED, POOL = "RidgeComponents", "the same, refresh_factor 1.25", "pool of 500"
 ROWS_ALONE = "the same, on rows alone"
 TREE, NEIGHBOURS, LOGISTIC, FOREST = "Hoeffding tree", "neighbours", "logistic", "forest"
 RULES: dict[str, dict[str, Any]] = {

@@ -119,7 +119,7 @@ def of_noise(found: pd.DataFrame) -> str:
     for method, runs in found.groupby("method", sort=False):
         line = {"": method, "keeps": f"{runs['kept'].mean():.2f}"}
         line |= {"from – to": f"{runs['kept'].min()} – {runs['kept'].max()}"}
-        line |= {"above the floor": f"{runs['above'].mean():.2f}"}
+        line |= {"above the noise floor": f"{runs['above'].mean():.2f}"}
         line |= {"streams with any above": f"{(runs['above'] > 0).mean():.0%}"}
         lines.append(line | {"ms": f"{1000.0 * runs['seconds'].median():.0f}"})
     return table(pd.DataFrame(lines))
@@ -142,16 +142,16 @@ def of_planted(found: pd.DataFrame) -> str:
 def section(found: dict[str, pd.DataFrame], p: int) -> str:
     streams = found["noise"]["seed"].nunique()
     return f"""
-Pure noise: {streams} streams of {p:,} Gaussian columns, n = {N}, a Gaussian target; every method
+Noise: {streams} streams of {p:,} Gaussian columns, n = {N}, a Gaussian target; every method
 with its defaults. How many variables it keeps, how many of these are above `noise_floor()`, and
-milliseconds a stream, in the median.
+milliseconds per stream, in the median.
 
 {of_noise(found["noise"])}
 
 Planted: {N_SIGNALS} signals among {p:,} columns, {streams} streams of either kind.
 *Measurements* of the target correlate with it by 0.1 to 0.5, *parts* of it by 0.1 to 0.3; the
-signals come first, spread, or last. The rate of false discoveries, ± its standard error, and the
-share of the signals that are found.
+signals come first, spread, or last. False discovery rate, ± its standard error, and share of the
+signals that are found.
 
 {of_planted(found["planted"])}
 

@@ -197,7 +197,7 @@ def sparse_sentence(results: pd.DataFrame) -> str:
         f"{problem} {', '.join(f'{value:.0f}' for value in values)}"
         for problem, values in means.groupby("problem", sort=False)
     )
-    return f"Of SparsePCA's loadings so many are 0, in %, in the same order of q: {told}."
+    return f"Share of SparsePCA's loadings that are 0, in %, in the same order of q: {told}."
 
 
 def planted_table(results: pd.DataFrame) -> str:
@@ -242,24 +242,24 @@ def draw(results: pd.DataFrame) -> plt.Figure:
 
 def text(results: pd.DataFrame, figure: str) -> str:
     return f"""
-What is lost of all columns' variance, in %, if they are told by q components: means of splits.
-Bold: least of a dataset.
+Share of the variance of all columns that q components do not explain, in %: means over splits.
+Bold: lowest of a dataset.
 
-![What is lost of the variance of test rows against the number of components q: three panels, a line
-a method, with 95 % intervals.]({figure})
+![Unexplained variance of test rows against the number of components q: three panels, one line per
+method, with 95 % intervals.]({figure})
 
-Bars: 95 % intervals of the mean over splits, how hard each of them is taken out.
+Error bars: 95 % intervals of the mean over splits, without differences between splits.
 
 {reconstruction_table(results)}
 
 {sparse_sentence(results)}
 
-**What they were made for.** Means of drawings; bold: most of a line.
+**Planted variables.** Means over draws; bold: highest of a row.
 
 {planted_table(results)}
 
-**Values that are missing**, one in five, told by {N_TOLD} components: root of the mean squared
-error, means and deviations of drawings.
+**Missing values**, one in five, predicted from {N_TOLD} components: root of the mean squared error,
+means and deviations over draws.
 
 {missing_table(results)}
 

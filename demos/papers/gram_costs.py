@@ -31,7 +31,7 @@ HIDDEN = 40
 WAYS = {
     "Gram matrix": "exact, one pass",
     "leading axes": "one pass",
-    "settled": "some passes",
+    "settled": "several passes",
     "randomized": "scikit-learn, randomized",
     "arpack": "scikit-learn, ARPACK",
     "incremental": "scikit-learn, IncrementalPCA",
@@ -164,12 +164,11 @@ def main() -> None:
     path = experiment.draw(figure(found))
     ways = "; ".join(f"*{way}*: {what}" for way, what in WAYS.items())
     experiment.publish(f"""
-Ten principal components of generated columns, in memory; seconds of processor time until scores
-are there. {ways}.
-In brackets the part of the ten exact components' variance that is missed, where it is more than
-.01 %; bold: the fastest that misses less than .1 %. ({machine()}.)
+Ten principal components of generated columns, in memory; seconds of processor time to the scores.
+{ways}. In brackets: the missed share of the variance of the ten exact components, if above 0.01 %;
+bold: the fastest that misses less than 0.1 %. ({machine()}.)
 
-![Seconds against rows and against columns, a line a way to principal components]({path})
+![Seconds against rows and against columns, one line per method]({path})
 
 {summary(found)}
 

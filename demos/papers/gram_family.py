@@ -54,9 +54,9 @@ from _problems import (
 from extractors_worth import FEW, QS, duel, judged
 
 PLANS = {
-    "told by little, 100 columns": (100, 4.0, False),
-    "told by little, 2,000 columns": (2_000, 6.0, False),
-    "told by much, 2,000 columns": (2_000, 0.0, True),
+    "low-variance signal, 100 columns": (100, 4.0, False),
+    "low-variance signal, 2,000 columns": (2_000, 6.0, False),
+    "high-variance signal, 2,000 columns": (2_000, 0.0, True),
 }
 UNWEIGHTED = "Ridge, γ = 0"
 METHODS = (PRINCIPAL, RANKED, SUPERVISED, PLS, DISCRIMINANT, RIDGE, UNWEIGHTED)
@@ -70,7 +70,7 @@ STYLES = {
     RIDGE: (COLOURS[0], "o-"),
 }
 JUDGES = ("LDA", "1-NN")
-UNDRAWN = ("told by little, 100 columns",)
+UNDRAWN = ("low-variance signal, 100 columns",)
 N_SPLITS, N_SPLITS_OF_FEW = 5, 10
 
 
@@ -189,21 +189,21 @@ def text(results: pd.DataFrame, figure: str) -> str:
     counts = results[~results.problem.isin(PLANS)].groupby("family", sort=False).problem.nunique()
     sizes = "; ".join(f"{family}: {count}" for family, count in counts.items())
     return f"""
-Planted classes, and real sets ({sizes}): mean errors in % on test rows, of models that see q
-components and nothing else. SupervisedPCA is PCA of the most relevant quarter of the columns,
-{MOST_RELEVANT} at most. Of two classes Discriminant has one component, whatever q. Bold: least of a
-line.
+Planted classes, and real sets ({sizes}): mean errors in % on test rows, of models of q components.
+SupervisedPCA is PCA of the most relevant quarter of the columns, {MOST_RELEVANT} at most. With two
+classes Discriminant has one component, whatever q. Bold: lowest of a row.
 
 ![Panels of mean error against the number of components q: planted classes, two classes and many,
-told by LDA and by 1-NN; a line a method, with 95 % intervals.]({figure})
+predicted by LDA and by 1-NN; one line per method, with 95 % intervals.]({figure})
 
-Bars: 95 % intervals of the mean over problems, of planted ones over splits, how hard each of them
-is taken out.
+Error bars: 95 % intervals of the mean over problems (planted ones: over splits), without
+differences between them.
 
 {family_table(results)}
 
-**Less than PCA**, in points, on the real sets, with the 95 % interval over them, and on how many a
-method errs less – as much – more. Bold: p < 0.05, Wilcoxon's signed rank test, of single tests.
+**Error below that of PCA**, in points, on the real sets, with the 95 % interval over them, and the
+number of sets with a lower – equal – higher error. Bold: p < 0.05, Wilcoxon's signed rank test,
+single tests.
 
 {duel_table(results)}
 

@@ -185,15 +185,15 @@ def main() -> None:
     found["parts"] = found["parts"].astype(str)
     experiment.publish(
         f"""
-{SPLITS} splits of each dataset, {Q} components, bounds of {FEW} variables. *One model*: test rows
-put right by the components of one model, in percent. Of the others: the mean correlation of their
-components with those of the one model (the largest angle); how many of the variables with loadings
-are the same; test rows put right. *Reordered*: one model, columns in another order.
+{SPLITS} splits of each dataset, {Q} components, bounds of {FEW} variables. *One model*: accuracy on
+test rows with the components of one model, in percent. Others: mean correlation of their components
+with those of the one model (the largest angle); share of equal variables with loadings; accuracy.
+*Reordered*: one model, columns in another order.
 
 {summary(found)}
 
 `python demos/papers/learnt_in_parts.py` · [all numbers](learnt-in-parts.csv); made with
-{machine()}
+{machine()}.
 """
     )
 

@@ -151,7 +151,7 @@ def section(found: pd.DataFrame) -> str:
     runs = len(found[found["case"] == found["case"].iloc[0]])
     return f"""
 Share of {runs} runs with a permuted target, in % (95 % interval), that have a column above the
-noise floor (`gaussian`: the Gaussian law; `reported`: what a report says without permutations;
+noise floor (`gaussian`: the Gaussian law; `reported`: as reported without permutations;
 `permutations`: {PERMUTATIONS} of them), or in which `SelectKBest(fdr=0.05)` selects anything.
 Nominal: 5.
 
@@ -163,8 +163,8 @@ Datasets on which no rule was chosen:
 
 {rates(rest)}
 
-Numeric targets of these, on average: {means["gaussian"]:.1%} above the Gaussian floor,
-{means["reported"]:.1%} as reported, {means["permutations"]:.1%} by permutations.
+Numeric targets of these, on average: {means["gaussian"]:.1%} above the Gaussian
+noise floor, {means["reported"]:.1%} as reported, {means["permutations"]:.1%} by permutations.
 
 Datasets on which the rules were chosen:
 

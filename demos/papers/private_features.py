@@ -46,7 +46,7 @@ ALL = "all columns"
 METHODS = (PRINCIPAL, RANKED, PRIVATE)
 STYLES = {PRINCIPAL: COLOURS[3], RANKED: COLOURS[1], PRIVATE: COLOURS[0], ALL: COLOURS[6]}
 MODELS = ("linear", "1-NN", "SVM")
-KEPT, OTHERS, ASKED = "sensitive", "sensitive, other rows", "asked for"
+KEPT, OTHERS, ASKED = "sensitive", "sensitive, other rows", "requested"
 RHYMES = [letter in "BCDEGPTVZ" for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"]
 
 
@@ -193,7 +193,7 @@ def draw(results: pd.DataFrame) -> plt.Figure:
         panel.set_ylabel("")
         panel.set_xlabel("")
     for panel in axes[:-1:2]:
-        panel.set_ylabel("asked for, %")
+        panel.set_ylabel("requested, %")
     for panel in axes[-3:-1]:
         panel.set_xlabel("sensitive, %")
     add_legend(axes)
@@ -215,15 +215,15 @@ def draw_tradeoff(panel: plt.Axes, found: pd.DataFrame, method: str, colour: str
 def text(results: pd.DataFrame, figure: str) -> str:
     return f"""
 Balanced accuracy in % of a linear model / 1-NN / an SVM, means over {results.split.nunique()}
-splits: of the sensitive property, learnt from the rows that features were made of, or from other
-rows, and of the property asked for. Chance is 50 of the sensitive property. Variance: what the
-features have of all columns', in %.
+splits: of the sensitive property, learnt from the rows from which features were built, or from
+other rows, and of the requested property. Chance is 50 for the sensitive property. Variance: share
+of the variance of all columns, in %.
 
-![What is told of the property asked for against what is told of the sensitive one, the more of
-whose two attackers counts; at the left by the linear model, at the right by the best of three; the
-larger the dot, the more features. A row a problem; bars are 95 % intervals.]({figure})
+![Accuracy for the requested property against accuracy for the sensitive one, by the better of its
+two attackers; left: the linear model, right: the best of three; larger dots: more features. One
+row per problem; error bars are 95 % intervals.]({figure})
 
-Bars: 95 % intervals of the mean over splits, in both directions.
+Error bars: 95 % intervals of the mean over splits, in both directions.
 
 {problem_table(results)}
 

@@ -342,19 +342,19 @@ def text(results: pd.DataFrame, protocols: dict[str, Protocol], figure: str) -> 
     return f"""
 {sizes}
 
-![Error against the number of dimensions, a row of panels a dataset, for the decision tree, 1-NN and
-the SVM: PCA, random projection, RidgeComponents, all variables as a horizontal line and the larger
-class as a dotted one; bars are 95 % intervals.]({figure})
+![Error against the number of dimensions, one row of panels per dataset, for the decision tree,
+1-NN and the SVM: PCA, random projection, RidgeComponents, all variables as a horizontal line and
+the larger class as a dotted one; error bars are 95 % intervals.]({figure})
 
-Bars: 95 % intervals of the mean over splits, how hard each of them is taken out.
+Error bars: 95 % intervals of the mean over splits, without differences between splits.
 
 {error_table(results, protocols)}
 
 Errors in %, means over splits, on all variables and on k dimensions of PCA, of a random projection
 and of RidgeComponents. ▲ more, ▼ less than on all: paired t-test over splits, corrected for the
 rows that they share (Nadeau and Bengio), 95 %, single tests. PCA and RidgeComponents have no more
-dimensions than training rows. Without pruning the tree errs by so many points more, means over all
-rows of the CSV: {alone:+.1f} (all variables), {told}.
+dimensions than training rows. The error of the tree without pruning is higher by these points,
+means over all rows of the CSV: {alone:+.1f} (all variables), {told}.
 
 **Reduced less all variables**, errors in points, means of the datasets at the fewest dimensions (5)
 and at the most that PCA has (30, 500, 50); intervals of 95 % by the same correction, bold where 0
@@ -362,8 +362,8 @@ is outside.
 
 {worth_table(results)}
 
-**Random projection less PCA**, likewise, means over all k that both have. In the last columns how
-much more a classifier minds than 1-NN.
+**Random projection less PCA**, likewise, means over all k that both have. Last columns: how much
+more a classifier loses than 1-NN.
 
 {price_table(results, RANDOM)}
 

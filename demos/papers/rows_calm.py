@@ -81,14 +81,14 @@ FRONTS = (ALL, "ProjSe", "SelectKBest", "SOSPCA", PROJECTION)
 RULES: dict[str, dict[str, float]] = {
     "default": {},
     "every row": AS_BEFORE,
-    "renewal 1": {"refresh_factor": 1.0},
-    "renewal 4": {"refresh_factor": 4.0},
-    "slack 1": {"hysteresis": 1.0},
-    "slack 2": {"hysteresis": 2.0},
+    "refresh_factor 1": {"refresh_factor": 1.0},
+    "refresh_factor 4": {"refresh_factor": 4.0},
+    "hysteresis 1": {"hysteresis": 1.0},
+    "hysteresis 2": {"hysteresis": 2.0},
     "warm_up 0": {"warm_up": 0},
     "warm_up 200": {"warm_up": 200},
 }
-TURNS = ("default", "renewal 1", "renewal 4")
+TURNS = ("default", "refresh_factor 1", "refresh_factor 4")
 SEEDS = (0, 1)
 WIDE = ("isolet", "mnist")
 
@@ -207,7 +207,7 @@ def models_table(models: pd.DataFrame, sizes: dict[str, Any]) -> str:
         runs = groups[name, model]
         _, k, q = sizes[name]
         shape = f"{name}, k = {k}, q = {q}"
-        lines.append({"": shape, "behind": model} | compared(runs, "front", ALL, list(FRONTS)))
+        lines.append({"": shape, "model": model} | compared(runs, "front", ALL, list(FRONTS)))
     return table(pd.DataFrame(lines))
 
 
@@ -233,7 +233,7 @@ def speed_table(speed: pd.DataFrame) -> str:
     lines = []
     for (name, model), runs in speed.groupby(["dataset", "model"], sort=False):
         a_second = dict(zip(runs["front"], runs["a_second"], strict=True))
-        line = {"": name, "behind": model, ALL: f"{a_second[ALL]:,.0f}"}
+        line = {"": name, "model": model, ALL: f"{a_second[ALL]:,.0f}"}
         times = {before: a / a_second[ALL] for before, a in a_second.items() if before != ALL}
         lines.append(line | {before: f"{ratio:.2g} ×" for before, ratio in times.items()})
     return table(pd.DataFrame(lines))
@@ -292,45 +292,42 @@ def section(found: dict[str, pd.DataFrame], sizes: dict[str, Any], images: tuple
     rows = models.groupby("dataset", sort=False)["n"].max().astype(int)
     counts = ", ".join(f"{name} {n:,}" for name, n in rows.items())
     return f"""
-Rows are answered first and learnt then (progressive validation): accuracy in %, mean and standard
+Rows are predicted first and then learnt (progressive validation): accuracy in %, mean and standard
 deviation over {models["seed"].nunique()} shuffles. Rows:
 {counts}.
-Our own transformers keep k variables or build q components, with their defaults
+streamsel's transformers select k variables or build q components, with their defaults
 (`refresh_factor=2`, `hysteresis=3`, `warm_up=50`); River's random projection (sparse above 100
 features, else Gaussian) builds k. Naive Bayes is River's; smoothed, a class begins with a row that
-all classes share. Of words it is multinomial. `refresh_factor`, `hysteresis` and `warm_up` were
-chosen earlier, with isolet and mnist at hand; that slack ends at an eighth of the others, on
-ImageSegments; that components are turned at unit variance, because of spambase. These are no test
-of that. ▲: above all features with each of the shuffles, ▼: below with each.
+all classes share. For words it is multinomial. The defaults were chosen on isolet, mnist,
+ImageSegments and spambase, which are no test of them. ▲: above all features with each of the
+shuffles, ▼: below with each.
 
-![Points gained or lost against all features, each run a point, a panel for each model: naive Bayes
-as it is and smoothed, Hoeffding tree, nearest neighbours, logistic regression.]({images[0]})
+![Points gained or lost against all features, one point per run, one panel per model: naive Bayes
+unsmoothed and smoothed, Hoeffding tree, nearest neighbours, logistic regression.]({images[0]})
 
 {models_table(models, sizes)}
 
-Smoothed naive Bayes behind, one rule changed at a time; ▲ and ▼: above and below the default with
-each of the shuffles. "every row": a selection made anew at every row, without slack or warm-up, as
-transforms were before there was calm.
+Smoothed naive Bayes downstream, one rule changed at a time; ▲ and ▼: above and below the default
+with each of the shuffles. "every row": a selection at every row, without hysteresis or warm-up.
 
-![Points gained or lost against the default by every rule, each run a point, a colour a dataset:
-ProjSe and SelectKBest before smoothed naive Bayes, ProjSe before River's.]({images[1]})
+![Points gained or lost against the default by every rule, one point per run, one colour per
+dataset: ProjSe and SelectKBest before smoothed naive Bayes, ProjSe before River's.]({images[1]})
 
 {rules_table(rules, "ProjSe", SMOOTHED)}
 
 {rules_table(rules, "SelectKBest", SMOOTHED)}
 
-The same with River's naive Bayes behind:
+The same with River's naive Bayes downstream:
 
 {rules_table(rules, "ProjSe", BAYES)}
 
-Components at a renewal are turned onto those that stood (SOSPCA), or not (as they come); smoothed
-naive Bayes behind.
+Components at a refresh are rotated onto those in use (SOSPCA), or not; smoothed naive Bayes
+downstream.
 
 {turns_table(rules)}
 
-The whole pipeline's speed, answering and learning, River's naive Bayes: rows a second of all
-features, and how many times as many with a reduction (processor time, all in turn in one process;
-300 rows after 300).
+Speed of the whole pipeline, predicting and learning, with River's naive Bayes: rows per second
+with all features, and the factor with a reduction (processor time of 300 rows after 300).
 
 {speed_table(found["speed"])}
 

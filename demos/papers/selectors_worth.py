@@ -313,7 +313,7 @@ def chosen_by_halves(results: pd.DataFrame) -> str:
         worth = np.mean([errors[judging, at].mean() for at, (_, judging) in pairs])
         counts = np.bincount(chosen, minlength=len(RIDGES))
         times = ", ".join(f"{r:g} {c} times" for r, c in zip(RIDGES, counts, strict=True) if c)
-        told += f"By mean {what}: λ = {times}; so chosen it errs {worth:.2f} % on the other half. "
+        told += f"By mean {what}: λ = {times}; the error on the other half is {worth:.2f} %. "
     fixed = np.mean([errors[judging].mean(axis=0) for _, judging in halved], axis=0)
     errs = ", ".join(f"{r:g} {e:.2f} %" for r, e in zip(RIDGES, fixed, strict=True))
     told += (
@@ -372,18 +372,18 @@ deviation 1. Rank: mean over datasets of the rank of the mean error. Stability: 
 
 {main_table(results)}
 
-On all variables 1-NN errs {alone["1-NN"]:.1f} % and the SVM {alone["SVM"]:.1f} %.
+On all variables the error of 1-NN is {alone["1-NN"]:.1f} %, that of the SVM {alone["SVM"]:.1f} %.
 Selections of fewer than k, of {(results.method == FASTCAN).sum()} each: {less or "none"}.
 
-![Mean error against k, the number of variables, for LDA, 1-NN and an SVM, a line a selector; and
-mean error of forward selection against its ridge λ; bars are 95 % intervals.]({figure})
+![Mean error against k, the number of variables, for LDA, 1-NN and an SVM, one line per selector;
+and mean error of forward selection against its ridge λ; error bars are 95 % intervals.]({figure})
 
-Bars: 95 % intervals of the mean over datasets, how hard each of them is taken out. Panels a to c:
-ForwardSelection with λ = 1.
+Error bars: 95 % intervals of the mean over datasets, without differences between datasets. Panels a
+to c: ForwardSelection with λ = 1.
 
-On how many datasets ForwardSelection errs less – as much – more, by the mean error of the three
-classifiers; in brackets the p-value of Wilcoxon's signed rank test over the datasets, bold below
-{LEVEL} (of single tests: in twenty of them one is so by chance).
+Number of datasets on which the error of ForwardSelection is lower – equal – higher, by the mean of
+the three classifiers; in brackets the p-value of Wilcoxon's signed rank test over the datasets,
+bold below {LEVEL} (single tests).
 
 {paired(results)}
 
@@ -393,8 +393,8 @@ classifiers; in brackets the p-value of Wilcoxon's signed rank test over the dat
 
 {chosen_by_halves(results)}
 
-**Where which errs least.** Mean error of the three classifiers over all k in %; in brackets the
-rows taken, the variables and the classes.
+**Each dataset.** Mean error of the three classifiers over all k in %; in brackets the numbers of
+rows, variables and classes.
 
 {dataset_table(results)}
 

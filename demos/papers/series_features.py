@@ -384,7 +384,7 @@ def section(found: pd.DataFrame) -> str:
         index="dataset", columns=["set", "rule"], values="error", sort=False
     )
     text = f"""
-## Cost
+### Cost
 
 {cost_table(found)}
 
@@ -394,14 +394,14 @@ def section(found: pd.DataFrame) -> str:
     if len(same):
         others = sorted({name for text in same["rule"].dropna() for name in text.split(", ")})
         text += f"""
-## The same values
+### The same values
 
 {same["features"].iloc[0] / same_channels(found):.0f} names of a value column are those of tsfresh.
 {same["selected"].sum():,.0f} of {same["features"].sum():,.0f} columns of all data differ, those of
 {", ".join(f"`{name}`" for name in others) or "none"}.
 """
     text += f"""
-## Errors
+### Errors
 
 In %, means over splits; a bold number is the smallest of its row.
 

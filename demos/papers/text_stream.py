@@ -71,7 +71,7 @@ FRONTS: dict[str, Front] = {
     "ProjSe(500), of 1,000": functools.partial(ProjSe, 500, **BOUNDED),
     "SelectKBest(fdr=0.05)": lambda: SelectKBest(None, fdr=0.05, target_type="class"),
     "SelectKBest(fdr=0.3)": lambda: SelectKBest(None, fdr=0.3, target_type="class"),
-    "ProjSe(2000), renewal 1.25": functools.partial(
+    "ProjSe(2000), refresh_factor 1.25": functools.partial(
         ProjSe, 2000, target_type="class", refresh_factor=1.25
     ),
     "SelectKBest(fdr=0.3), warm-up 500": lambda: SelectKBest(
@@ -266,14 +266,16 @@ def fronts_table(runs: pd.DataFrame, *, costs: bool) -> str:
         interval = f"{came['low']:+.1f} to {came['high']:+.1f}"
         line = {"before logistic regression": name, "rate": f"{came['rate']:g}"}
         line |= {"F1, first half": f"{came['first']:.1f}", "second half": f"{came['second']:.1f}"}
-        line["beside all words"] = "" if name == ALL else f"{came['apart']:+.1f} ({interval})"
+        line["compared with all words"] = (
+            "" if name == ALL else f"{came['apart']:+.1f} ({interval})"
+        )
         if len(shuffled):
             line["shuffled"] = "" if name == ALL else ", ".join(f"{v:+.1f}" for v in shuffled)
         if costs:
             stands = came["stands"]
-            line["words that stand"] = "" if np.isnan(stands) else f"{stands:,.0f}"
+            line["words in use"] = "" if np.isnan(stands) else f"{stands:,.0f}"
             least = runs.loc[runs["front"] == name, "us"].min()
-            line |= {"weights": f"{came['weights']:,.0f}", "µs a row": f"{least:.0f}"}
+            line |= {"weights": f"{came['weights']:,.0f}", "µs per row": f"{least:.0f}"}
             line["kB"] = f"{came['bytes'] / 1e3:,.0f}"
         else:
             line["seconds to learn"] = f"{came['seconds']:.2g}"
@@ -287,7 +289,7 @@ def models_table(runs: pd.DataFrame) -> str:
         line = {"": before}
         for _, run in found.iterrows():
             line[f"{run['model']}, F1"] = f"{run['second']:.1f}"
-            line[f"{run['model']}, µs a row"] = f"{run['us']:.0f}"
+            line[f"{run['model']}, µs per row"] = f"{run['us']:.0f}"
         lines.append(line)
     return table(pd.DataFrame(lines))
 
@@ -301,7 +303,7 @@ def draw(runs: pd.DataFrame) -> plt.Figure:
     families = {
         "ProjSe, of all words": [f"ProjSe({k})" for k in SIZES],
         "ProjSe, of 1,000 tracked": [f"ProjSe({k}), of 1,000" for k in (200, 500)],
-        "ProjSe, renewed sooner": ["ProjSe(2000), renewal 1.25"],
+        "ProjSe, refreshed sooner": ["ProjSe(2000), refresh_factor 1.25"],
         "false discovery rate": [f"SelectKBest(fdr={rate})" for rate in (0.05, 0.3)],
         "the same, of 1,000 tracked": ["SelectKBest(fdr=0.3), of 1,000"],
         "hashed": ["hashed to 500", "hashed to 1,000", "hashed to 4,000"],
@@ -313,7 +315,7 @@ def draw(runs: pd.DataFrame) -> plt.Figure:
             x = part[what].where(part[what].notna(), part["weights"])
             x = x / (1e3 if what == "bytes" else 1.0)
             ax.errorbar(x, part["second"], error, fmt="o-", ms=5, color=colour, label=label, lw=1)
-    for ax, title in zip(axes, ("what stands", "what it costs"), strict=True):
+    for ax, title in zip(axes, ("words in use", "size of the pipeline"), strict=True):
         ax.set_title(title)
         ax.axhline(everything["second"], color="black", lw=0.8)
         ax.set_xscale("log")
@@ -331,25 +333,25 @@ def section(found: dict[str, pd.DataFrame], image: str) -> str:
     small = table(pd.DataFrame([{name: f"{v:.1f}" for name, v in phishing.items()}]))
     n = int(found["front"]["n"].iloc[0])
     return f"""
-{n:,} messages, a row of words each, answered first and learnt then (progressive validation) by
-River's logistic regression. Its learning rate was chosen on the first half of the stream, of three;
-quoted is F1 of spam on the second. "Beside all words": points of F1, with a 95 % interval (paired
-bootstrap over rows), as the messages came; "shuffled": the same in two other orders. "Of 1,000":
-`max_features=1000`, so that no more words are tracked. A word that no longer stands keeps its
-weight. Processor time is the least of all runs.
+{n:,} messages, one row of words each, predicted first and then learnt (progressive validation) by
+River's logistic regression. Its learning rate was chosen of three on the first half of the stream;
+the table has F1 of spam on the second. "Compared with all words": points of F1, with a 95 %
+interval (paired bootstrap over rows), in the original order; "shuffled": the same in two other
+orders. "Of 1,000": `max_features=1000`. A word that is no longer in use keeps its weight.
+Processor time is the shortest of all runs.
 
 ![F1 of the second half against (a) the words in use and (b) the size of the pipeline:
 selections by number, of bounded vocabularies, by false discovery rate, hashed, and all words (the
-line); bars are 95 % intervals of the difference to these.]({image})
+line); error bars are 95 % intervals of the difference to these.]({image})
 
 {fronts_table(found["front"], costs=True)}
 
-From the warehouse: selected of the first half as columns, then a stream; of its own first half the
-selection knows the answers.
+From the warehouse: selected from the first half as columns, then a stream; on the first half the
+selection has used the labels.
 
 {fronts_table(found["stored"], costs=False)}
 
-Other models behind the same fronts, second half:
+Other models after the same transformers, second half:
 
 {models_table(found["behind"])}
 

@@ -122,13 +122,13 @@ def text(results: pd.DataFrame, figure: str) -> str:
     errors = results.pivot_table(index="method", columns="dataset", values="error", sort=False)
     told = errors.round(1).map("{:.1f}".format).reset_index().rename(columns={"method": "error, %"})
     return f"""
-Test rows in two components of the training rows, a colour a class, a scale of its own a panel.
+Test rows in two components of the training rows, one colour per class.
 {sizes}.
 
-![Small panels of points: a row a method, three columns a dataset; on the left those without a
+![Small panels of points: one row per method, three columns per dataset; on the left those without a
 target, on the right those with one.]({figure})
 
-What {NEAREST}-NN errs on these rows, of the two components, each of deviation 1:
+Error of {NEAREST}-NN on these rows and components, scaled to unit variance:
 
 {table(told)}
 

@@ -75,7 +75,7 @@ TREE_FRONTS = (ALL, SELECTED, RIDGE, ROWS_ALONE)
 TIMED_MODELS = (BAYES, TREE, NEIGHBOURS)
 EXCHANGES = {"features": exchanged, "classes": relabelled}
 FADING = (0.0, 0.005)
-ALARMED = "the same, renew() at an alarm"
+ALARMED = "the same, refresh() at a detected drift"
 FOLLOWERS = (ALL, SELECTED, RIDGE, RENEWED, ALARMED)
 SEEDS = (0, 1)
 BLOCK, SKIP, TIMED_ROWS = 30, 10, 64
@@ -112,15 +112,15 @@ def of_parts(folder: Path, sizes: dict[str, Any], name: str) -> list[Row]:
     stored, coming, *kq = sizes[name]
     told = story(folder, name, stored, coming, 0)
     made = []
-    for what, Work in (("transform", Transforms), ("learn", Learns), ("renew", Renews)):
+    for what, Work in (("transform", Transforms), ("learn", Learns), ("refresh", Renews)):
         works: dict[str, Any] = {}
         for before in (SCALED, SELECTED, RIDGE, POOL):
-            if what != "renew" or before in (RIDGE, POOL):
+            if what != "refresh" or before in (RIDGE, POOL):
                 step = front(before, told.history, *kq)[0]
                 for x, y in told.rows[:SKIP]:
                     Learns(step)((x, y))
                 works[before] = Work(step)
-        rows = told.rows if what != "renew" else told.rows[:4]
+        rows = told.rows if what != "refresh" else told.rows[:4]
         made += timed({"dataset": name, "model": what}, works, rows)
     return made
 
@@ -226,7 +226,7 @@ def worth_table(rows: pd.DataFrame, fronts: tuple[str, ...]) -> str:
     lines = []
     keys = ["dataset", "model", "start"] if "warm" in set(rows["start"]) else ["dataset", "model"]
     for names, runs in rows.groupby(keys, sort=False):
-        line = dict(zip(("", "behind", "begins"), names, strict=False))
+        line = dict(zip(("", "model", "start"), names, strict=False))
         found = dict(iter(runs.groupby("front")["accuracy"]))
         lines.append(line | {f: spread(found[f]) if f in found else "" for f in fronts})
     return table(pd.DataFrame(lines))
@@ -236,8 +236,8 @@ def speed_table(rows: pd.DataFrame, label: str) -> str:
     lines = []
     for (name, model, before), runs in rows.groupby(["dataset", "model", "front"], sort=False):
         one = runs.iloc[0]
-        line = {"": name, label: model, "before it": before}
-        line |= {"rows a second": f"{one.a_second:,.0f}", "median, ms": f"{one.median_ms:.2f}"}
+        line = {"": name, label: model, "transformer": before}
+        line |= {"rows per second": f"{one.a_second:,.0f}", "median, ms": f"{one.median_ms:.2f}"}
         lines.append(line | {"99th percentile, ms": f"{one.p99_ms:.2f}"})
     return table(pd.DataFrame(lines))
 
@@ -285,8 +285,8 @@ def draw_worth(found: dict[str, pd.DataFrame], there: list[str]) -> plt.Figure:
                 ax.plot(row.a_second, y, MARKERS[row.model], **shape)
         ax.set_title(name)
         ax.set_xscale("log")
-        ax.set_xlabel("rows a second, answered and learnt")
-    axes[0, 0].set_ylabel("answered rightly, %")
+        ax.set_xlabel("rows per second, predicted and learnt")
+    axes[0, 0].set_ylabel("accuracy, %")
     ax = axes[0, -1]
     for before in TIMED:
         ax.plot([], [], "s", color=COLOUR[before], label=before)
@@ -313,7 +313,7 @@ def draw_turn(rows: pd.DataFrame, there: list[str]) -> plt.Figure:
         ax.axvline(BLOCK * points.size / 2, color="black", lw=0.6, ls=":")
         ax.set_title(name)
         ax.set_xlabel("rows that came")
-    axes[0, 0].set_ylabel("answered rightly, %")
+    axes[0, 0].set_ylabel("accuracy, %")
     axes[0, -1].legend(fontsize=8.5)
     return fig
 
@@ -327,38 +327,38 @@ def section(
     _, _, k, q = sizes[there[0]]
     shuffles = "one shuffle" if len(SEEDS) == 1 else f"{len(SEEDS)} shuffles, mean and deviation"
     return f"""
-Rows of the history, which go by as columns, and rows that come one by one: {counts}. Before the
-model {q} RidgeComponents or {k} variables of ProjSe, both of the history, or all features. The
-model is River's, and begins cold, with the first row that comes, or warm, with the history learnt
-through what stands before it. Accuracy in %, answered first and learnt then, of {shuffles}.
+Stored rows, learnt as columns, and later rows: {counts}. Transformers: {q} RidgeComponents or {k}
+variables of ProjSe, both of the stored rows, or none. River's model starts cold, with the first
+later row, or warm, with the transformed stored rows. Accuracy in % of rows that are predicted
+first and then learnt: {shuffles}.
 
-![Accuracy against rows a second: a panel a dataset, a colour for what stands before the model, a
-shape for the model; hollow where it begins cold. All features are as they are or scaled, whichever
-is better.]({images[0]})
+![Accuracy against rows per second: one panel per dataset, colours for the transformers, shapes for
+the models; hollow markers for a cold start. All features are unscaled or scaled, whichever is
+better.]({images[0]})
 
 {worth_table(worth, FRONTS)}
 
-Time of a row, answered and learnt, by the warm pipeline: the mean, as rows a second, and two
-quantiles; in time of the processor, all in turn in one process. River's models throughout.
+Processor time to predict and learn a row with the warm pipeline: the mean, as rows per second, and
+two quantiles.
 
-{speed_table(found["speed"], "behind")}
+{speed_table(found["speed"], "model")}
 
-The transformers alone; to renew is to learn a row and to solve for what stands from there on,
-which falls due when the rows have doubled, or as `refresh_factor` says.
+The transformers alone; "refresh" is to learn a row and to compute a new snapshot, which is due
+when the number of rows has doubled, or as set by `refresh_factor`.
 
 {speed_table(found["parts"], "does")}
 
-From the middle of the rows on features exchange their names at random, or classes do: right in %
-before, in the first half of what comes after, and in the second. Behind: the {5} nearest of the
-last 300 rows, warm.
+From the middle of the rows on features or classes exchange their names at random: accuracy in %
+before, in the first half of the rows after, and in the second. Model: the 5 nearest of the last 300
+rows, warm.
 
-![Accuracy row by row: all features, RidgeComponents that do not fade, that fade by 0.005 a row, and
-the same renewed sooner.]({images[1]})
+![Accuracy row by row: all features, RidgeComponents that do not fade, that fade by 0.005 per row,
+and the same refreshed sooner.]({images[1]})
 
 {turn_table(found["turn"])}
 
-Where it should not pay, cold: few features, forests, a truth that is a tree of two of 40 variables
-(*thresholds*), one that shows in no variable by itself (madelon).
+Cases without an expected gain, cold: few features, forests, a rule that is a tree of two of 40
+variables (*thresholds*), and one that shows in no single variable (madelon).
 
 {worth_table(found["not"], NOT_FRONTS)}
 

@@ -28,20 +28,7 @@ OTHER_ORACLES |= {
     "vcf",
 }
 OTHER_ORACLES |= {"generated", "glm", "groups", "pairwise", "series", "statistics"}
-OTHER_PAGES = {
-    "distributed",
-    "evaluate",
-    "history",
-    "index",
-    "learner",
-    "persist",
-    "plot",
-    "relatedness",
-    "report",
-    "shortcuts",
-    "sklearn",
-    "stream",
-}
+OTHER_PAGES = {"evaluate", "functions", "index", "learner", "plot", "sklearn", "stream"}
 
 every_learner = pytest.mark.parametrize(
     ("name", "module"), [(entry.name, entry.module.rpartition(".")[2]) for entry in REGISTERED]
