@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 # Reasons for which a column is skipped without a warning: no method can use it.
 _EXPECTED_REASONS = frozenset({"constant", "text"})
 _LISTS = (list, tuple)
+# Why most columns were skipped -> what to do.
+_HINTS = {
+    "missing": "missing='mean' imputes missing values",
+    "text": "streamsel.stream.iter_ngrams makes columns of the words of a text",
+}
+_LIST_HINT = "streamsel.stream.clean(X, report=print) lists the columns"
 # Parameters of the functions below, which are suggested for misspelt ones of a method.
 _KEYWORDS = ("method", "covariates", "weights", "drop", "missing")
 
@@ -76,7 +82,8 @@ def select(
     Raises
     ------
     ValueError, TypeError
-        For a name that X does not have, an unknown method, and where the learner raises it.
+        For a name that X does not have, an unknown method, no column that can be used, and where
+        the learner raises it.
 
     See Also
     --------
@@ -351,6 +358,12 @@ def _fit(
     model.learn_columns(columns)
     if not columns.n_read:
         raise no_columns_error()
+    if not model.n_columns:
+        (most, _), *_ = columns.skipped.most_common(1)
+        raise ValueError(
+            f"Expected at least one column that can be used. Got: {columns.n_read:,}, all skipped "
+            f"({skipped_text(columns.skipped)}).\nHint: {_HINTS.get(most, _LIST_HINT)}."
+        )
     result = FitResult(model, source, roles.y, columns, _facts(kind, roles, missing))
     for text in _warnings(result, columns):
         warnings.warn(text, UserWarning, stacklevel=3)
@@ -366,8 +379,7 @@ def _warnings(result: FitResult, columns: CleanStream) -> Iterator[str]:
         yield (
             f"{sum(lost.values()):,} of {count_text(n, 'column')}"
             f"{' after encoding' if columns.encoded else ''} could not be used "
-            f"({skipped_text(lost)}).\nHint: missing='mean' imputes missing values; "
-            "streamsel.stream.clean(X, report=print) lists the columns."
+            f"({skipped_text(lost)}).\nHint: {_HINTS['missing']}; {_LIST_HINT}."
         )
     yield from (one["text"] for one in result.warnings if one["code"] == "outcome")
 

@@ -228,6 +228,18 @@ class TestMissing:
         *parts, total = (int(line.split("|")[2]) for line in outcomes)
         assert sum(parts) == total == (35 if method == "MRMR" else 32)
 
+    @pytest.mark.parametrize(
+        ("values", "skipped"),
+        [([np.nan] * N, "1 missing).\nHint: missing='mean'"), (1.0, "1 constant).\nHint: str")],
+    )
+    def test_no_column_can_be_used(self, table, values, skipped):
+        X = table[["y", "id"]].assign(v=values)
+        with pytest.raises(ValueError, match=r"can be used\. Got: 1, all skipped \(") as refused:
+            streamsel.select(X.drop(columns="id"), "y")
+        assert skipped in str(refused.value)
+        with pytest.raises(ValueError, match=r"\(1 text\)\.\nHint: streamsel\.stream\.iter_ngrams"):
+            streamsel.select(X[["y", "id"]], "y")
+
     def test_means_replace_them_in_transforms_too(self, table):
         X = variables(table).assign(v3=table.v3.where(table.v3 > -1.0))
         result = streamsel.select(X, table.y, k=2, missing="mean")
