@@ -253,16 +253,18 @@ class _Roles:
             return [given]
         known = {*(self.stream.names or ()), *self.stream.row_metadata}
         is_list = isinstance(given, list | tuple) and all(isinstance(one, str) for one in given)
-        if not (is_list and given and {*given} <= known):
+        # Labels, one per row, are distinct in no useful column.
+        if not (is_list and {*given} & known and len({*given}) == len(given)):
             return None
-        # Lists of targets and weights have one per row.
-        if role != "covariates" and len({*given}) == len(given):
+        if role == "covariates":
+            return [*given]
+        if {*given} <= known:
             raise ValueError(
                 f"Expected {role} to be the name of a column of X, or a value per row. Got: a list "
                 f"of names, {given!r:.60}.\nHint: {role}={given[0]!r}; values of several targets "
                 "are a frame or an array of columns, which drop excludes from X."
             )
-        return [*given] if role == "covariates" else None
+        return None
 
     def _columns(self, role: str, names: list[Hashable]) -> dict[Hashable, Any]:
         """Return columns of X by name; those of a frame with their categories."""

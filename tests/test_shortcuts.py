@@ -303,6 +303,11 @@ class TestMethods:
             ({"ridges": 1.0}, TypeError, "Got: ridges.\nHint: did you mean ridge?"),
             ({"covariate": "v1"}, TypeError, "Got: covariate.\nHint: did you mean covariates?"),
             ({"k": 0}, ValueError, "Expected k of ForwardSelection"),
+            (
+                {"covariates": ["v1", "vv"]},
+                ValueError,
+                "covariates to name columns of X. Got: 'vv'",
+            ),
             ({"y": ["v1"]}, ValueError, "Got: a list of names, ['v1'].\nHint: y='v1'"),
             ({"X": [[1.0, 2.0]]}, TypeError, "Got: list.\nHint: numpy.asarray(X)"),
             ({"missing": "none"}, ValueError, "Expected missing to be one of"),

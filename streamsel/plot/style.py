@@ -164,6 +164,11 @@ def axes_in_style(
     """
     if ax is None:
         ax = _current_axes(height if has_rows else None)
+    if not isinstance(ax, Axes):
+        raise TypeError(
+            f"Expected the axes of matplotlib as ax. Got: {type(ax).__name__}.\n"
+            "Hint: plot.heatmap and plot.scatter take rows of data as well."
+        )
     drawn_on = ax.get_figure(root=True)
     if not (isinstance(ax, PrintAxes) and isinstance(drawn_on, PrintFigure)):
         yield ax

@@ -70,7 +70,7 @@ class ColumnCounts(NamedTuple):
     def text(self) -> str:
         """How the columns of the source became those that were learnt, in a clause."""
         if self.is_plain:
-            return count_text(self.n_all, "column")
+            return f"{self.n_all:,}"
         return f"{_were(count_text(self.n_source, 'column'), 'read')}{self.outcome_text}"
 
     @property
