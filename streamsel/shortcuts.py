@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Sequence, Sized
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 # Reasons for which a column is skipped without a warning: no method can use it.
 _EXPECTED_REASONS = frozenset({"constant", "text"})
-_LISTS = (list, tuple)
 # Why most columns were skipped -> what to do.
 _HINTS = {
     "missing": "missing='mean' imputes missing values",
@@ -220,7 +220,7 @@ class _Roles:
         self, X: Any, y: Any, covariates: Any, weights: Any, drop: Iterable[Hashable]
     ) -> None:
         self.path = os.fspath(X) if isinstance(X, str | os.PathLike) else None
-        self.source = source_of(X, _texts(y, weights, covariates, drop))
+        self.source = source_of(X, _named(y, weights, covariates, drop))
         self.stream = as_stream(self.source)
         self.is_table = self.path is not None or as_frame(self.source) is not None
         self.names: dict[str, list[Hashable]] = {}
@@ -291,13 +291,11 @@ class _Roles:
             raise _unknown_error(role, error) from None
 
 
-def _texts(*given: Any) -> list[str]:
-    """Return the texts, and those in lists, among arguments that may name columns."""
-    found: list[str] = []
-    for one in given:
-        found += [one] if isinstance(one, str) else []
-        found += [text for text in one if isinstance(text, str)] if type(one) in _LISTS else []
-    return found
+def _named(y: Any, weights: Any, *several: Any) -> list[str]:
+    """Return the texts that name columns, of a target and weights, and of lists of names."""
+    lists = (one for one in several if isinstance(one, list | tuple))
+    given = y, weights, *several, *chain.from_iterable(lists)
+    return [one for one in given if isinstance(one, str)]
 
 
 def _expect_same_rows(X: Any, y: Any) -> None:

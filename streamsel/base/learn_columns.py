@@ -41,7 +41,7 @@ def learn_columns(
                 learn_atomically(model, _note_source, model, stream, earlier, stop)
 
     block_callback(learn, stream, model, on_block, stop)
-    # A source without further columns, as of a run that is resumed, is none to be refused.
+    # A run that is resumed may find no further columns.
     if not (model.n_columns or stream.reiterable or getattr(stream, "n_read", 0)):
         raise no_columns_error()
     if stream is not X and isinstance(stream, EncodedStream) and stream.skipped:
