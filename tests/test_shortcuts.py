@@ -358,6 +358,8 @@ class TestReport:
         further = ("model",) if use is streamsel.save else ()
         with pytest.raises(TypeError, match=r"Hint: .*result\.model"):
             use(result, *further)
+        with pytest.raises(TypeError, match=r"Hint: .*(load\(path\)|save\(model, path\))"):
+            use("model", *further)
 
     @pytest.mark.parametrize(
         ("name", "error", "said"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -159,6 +160,8 @@ def report_from(model: Any, kind: str | None = None) -> Report:
         hint = "for a pipeline pass the learner's step, pipeline['ProjSe'] or pipeline['History']."
         if is_result:
             hint = "pass result.model, the learner of a result; result.report() returns its report."
+        elif isinstance(model, str | os.PathLike):
+            hint = "streamsel.load(path) reads a saved model."
         elif type(model).__module__ == "streamsel.sklearn":
             hint = "a fitted estimator has its learner in learner_."
         raise TypeError(

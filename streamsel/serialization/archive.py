@@ -137,6 +137,8 @@ def _is_learner(model: Any) -> bool:
 
 def _hint_for(model: Any) -> str:
     """Return a hint for an estimator, pipeline or history that contains a learner."""
+    if isinstance(model, str | os.PathLike):
+        return "\nHint: the model comes first, save(model, path)."
     for within, whole in (("learner_", "the estimator"), ("learner", "its history too")):
         if _is_learner(getattr(model, within, None)):
             return f"\nHint: save(model.{within}, path) saves the learner; pickle keeps {whole}."

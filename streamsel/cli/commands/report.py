@@ -142,7 +142,7 @@ def _target(source: Source, metadata: Mapping[str, Any], kind: str) -> Any:
     "form",
     type=click.Choice(["html", "json", "md"]),
     section=OUTPUT,
-    common="Format; by default that of --out, md on a terminal, or html.",
+    common="Format; by default that of --out.",
     help="html, a self-contained page; md, the same without figures; json, all results. By "
     "default inferred from the suffix of --out; without --out md on a terminal, else html.",
 )
