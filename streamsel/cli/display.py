@@ -157,10 +157,11 @@ def _landmark_components(report: Report) -> Table:
 def _footer(report: Report, metadata: Any) -> list[str]:
     """Return the lines below a table: target, noise floor, columns read and skipped."""
     lines = [] if report.target is None else [f"Target: {report.target}."]
+    unit = "group" if report.candidate == "group" else "column"
     if report.noise_floor is not None:
         lines.append(
             f"Noise floor {report.noise_floor:.4f}: the largest relevance of "
-            f"{count_text(report.columns_seen, 'column')} of pure noise exceeds it in "
+            f"{count_text(report.columns_seen, unit)} of pure noise exceeds it in "
             f"{NOISE_LEVEL:.0%} of cases, {_assumption(report)}."
         )
     if report.inflation is not None:

@@ -9,8 +9,8 @@ SELECTION_TERMS = {
     "direction": "the sign of the correlation with the target, given the covariates; for classes "
     "the class in which the variable is higher or lower",
     "redundancy": "the largest correlation with another selected variable, by absolute value",
-    "certified": "proven to equal the selection over all columns at once; --exact, in Python "
-    "exact=True, proves it for all by further passes",
+    "certified": "proven to equal the selection over all columns at once",
+    "members": "the number of columns of a group, such as the indicators of a column of text",
     "effect": "the slope of the target on a variable, given the covariates; of two classes the "
     "second, in sorted order, counts 1 and the first 0",
 }
