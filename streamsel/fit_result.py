@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping
-from pathlib import PurePath
+from collections.abc import Collection, Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,14 +14,13 @@ from streamsel.base.extractor import Extractor
 from streamsel.base.row_input import as_frame, frame_columns
 from streamsel.base.selector import Selector
 from streamsel.stream import ColumnStream, as_stream
-from streamsel.stream.inputs import numeric_stream
+from streamsel.stream.files import open_by_name
+from streamsel.stream.inputs import EncodedStream
 
 if TYPE_CHECKING:
     from streamsel.evaluate import SubsampleStability
     from streamsel.stream.files import CleanStream
 
-# Suffix of a report -> its format.
-_FORMATS = {".json": "json", ".md": "md", ".markdown": "md"}
 # Names that are shown of a result, and listed in an error.
 _MAX_SHOWN, _MAX_LISTED = 20, 5
 
@@ -60,6 +58,7 @@ class FitResult:
         # X as it came, or a stream of its columns; and the target of all its rows.
         self._source, self._target = source, target
         self._metadata = {"columns_read": columns.n_read, "skipped": self.skipped, **facts}
+        self._metadata |= {"encoded": dict(columns.encoded), "columns_made": columns.n_made}
 
     @property
     def selected(self) -> list[Hashable]:
@@ -72,6 +71,13 @@ class FitResult:
         """Names of the components; only of `extract`."""
         names: list[str] = self.model.components
         return names
+
+    @property
+    def warnings(self) -> list[dict[str, str]]:
+        """Warnings about the result, each with a `code` and a `text`, as the report has them."""
+        from streamsel.reporting.sections import all_warnings
+
+        return all_warnings(self.model.report(), self._metadata)
 
     def transform(self, X: Any = None) -> Any:
         """Return the selected variables, or the components, of rows.
@@ -91,10 +97,9 @@ class FitResult:
         ValueError
             If a variable is missing, or X is None and the source could be read only once.
         """
+        rows = self._source if X is None else source_of(X, [*map(str, self.model.in_use)])
         if isinstance(X, str | os.PathLike) and self.model._encodes_tables:
-            rows = numeric_stream(X)
-        else:
-            rows = self._source if X is None else source_of(X)
+            rows = EncodedStream(rows, groups=False)
         if isinstance(rows, ColumnStream) and not rows.reiterable and X is None:
             raise ValueError(
                 "Expected rows, as the source of the fit could be read only once. Got: None.\n"
@@ -136,7 +141,7 @@ class FitResult:
         stability
             Selections over subsamples, as from `streamsel.evaluate.subsample_stability`.
         format
-            `"html"`, `"json"` or `"md"`; None for that of the suffix of `path`, or HTML.
+            `"html"`, `"json"` or `"md"`; None for that of the suffix of `path`, HTML without one.
 
         Returns
         -------
@@ -145,17 +150,19 @@ class FitResult:
 
         Raises
         ------
+        ValueError
+            For a suffix of no format.
         ImportError
             For HTML, without matplotlib.
         OSError
             If the file cannot be written.
         """
         from streamsel.reporting import report
+        from streamsel.reporting.page import format_of_path
         from streamsel.serialization.atomic import atomic_write
 
         if format is None:
-            suffix = "" if path is None else PurePath(path).suffix.lower()
-            format = _FORMATS.get(suffix, "html")  # noqa: A001 (as in streamsel.report)
+            format = format_of_path(path)  # noqa: A001 (as in streamsel.report)
         found: dict[str, Any] = {"metadata": self._metadata, "stability": stability}
         can_read = not isinstance(self._source, ColumnStream) or self._source.reiterable
         # Extractors store the components of their rows.
@@ -174,16 +181,27 @@ class FitResult:
         names = [str(row["name"]) for row in report.results]
         more = f", … ({len(names) - _MAX_SHOWN:,} more)" if len(names) > _MAX_SHOWN else ""
         listed = f"\n{', '.join(names[:_MAX_SHOWN])}{more}" if names else ""
-        warnings = "".join(f"\nwarning: {warning.text}" for warning in report.warnings)
+        warnings = "".join(f"\nwarning: {warning['text']}" for warning in self.warnings)
         return f"{self.model!r}: {summarize(report)}{listed}{warnings}"
 
     def _repr_html_(self) -> str:
-        html: str = self.model._repr_html_()
-        return html
+        from streamsel.reporting.notebook import render_notebook
+
+        return render_notebook(self.model, self._metadata)
 
 
-def source_of(X: Any) -> Any:
-    """Return X, or the stream of a path or AnnData, whose columns have names."""
+def source_of(X: Any, wanted: Collection[str] = ()) -> Any:
+    """Return X, or the stream of a path or AnnData, whose columns have names.
+
+    Parameters
+    ----------
+    X
+        The source.
+    wanted
+        Names of some columns, which show whether the lines of a text are samples.
+    """
+    if isinstance(X, str | os.PathLike):
+        return open_by_name(X, wanted)
     is_matrix = isinstance(X, np.ndarray) or is_sparse(X)
     if is_matrix or isinstance(X, ColumnStream) or as_frame(X) is not None:
         return X

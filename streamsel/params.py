@@ -9,7 +9,7 @@ import inspect
 import math
 import numbers
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, dataclass_transform
@@ -330,6 +330,14 @@ def parameter_error(owner: str, name: str, expected: object, value: Any) -> Valu
     return ValueError(f"Expected {name} of {owner} to be {expected}. Got: {got}.")
 
 
+def refuse_unknown(owner: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Raise a TypeError for a parameter that is not among those known, with close spellings."""
+    unknown = next((name for name in given if name not in known), None)
+    if unknown is not None:
+        hint = spelling_hint(unknown, known)
+        raise TypeError(f"Expected parameters of {owner}. Got: {unknown}.\nHint: {hint}")
+
+
 def changed_parameters(instance: Any) -> str:
     """Return the repr of an object: its class, and its parameters that differ from the defaults."""
     texts = [
@@ -411,7 +419,7 @@ def _make_dataclass(cls: type) -> None:
         key=lambda p: (p.kind, p.kind == p.KEYWORD_ONLY and p.name not in own),
     )
     first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    init = _init_with_hints(cls, cls.__dict__["__init__"], frozenset(signature.parameters))
+    init = _init_with_hints(cls, cls.__dict__["__init__"])
     init.__signature__ = signature.replace(parameters=[first, *ordered])
     cls.__init__ = init  # type: ignore[misc]
     shared = {f.name: f.metadata["doc"] for f in dataclasses.fields(cls) if f.metadata.get("doc")}
@@ -426,15 +434,12 @@ def _fixed_parameters_of(cls: type) -> dict[str, Any]:
     return fixed
 
 
-def _init_with_hints(cls: type, init: Any, known: frozenset[str]) -> Any:
+def _init_with_hints(cls: type, init: Any) -> Any:
     """Return a constructor whose error for an unknown parameter suggests close spellings."""
 
     @functools.wraps(init)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 (it is one)
-        if not kwargs.keys() <= known:
-            name = next(name for name in kwargs if name not in known)
-            hint = spelling_hint(name, inspect.signature(cls).parameters)
-            raise TypeError(f"Expected parameters of {cls.__name__}. Got: {name}.\nHint: {hint}")
+        refuse_unknown(cls.__name__, kwargs, inspect.signature(cls).parameters)
         init(self, *args, **kwargs)
 
     return __init__

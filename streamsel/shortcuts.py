@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Hashable, Iterable, Sequence, Sized
+from collections.abc import Hashable, Iterable, Iterator, Sequence, Sized
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from streamsel import params, registry
 from streamsel._utils.sparse import as_dense
 from streamsel._utils.text import count_text, skipped_text, spelling_hint
+from streamsel.base.learn_columns import no_columns_error
 from streamsel.base.row_input import as_frame, locate_columns
 from streamsel.fit_result import FitResult, source_of
 from streamsel.stream import ColumnStream, as_stream
@@ -23,6 +25,14 @@ if TYPE_CHECKING:
 
 # Reasons for which a column is skipped without a warning: no method can use it.
 _EXPECTED_REASONS = frozenset({"constant", "text"})
+# Why most columns were skipped -> what to do.
+_HINTS = {
+    "missing": "missing='mean' imputes missing values",
+    "text": "streamsel.stream.iter_ngrams makes columns of the words of a text",
+}
+_LIST_HINT = "streamsel.stream.clean(X, report=print) lists the columns"
+# Parameters of the functions below, which are suggested for misspelt ones of a method.
+_KEYWORDS = ("method", "covariates", "weights", "drop", "missing")
 
 
 def select(
@@ -72,7 +82,8 @@ def select(
     Raises
     ------
     ValueError, TypeError
-        For a name that X does not have, an unknown method, and where the learner raises it.
+        For a name that X does not have, an unknown method, no column that can be used, and where
+        the learner raises it.
 
     See Also
     --------
@@ -209,7 +220,7 @@ class _Roles:
         self, X: Any, y: Any, covariates: Any, weights: Any, drop: Iterable[Hashable]
     ) -> None:
         self.path = os.fspath(X) if isinstance(X, str | os.PathLike) else None
-        self.source = source_of(X)
+        self.source = source_of(X, _named(y, weights, covariates, drop))
         self.stream = as_stream(self.source)
         self.is_table = self.path is not None or as_frame(self.source) is not None
         self.names: dict[str, list[Hashable]] = {}
@@ -240,12 +251,20 @@ class _Roles:
             return None
         if isinstance(given, str | bytes) or not isinstance(given, Sized):
             return [given]
-        # Lists of targets and weights have one per row.
-        if role != "covariates":
-            return None
         known = {*(self.stream.names or ()), *self.stream.row_metadata}
         is_list = isinstance(given, list | tuple) and all(isinstance(one, str) for one in given)
-        return [*given] if is_list and given and {*given} <= known else None
+        # Labels, one per row, are distinct in no useful column.
+        if not (is_list and {*given} & known and len({*given}) == len(given)):
+            return None
+        if role == "covariates":
+            return [*given]
+        if {*given} <= known:
+            raise ValueError(
+                f"Expected {role} to be the name of a column of X, or a value per row. Got: a list "
+                f"of names, {given!r:.60}.\nHint: {role}={given[0]!r}; values of several targets "
+                "are a frame or an array of columns, which drop excludes from X."
+            )
+        return None
 
     def _columns(self, role: str, names: list[Hashable]) -> dict[Hashable, Any]:
         """Return columns of X by name; those of a frame with their categories."""
@@ -270,6 +289,13 @@ class _Roles:
             find_indices(known, names)
         except KeyError as error:
             raise _unknown_error(role, error) from None
+
+
+def _named(y: Any, weights: Any, *several: Any) -> list[str]:
+    """Return the texts that name columns, of a target and weights, and of lists of names."""
+    lists = (one for one in several if isinstance(one, list | tuple))
+    given = y, weights, *several, *chain.from_iterable(lists)
+    return [one for one in given if isinstance(one, str)]
 
 
 def _expect_same_rows(X: Any, y: Any) -> None:
@@ -308,9 +334,7 @@ def _fit(
     cls = registry.fetch(method)
     rules = params.rules_of(cls)
     values = {name: value for name, value in size.items() if name in rules} | parameters
-    if unknown := [name for name in values if name not in rules]:
-        hint = spelling_hint(unknown[0], rules)
-        raise TypeError(f"Expected a parameter of {method}. Got: {unknown[0]!r}.\nHint: {hint}")
+    params.refuse_unknown(method, values, [*rules, *_KEYWORDS])
     if covariates := roles.names.get("covariates"):
         values.setdefault("covariates", tuple(covariates))
     if missing == "mean" and "missing" in rules:
@@ -333,25 +357,31 @@ def _fit(
     columns = CleanStream(candidates, n_rows, missing, None, 0, kept)
     model.learn_columns(columns)
     if not columns.n_read:
+        raise no_columns_error()
+    if not model.n_columns:
+        (most, _), *_ = columns.skipped.most_common(1)
         raise ValueError(
-            "Expected at least one column. Got: none.\n"
-            "Hint: a generator can be read only once; iter_columns takes a function that returns "
-            "a new one."
+            f"Expected at least one column that can be used. Got: {columns.n_read:,}, all skipped "
+            f"({skipped_text(columns.skipped)}).\nHint: {_HINTS.get(most, _LIST_HINT)}."
         )
-    _warn_of_skipped(columns)
-    return FitResult(model, source, roles.y, columns, _facts(kind, roles, missing))
+    result = FitResult(model, source, roles.y, columns, _facts(kind, roles, missing))
+    for text in _warnings(result, columns):
+        warnings.warn(text, UserWarning, stacklevel=3)
+    return result
 
 
-def _warn_of_skipped(columns: CleanStream) -> None:
+def _warnings(result: FitResult, columns: CleanStream) -> Iterator[str]:
+    """Yield warnings about skipped columns, and about copies of the target."""
     lost = {reason: n for reason, n in columns.skipped.items() if reason not in _EXPECTED_REASONS}
     if lost:
-        warnings.warn(
-            f"{count_text(sum(lost.values()), 'column')} of {columns.n_read:,} could not be used "
-            f"({skipped_text(lost)}).\nHint: missing='mean' imputes missing values; "
-            "streamsel.stream.clean(X, report=print) lists the columns.",
-            UserWarning,
-            stacklevel=4,
+        # Encoded columns may be skipped one by one.
+        n = columns.n_read - sum(columns.encoded.values()) + columns.n_made
+        yield (
+            f"{sum(lost.values()):,} of {count_text(n, 'column')}"
+            f"{' after encoding' if columns.encoded else ''} could not be used "
+            f"({skipped_text(lost)}).\nHint: {_HINTS['missing']}; {_LIST_HINT}."
         )
+    yield from (one["text"] for one in result.warnings if one["code"] == "outcome")
 
 
 def _facts(kind: str, roles: _Roles, missing: str) -> dict[str, Any]:

@@ -413,8 +413,11 @@ def test_refusals_of_the_filter():
         list(with_knockoffs(with_knockoffs(X, 1), 1))
     with pytest.raises(ValueError, match="two classes"):
         knockoff_filter(X, np.arange(100) % 3 == np.arange(100) % 2, 0.1, family="gaussian")
-    with pytest.raises(TypeError, match="nothing"):
-        knockoff_filter(X, y, 0.1, nothing=1)
+    with pytest.raises(TypeError, match=r"knockoff_filter\. Got: fdrr\.\nHint: did you mean fdr"):
+        knockoff_filter(X, y, fdrr=0.1)
+    for table in (X, sparse.csc_array(X)):
+        with pytest.raises(TypeError, match=r"values of a target\. Got: the text 'y'"):
+            knockoff_filter(table, "y")
     with pytest.raises(TypeError, match="mapping"):
         knockoff_statistics([1.0])
     with pytest.raises(ValueError, match="finite"):

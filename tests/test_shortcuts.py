@@ -101,6 +101,34 @@ class TestSources:
         assert "3 of 30" in read(result.report()).text
         assert result.transform(X).shape == (N, 3)
 
+    def test_a_generator_that_has_been_read(self, table):
+        X, model = variables(table), streamsel.SelectKBest(k=2)
+        model.learn_target(table.y)
+        pairs = ((name, X[name].to_numpy()) for name in X)
+        model.learn_columns(pairs)
+        model.learn_columns(pairs)
+        assert model.n_columns == P
+        again = model.clone()
+        again.learn_target(table.y)
+        learn = again.learn_columns, lambda columns: streamsel.select(columns, table.y)
+        for refused in learn:
+            with pytest.raises(ValueError, match=r"at least one column\. Got: none\.\nHint: a"):
+                refused(pairs)
+        # Constant columns were read, and only skipped.
+        again.learn_columns(streamsel.stream.clean(iter([("flat", np.ones(N))])))
+        assert again.n_columns == 0
+
+    def test_a_text_whose_lines_are_samples_by_its_names(self, table, tmp_path):
+        """The first cells, names and numbers, do not show what a line is."""
+        numbers = table[[f"v{j % P}" for j in range(250)]].set_axis([*range(250)], axis=1)
+        X = pd.concat([table.id, numbers.add_prefix("x"), table.label], axis=1)
+        X.to_csv(tmp_path / "x.csv", index=False)
+        result = streamsel.select(tmp_path / "x.csv", "label", k=2)
+        assert result.selected == streamsel.select(X, "label", k=2).selected
+        assert result.transform(tmp_path / "x.csv").shape == (N, 2)
+        with pytest.raises(ValueError, match=r"may be either, and has no column 'lable'\."):
+            streamsel.select(tmp_path / "x.csv", "lable")
+
     def test_a_real_file(self, dataset, tmp_path):
         X, y, _, archive = dataset("leukemia_golub3571")
         frame = pd.DataFrame(X, columns=[f"gene {j}" for j in range(X.shape[1])])
@@ -181,12 +209,36 @@ class TestMissing:
 
     def test_columns_are_skipped_with_a_warning(self, table):
         X = table.assign(v5=table.v5.where(table.v5 > 0), flat=1.0)
-        with pytest.warns(UserWarning, match=r"1 column of 34 could not be used \(1 missing\)"):
+        with pytest.warns(UserWarning, match=r"1 of 35 columns after encoding .* \(1 missing\)"):
             result = streamsel.select(X, "y", k=3)
         assert result.skipped == {"missing": 1, "constant": 1, "text": 1}
-        assert "skipped: missing" in result.report(format="md")
         with pytest.raises(ValueError, match="Expected finite numbers in column 'v5'"):
             streamsel.select(X.drop(columns=["id", "label"]), "y", missing="error")
+
+    @pytest.mark.parametrize("method", ["ForwardSelection", "MRMR"])
+    def test_numbers_of_columns_add_up(self, table, method):
+        """Those of ForwardSelection are in groups; MRMR has a column for each category."""
+        X = table.assign(flat=1.0)
+        told = streamsel.select(X, "y", k=3, method=method).report(format="md")
+        assert (
+            "34 columns were read; 1 was encoded as 2 columns of numbers (1 of categories), which "
+            "makes 35: 2 skipped (1 constant, 1 text) and 33 learnt"
+        ) in told
+        outcomes = told[told.index("| outcome") :].partition("\n\n")[0].splitlines()[2:]
+        *parts, total = (int(line.split("|")[2]) for line in outcomes)
+        assert sum(parts) == total == (35 if method == "MRMR" else 32)
+
+    @pytest.mark.parametrize(
+        ("values", "skipped"),
+        [([np.nan] * N, "1 missing).\nHint: missing='mean'"), (1.0, "1 constant).\nHint: str")],
+    )
+    def test_no_column_can_be_used(self, table, values, skipped):
+        X = table[["y", "id"]].assign(v=values)
+        with pytest.raises(ValueError, match=r"can be used\. Got: 1, all skipped \(") as refused:
+            streamsel.select(X.drop(columns="id"), "y")
+        assert skipped in str(refused.value)
+        with pytest.raises(ValueError, match=r"\(1 text\)\.\nHint: streamsel\.stream\.iter_ngrams"):
+            streamsel.select(X[["y", "id"]], "y")
 
     def test_means_replace_them_in_transforms_too(self, table):
         X = variables(table).assign(v3=table.v3.where(table.v3 > -1.0))
@@ -228,7 +280,8 @@ class TestMethods:
 
     def test_more_variables_than_a_default_bounds(self, rng):
         X = rng.normal(size=(20, 1_500))
-        result = streamsel.select(X, X[:, 0], k=1_200, method="ForwardSelection")
+        y = X[:, 0] + rng.normal(size=20)
+        result = streamsel.select(X, y, k=1_200, method="ForwardSelection")
         assert result.model.max_features is None
 
     def test_any_selector_and_extractor(self, table):
@@ -247,8 +300,16 @@ class TestMethods:
         [
             ({"method": "MRMRR"}, ValueError, "Got: 'MRMRR'.\nHint: did you mean MRMR?"),
             ({"method": "PCA"}, ValueError, "Expected the name of a selector as method"),
-            ({"ridges": 1.0}, TypeError, "Got: 'ridges'.\nHint: did you mean ridge?"),
+            ({"ridges": 1.0}, TypeError, "Got: ridges.\nHint: did you mean ridge?"),
+            ({"covariate": "v1"}, TypeError, "Got: covariate.\nHint: did you mean covariates?"),
             ({"k": 0}, ValueError, "Expected k of ForwardSelection"),
+            (
+                {"covariates": ["v1", "vv"]},
+                ValueError,
+                "covariates to name columns of X. Got: 'vv'",
+            ),
+            ({"y": ["v1"]}, ValueError, "Got: a list of names, ['v1'].\nHint: y='v1'"),
+            ({"X": [[1.0, 2.0]]}, TypeError, "Got: list.\nHint: numpy.asarray(X)"),
             ({"missing": "none"}, ValueError, "Expected missing to be one of"),
             ({"y": None, "method": "MRMR"}, ValueError, "Expected a target: MRMR is supervised"),
         ],
@@ -279,6 +340,39 @@ class TestReport:
         assert (tmp_path / name).read_text(encoding="utf-8") == text
         assert text.startswith(begins)
 
+    @pytest.mark.parametrize(("name", "why"), [("v", "relevance near 1"), ("y_2", "a name like")])
+    def test_copies_of_the_target_are_suspected(self, table, name, why):
+        copy = 2.0 * table.y if name == "v" else table.y + table.v1
+        with pytest.warns(UserWarning, match=f"{name} has (a )?{why}.*Is it another outcome"):
+            result = streamsel.select(table.assign(**{name: copy}), "y", k=3, drop=["label"])
+        shown = repr(result), result._repr_html_(), result.report(), result.report(format="md")
+        assert all(why in text and "another outcome" in text for text in shown)
+        assert [warning["code"] for warning in result.warnings] == ["outcome"]
+        # The names of a target are those of its columns, which the model does not have.
+        codes = [warning.code for warning in result.model.report().warnings]
+        assert codes == (["outcome"] if name == "v" else [])
+
+    @pytest.mark.parametrize("use", [streamsel.report, streamsel.plot.manhattan, streamsel.save])
+    def test_hints_at_its_model(self, table, use):
+        result = streamsel.select(table, "label", k=4, drop=["y"])
+        further = ("model",) if use is streamsel.save else ()
+        with pytest.raises(TypeError, match=r"Hint: .*result\.model"):
+            use(result, *further)
+        with pytest.raises(TypeError, match=r"Hint: .*(load\(path\)|save\(model, path\))"):
+            use("model", *further)
+
+    @pytest.mark.parametrize(
+        ("name", "error", "said"),
+        [
+            ("a.pdf", ValueError, "ends in .html, .json or .md. Got: "),
+            ("none/a.md", FileNotFoundError, "No such directory: "),
+        ],
+    )
+    def test_where_it_cannot_be_written(self, table, tmp_path, name, error, said):
+        result = streamsel.select(variables(table), table.label, k=2)
+        with pytest.raises(error, match=re.escape(said)):
+            result.report(tmp_path / name)
+
     def test_of_components(self, table):
         seen = read(streamsel.extract(table, "label", 2, drop=["y"]).report())
         assert "Scatter plot of rows" in seen.text
@@ -300,7 +394,7 @@ class TestReport:
         assert run.exit_code == 0, run.output
         assert streamsel.load(saved).scores == pytest.approx(result.model.scores)
         # Values that are not in the file cannot be repeated.
-        other = streamsel.select(path, table.label, k=3)
+        other = streamsel.select(path, table.label, k=3, drop=["label"])
         assert "streamsel select" not in other.report(format="md")
 
     def test_text_and_dates_are_encoded(self, tmp_path):
@@ -308,7 +402,7 @@ class TestReport:
         city = rng.integers(0, 3, size=200)
         frame = pd.DataFrame({f"x{i}": rng.normal(size=200) for i in range(10)})
         frame["city"] = np.array(["Oslo", "Rome", "Bern"])[city]
-        frame["y"] = city + 0.3 * rng.normal(size=200)
+        frame["y"] = city + 0.6 * rng.normal(size=200)
         path = tmp_path / "x.parquet"
         frame.to_parquet(path)
         for source in (frame, path):

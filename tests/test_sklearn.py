@@ -305,7 +305,7 @@ def test_several_targets_keep_their_names():
 def test_few_whole_numbers_among_several_targets_are_a_quantity():
     frame = pd.DataFrame({"one": Y, "two": CLASSES})
     found = streamsel.sklearn.ProjSe(3).fit(X, frame)
-    assert found.learner_.report().target == "2 numeric columns"
+    assert found.learner_.report().target == "2 numeric columns (one, two)"
     assert found.learner_.scores == plain("ProjSe", X, frame.astype(float), k=3).scores
 
 

@@ -105,6 +105,12 @@ def test_weights_are_those_of_the_learner(name):
     np.testing.assert_allclose(found.transform(X), repeated.transform(X), atol=1e-8)
 
 
+@pytest.mark.parametrize("y", [pd.Series([*"ab"] * 29 + [None] * 2), np.append(Y[:-1], np.nan)])
+def test_rows_without_a_target(y):
+    with pytest.raises(ValueError, match=r"\nHint: with rows = pandas\.notna\(y\), fit\(X\[rows\]"):
+        ForwardSelection(k=2).fit(X, y)
+
+
 def test_weights_of_another_length():
     for estimator in (PCA(2), ProjSe(2)):
         with pytest.raises(ValueError, match="inconsistent numbers of samples"):

@@ -322,7 +322,7 @@ def test_before_anything_is_learnt():
         ({"columns": "best"}, ValueError, "'all', 'selected'"),
         ({"columns": None}, ValueError, "'all', 'selected'"),
         ({"metadata": [1, 2]}, TypeError, "mapping of arrays, or a frame. Got: list"),
-        ({"metadata": pl.LazyFrame({"name": [1]})}, TypeError, "Got: a lazy frame"),
+        ({"metadata": pl.LazyFrame({"name": [1]})}, TypeError, "Got: a lazy polars"),
         ({"metadata": {"name": ["x"]}}, ValueError, "such as 0. Got: none of them"),
         ({"metadata": {"name": np.array([[], {}, 1, 2, 3], object)}}, TypeError, "hashable"),
         ({"metadata": {"name": 3}}, ValueError, "one-dimensional arrays. Got: 'name' of int"),

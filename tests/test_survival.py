@@ -113,7 +113,7 @@ def test_forms_of_a_target_are_the_same(study):
         ([[3.0, 1], [3.0, 1]], "Expected a target that varies"),
         ([[3.0, "dead"], [3.0, "alive"]], "Expected numbers as the event"),
         (pl.DataFrame({"time": ["a", "b"], "event": [0, 1]}), "Expected numbers as the time"),
-        (pl.LazyFrame({"time": [1], "event": [1]}), "a lazy frame"),
+        (pl.LazyFrame({"time": [1], "event": [1]}), "a lazy polars"),
     ],
 )
 def test_what_is_no_survival_is_refused(y, message):

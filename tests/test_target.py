@@ -146,7 +146,7 @@ def test_columns_of_a_frame_are_not_judged_by_their_values(X):
     model = ProjSe()
     model.learn_target(frame)
     assert model._target.kinds == {"a": False, "b": True}
-    assert model.report().target == "1 numeric column, 1 column of labels"
+    assert model.report().target == "1 numeric column (a), 1 column of labels (b)"
 
 
 def test_two_classes_are_scanned_as_one_column(X, rng):
@@ -355,7 +355,7 @@ def test_rows_alone_take_whole_numbers_for_a_quantity():
     assert model.report().target == "numeric"
     several = ProjSe(3)
     several.learn_one(ROW, {"a": 1, "b": "x"})
-    assert several.report().target == "1 numeric column, 1 column of labels"
+    assert several.report().target == "1 numeric column (a), 1 column of labels (b)"
     assert ProjSe().report().target is None
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from streamsel._utils.text import close_spellings
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
@@ -32,7 +34,9 @@ def lazy_names(
 
     def get(name: str) -> Any:
         if name not in names:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            close = close_spellings(name, namespace["__all__"])
+            hint = f"\nHint: did you mean {' or '.join(close)}?" if close else ""
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
         namespace[name] = value = load(name)
         return value
 

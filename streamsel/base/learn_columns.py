@@ -41,11 +41,23 @@ def learn_columns(
                 learn_atomically(model, _note_source, model, stream, earlier, stop)
 
     block_callback(learn, stream, model, on_block, stop)
+    # A run that is resumed may find no further columns.
+    if not (model.n_columns or stream.reiterable or getattr(stream, "n_read", 0)):
+        raise no_columns_error()
     if stream is not X and isinstance(stream, EncodedStream) and stream.skipped:
         warnings.warn(not_encoded_text(stream), UserWarning, stacklevel=3)
     transform = None if model._target is None else model._target.row_transform
     if isinstance(transform, Whitening) and not transform.has_found_groups and model.n_columns:
         warnings.warn(transform.no_group_text(), UserWarning, stacklevel=3)
+
+
+def no_columns_error() -> ValueError:
+    """Return the error for a source without any column."""
+    return ValueError(
+        "Expected at least one column. Got: none.\n"
+        "Hint: a generator can be read only once; iter_columns takes a function that returns "
+        "a new one."
+    )
 
 
 def _counts(stream: ColumnStream) -> tuple[Counter[str], Counter[str]]:

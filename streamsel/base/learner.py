@@ -719,7 +719,9 @@ class Learner(river.MiniBatchTransformer, params.Declared):
             As `learn_column`, and for a name that occurs twice in one block. If X can be read
             again, the model is then rolled back to its state before the call; if it cannot (a
             generator), the columns before the bad one stay learnt, as they would be lost otherwise.
-            For a condition `until` that does not apply to the learner.
+            For a condition `until` that does not apply to the learner. For an X that can be read
+            only once and is empty, as a generator that has been read, if no column was learnt
+            before.
 
         Warns
         -----

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._kernels.row_moments import MAX_ABS_VALUE, any_too_large
+from streamsel._utils.in_memory import is_dask, not_in_memory_error
 from streamsel._utils.sparse import as_dense, expect_consistent_sparse
 from streamsel.data.names import bad_name_error, first_invalid_name
 from streamsel.stream import ColumnStream
@@ -300,11 +301,9 @@ def as_frame(X: Any) -> Any:
         return None
     import narwhals.stable.v2 as nw
 
-    frame = nw.from_native(X, pass_through=True)
-    if isinstance(frame, nw.LazyFrame):
-        raise TypeError(
-            "Expected a frame in memory. Got: a lazy frame.\nHint: call .collect() on it first."
-        )
+    frame = X if is_dask(X) else nw.from_native(X, pass_through=True)
+    if is_dask(X) or isinstance(frame, nw.LazyFrame):
+        raise not_in_memory_error("data", X)
     return frame if isinstance(frame, nw.DataFrame) else None
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from streamsel import params
 from streamsel.base.caching import cached_until_update
 from streamsel.base.direction import directions_of
+from streamsel.base.leakage import outcome_warning
 from streamsel.base.learner import Learner
 from streamsel.base.report import Report, count_excluded, is_above, number
 from streamsel.base.row_input import (
@@ -339,11 +340,13 @@ class Selector(Learner, Generic[State]):
             ]
             similar = self._state.relevance(np.unique(np.array(similar, dtype=np.intp))).tolist()
             excluded = count_excluded(report, [*relevance.values()], similar, self._state)
+        leak = outcome_warning(found)
         return replace(
             report,
             alternatives=alternatives,
             excluded=excluded,
             score_meaning=self._score_meaning,
+            warnings=report.warnings if leak is None else (leak, *report.warnings),
         )
 
     def _group_columns(self) -> dict[str, dict[Hashable, float]]:

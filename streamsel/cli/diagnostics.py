@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamsel._utils.text import count_text, option_name
+from streamsel.base.leakage import warnings_of
+from streamsel.base.report import ResultWarning
 from streamsel.stream.files import diagnose_non_numeric
 
 if TYPE_CHECKING:
@@ -23,20 +24,11 @@ MAX_SKIPPED = 0.1
 _HARMLESS_REASONS = frozenset({"constant", "rare"})
 # With fewer rows an identifier cannot be recognised.
 _MIN_ROWS = 8
-_NEAR_PERFECT = 0.99
-_HIGH_RELEVANCE = 0.9
 _HIGH_CORRELATION = 0.8
 MAX_EXAMPLES = 3
 # Commands with --list-skipped.
 _COMMANDS_WITH_LIST = frozenset({"select", "reduce"})
 _LIST_HINT = "--list-skipped lists them"
-
-
-class DataWarning(NamedTuple):
-    """A warning: a code for programs and a sentence for people."""
-
-    code: str
-    text: str
 
 
 class WarningList:
@@ -50,9 +42,9 @@ class WarningList:
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._found: list[DataWarning] = []
+        self._found: list[ResultWarning] = []
 
-    def add(self, found: Iterable[DataWarning]) -> list[dict[str, str]]:
+    def add(self, found: Iterable[ResultWarning]) -> list[dict[str, str]]:
         """Log warnings; return all of the run, as its metadata."""
         for warning in found:
             self._log.show_warning(warning.text, code=warning.code)
@@ -60,7 +52,7 @@ class WarningList:
         return [warning._asdict() for warning in self._found]
 
 
-def target_warnings(columns: Mapping[str, Any], kind: str) -> list[DataWarning]:
+def target_warnings(columns: Mapping[str, Any], kind: str) -> list[ResultWarning]:
     """Return warnings about a target, column by column.
 
     Parameters
@@ -95,7 +87,7 @@ def target_columns(y: Any, names: Sequence[str]) -> dict[str, Any]:
     return dict(zip(names, columns, strict=True))
 
 
-def too_many_classes_warning(name: str, y: Any, kind: str) -> DataWarning | None:
+def too_many_classes_warning(name: str, y: Any, kind: str) -> ResultWarning | None:
     """Return a warning if a target has nearly as many classes as rows."""
     y = np.asarray(y)
     if len(y) < _MIN_ROWS or not (kind == "class" or y.dtype.kind in "OUS"):
@@ -104,14 +96,14 @@ def too_many_classes_warning(name: str, y: Any, kind: str) -> DataWarning | None
     if n_classes <= n / 2:
         return None
     what = "every row is its own class" if n_classes == n else f"{n_classes:,} classes"
-    return DataWarning(
+    return ResultWarning(
         "classes",
         f"{_target_name(name)}: {what} ({n:,} rows). Is it an identifier, or are quantities read "
         "as text?",
     )
 
 
-def row_number_warning(name: str, y: Any, kind: str) -> DataWarning | None:
+def row_number_warning(name: str, y: Any, kind: str) -> ResultWarning | None:
     """Return a warning if a target only numbers the rows."""
     y = np.asarray(y)
     if (
@@ -124,14 +116,14 @@ def row_number_warning(name: str, y: Any, kind: str) -> DataWarning | None:
     first = y.min()
     if not np.array_equal(np.sort(y), np.arange(len(y)) + first):
         return None
-    return DataWarning(
+    return ResultWarning(
         "numbering",
         f"{_target_name(name)} numbers the rows from {first:g} to {y.max():g}. Is it an "
         "identifier, or are these ranks?",
     )
 
 
-def mixed_cells_warning(name: str, y: Any, kind: str) -> DataWarning | None:
+def mixed_cells_warning(name: str, y: Any, kind: str) -> ResultWarning | None:
     """Return a warning if a numeric target is taken as classes because of non-numeric cells."""
     y = np.asarray(y)
     if kind == "class" or y.dtype != object:
@@ -140,7 +132,7 @@ def mixed_cells_warning(name: str, y: Any, kind: str) -> DataWarning | None:
     if why.reason != "mixed":
         return None
     cell = str(y[why.position])
-    return DataWarning(
+    return ResultWarning(
         "cells",
         f"{_target_name(name)} is taken as classes because of {cell!r} in row {why.position}: "
         f"{why.detail}. Hint: --na-values {_as_option(cell)} reads such cells as missing; "
@@ -152,33 +144,42 @@ def _target_name(name: str) -> str:
     return f"the target {name}" if name else "the target"
 
 
-def row_number_exclusion_warning(path: str, names: Sequence[str]) -> list[DataWarning]:
+def row_number_exclusion_warning(path: str, names: Sequence[str]) -> list[ResultWarning]:
     """Return the warning for columns that are excluded because they number the rows."""
     if not names:
         return []
     listed = ", ".join(map(repr, names))
     verb = "numbers the rows and is" if len(names) == 1 else "number the rows and are"
     return [
-        DataWarning(
+        ResultWarning(
             "index", f"{path}: {listed} {verb} excluded. Hint: --keep-index keeps it as a candidate"
         )
     ]
 
 
-def exclusion_warning(metadata: Mapping[str, Any]) -> DataWarning | None:
+def exclusion_warning(metadata: Mapping[str, Any]) -> ResultWarning | None:
     """Return a warning if a run skipped many columns, given the metadata of the run."""
     can_list = metadata["command"] in _COMMANDS_WITH_LIST
     # Columns of numbers that encoded columns became may be skipped one by one.
     n_encoded = sum(metadata.get("encoded", {}).values())
     n_candidates = metadata["columns_read"] - n_encoded + metadata.get("columns_made", 0)
     return skipped_warning(
-        n_candidates, metadata["skipped"], metadata["max_skipped"], listed=can_list
+        n_candidates,
+        metadata["skipped"],
+        metadata["max_skipped"],
+        listed=can_list,
+        encoded=n_encoded > 0,
     )
 
 
 def skipped_warning(
-    n_read: int, reasons: Mapping[str, int], limit: float | None = None, *, listed: bool = True
-) -> DataWarning | None:
+    n_read: int,
+    reasons: Mapping[str, int],
+    limit: float | None = None,
+    *,
+    listed: bool = True,
+    encoded: bool = False,
+) -> ResultWarning | None:
     """Return a warning if many columns were skipped.
 
     Parameters
@@ -191,6 +192,8 @@ def skipped_warning(
         Share of columns that may be skipped; None for `MAX_SKIPPED`.
     listed
         Whether the command has --list-skipped.
+    encoded
+        Whether columns are counted after some were encoded.
     """
     harmful = {reason: n for reason, n in reasons.items() if n and reason not in _HARMLESS_REASONS}
     n_harmful = sum(harmful.values())
@@ -207,14 +210,15 @@ def skipped_warning(
     }
     hint = [*([hints[most]] if most in hints else ()), *([_LIST_HINT] if listed else ())]
     why = ", ".join(f"{n:,} {reason}" for reason, n in sorted(harmful.items()))
-    return DataWarning(
+    of = f"{n_read:,} columns{' after encoding' if encoded else ''} ({n_harmful / n_read:.0%})"
+    return ResultWarning(
         "skipped",
-        f"{n_harmful:,} of {n_read:,} columns ({n_harmful / n_read:.0%}) were skipped ({why}) and "
-        "could not be selected or used" + (f". Hint: {'; '.join(hint)}" if hint else ""),
+        f"{n_harmful:,} of {of} were skipped ({why}) and could not be selected or used"
+        + (f". Hint: {'; '.join(hint)}" if hint else ""),
     )
 
 
-def unreadable_warning(metadata: Mapping[str, Any]) -> list[DataWarning]:
+def unreadable_warning(metadata: Mapping[str, Any]) -> list[ResultWarning]:
     """Return warnings about numeric columns skipped because of some cells."""
     found = []
     for reason, why in (
@@ -230,7 +234,7 @@ def unreadable_warning(metadata: Mapping[str, Any]) -> list[DataWarning]:
                 hint = option if reason == "mixed" else "set --decimal . or --decimal ,"
                 hint = hint if detail else "--list-skipped lists them (without --workers)"
             text = f"{count_text(n, 'numeric column')} {'was' if n == 1 else 'were'} skipped {why}"
-            found.append(DataWarning("cells", f"{text}{example}. Hint: {hint}"))
+            found.append(ResultWarning("cells", f"{text}{example}. Hint: {hint}"))
     return found
 
 
@@ -239,74 +243,12 @@ def _as_option(name: str) -> str:
     return shlex.quote(option_name(name))
 
 
-def outcome_warning(
-    found: Sequence[Mapping[str, Any]], targets: Sequence[str]
-) -> DataWarning | None:
-    """Return a warning if a selected variable looks like another outcome (target leakage).
-
-    Parameters
-    ----------
-    found
-        Rows of the report, one per selected variable.
-    targets
-        Names of the target columns.
-    """
-    for why, find_suspects in (
-        ("has a relevance near 1", _near_perfect),
-        ("has a name like the target's", lambda rows: _named_like_target(rows, targets)),
-        ("is far more relevant than all others", _dominant),
-    ):
-        names = find_suspects(found)
-        if names:
-            listed = ", ".join(map(str, names[:MAX_EXAMPLES]))
-            more = ", ..." if len(names) > MAX_EXAMPLES else ""
-            return DataWarning(
-                "outcome",
-                f"{listed}{more} {why}. Is it another outcome, or derived from the target? "
-                "Hint: --drop excludes it",
-            )
-    return None
-
-
-def _near_perfect(found: Sequence[Mapping[str, Any]]) -> list[Any]:
-    return [row["name"] for row in found if _relevance(row) > _NEAR_PERFECT and row["above_noise"]]
-
-
-def _named_like_target(found: Sequence[Mapping[str, Any]], targets: Sequence[str]) -> list[Any]:
-    names = [
-        row["name"]
-        for row in found
-        if any(_names_match(str(row["name"]), target) for target in targets if target)
-    ]
-    # If most names match, the pattern is how all columns are named.
-    return names if len(names) <= len(found) / 2 else []
-
-
-def _names_match(name: str, target: str) -> bool:
-    """Return whether one name is the other with a suffix: y_2, survival.months."""
-    short, long = sorted((name.lower(), target.lower()), key=len)
-    digits = "" if short[-1:].isdigit() else r"|\d+"
-    return re.fullmatch(rf"{re.escape(short)}(?:[_.: -].*{digits})", long) is not None
-
-
-def _dominant(found: Sequence[Mapping[str, Any]]) -> list[Any]:
-    ordered = sorted(found, key=_relevance, reverse=True)
-    if len(ordered) < 2 or not ordered[0]["above_noise"]:
-        return []
-    first, second = map(_relevance, ordered[:2])
-    return [ordered[0]["name"]] if first > _HIGH_RELEVANCE and second < first / 2 else []
-
-
-def _relevance(row: Mapping[str, Any]) -> float:
-    return float(row["relevance"] or 0)
-
-
 def is_univariate_ranking(report: Report, rank: int | None) -> bool:
     """Return whether a selection is a ranking by correlation: the target has one dimension."""
     return report.learner == "ProjSe" and rank == 1 and len(report.results) > 1
 
 
-def ranking_warning(n_found: int, n_similar: int | None) -> DataWarning | None:
+def ranking_warning(n_found: int, n_similar: int | None) -> ResultWarning | None:
     """Return the warning for a selection that is a univariate ranking.
 
     Parameters
@@ -321,7 +263,7 @@ def ranking_warning(n_found: int, n_similar: int | None) -> DataWarning | None:
     seen = "redundant variables are selected together"
     if n_similar is not None:
         seen = f"{n_similar:,} of {n_found:,} nearly repeat an earlier one"
-    return DataWarning(
+    return ResultWarning(
         "ranking",
         "this is a univariate ranking: with a one-dimensional target ProjSe has nothing left "
         f"to explain after each pick and starts over; {seen}. Hint: --method ForwardSelection "
@@ -338,19 +280,19 @@ def count_similar(columns: Sequence[Any]) -> int:
     return int((np.abs(np.tril(values @ values.T, -1)).max(axis=1) >= _HIGH_CORRELATION).sum())
 
 
-def counting_warning(names: Sequence[str]) -> DataWarning | None:
+def counting_warning(names: Sequence[str]) -> ResultWarning | None:
     """Return a warning about columns that have other names and number the rows."""
     if not names:
         return None
     listed = ", ".join(names[:MAX_EXAMPLES]) + (", ..." if names[MAX_EXAMPLES:] else "")
     verb = "counts" if len(names) == 1 else "count"
     text = f"{listed} {verb} up with the rows and may only number them"
-    return DataWarning("index", f"{text}. Hint: --drop excludes such columns")
+    return ResultWarning("index", f"{text}. Hint: --drop excludes such columns")
 
 
 def result_warnings(
     report: Report, metadata: Mapping[str, Any], targets: Sequence[str]
-) -> list[DataWarning]:
+) -> list[ResultWarning]:
     """Return warnings about the result of a run.
 
     Parameters
@@ -365,8 +307,7 @@ def result_warnings(
     found = [
         exclusion_warning(metadata),
         *unreadable_warning(metadata),
-        outcome_warning(report.results, targets) if report.kind == "selected" else None,
         counting_warning(metadata["counting"]),
-        *(DataWarning(*caution) for caution in report.warnings),
+        *warnings_of(report, targets),
     ]
     return [warning for warning in found if warning is not None]

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 from streamsel._utils.text import (
     bytes_text,
     count_text,
-    encoded_text,
     filled_text,
     printable,
     rows_excluded_text,
     seconds_text,
-    skipped_text,
     stopped_text,
 )
 from streamsel.base.report import NOISE_LEVEL
 from streamsel.cli.output import cell_text
+from streamsel.reporting.counts import ColumnCounts
 from streamsel.reporting.glossary import COMPONENT_TERMS, SELECTION_TERMS, explain_columns
 from streamsel.reporting.summary import direction_text, is_certificate_needed, summarize
 
@@ -158,10 +157,11 @@ def _landmark_components(report: Report) -> Table:
 def _footer(report: Report, metadata: Any) -> list[str]:
     """Return the lines below a table: target, noise floor, columns read and skipped."""
     lines = [] if report.target is None else [f"Target: {report.target}."]
+    unit = "group" if report.candidate == "group" else "column"
     if report.noise_floor is not None:
         lines.append(
             f"Noise floor {report.noise_floor:.4f}: the largest relevance of "
-            f"{count_text(report.columns_seen, 'column')} of pure noise exceeds it in "
+            f"{count_text(report.columns_seen, unit)} of pure noise exceeds it in "
             f"{NOISE_LEVEL:.0%} of cases, {_assumption(report)}."
         )
     if report.inflation is not None:
@@ -182,11 +182,11 @@ def _footer(report: Report, metadata: Any) -> list[str]:
         lines.append(f"Caution: {caution}.")
     if not isinstance(metadata, Mapping) or "columns_read" not in metadata:
         return lines
-    skipped, n_passes = skipped_text(metadata["skipped"]), report.details.get("n_passes", 1)
+    counts, n_passes = ColumnCounts.of(report, metadata), report.details.get("n_passes", 1)
     rest = rows_excluded_text(report.rows_excluded)
     rest += "," if rest else ""
     lines.append(
-        f"{count_text(metadata['columns_read'], 'column')} of {report.rows:,} rows{rest} read in "
+        f"{count_text(counts.n_source, 'column')} of {report.rows:,} rows{rest} read in "
         f"{seconds_text(metadata['seconds'])}"
         + (f" and {n_passes:.3g} passes" if n_passes > 1 else "")
         + (
@@ -194,9 +194,9 @@ def _footer(report: Report, metadata: Any) -> list[str]:
             if metadata.get("peak_memory")
             else ""
         )
-        + (f"; skipped: {skipped}." if skipped else ".")
+        + f"{counts.outcome_text}."
     )
-    texts = encoded_text(metadata), stopped_text(report.details), filled_text(metadata)
+    texts = stopped_text(report.details), filled_text(metadata)
     return lines + [f"{text[0].upper()}{text[1:]}." for text in texts if text]
 
 

@@ -31,9 +31,9 @@ from streamsel.stream.files import (
     numbered_lines,
     open_files,
     open_text,
+    orientation_of_names,
     paths_of,
     split_cells,
-    split_name,
     text_errors,
 )
 from streamsel.stream.formats import FORMATS, format_of_bytes
@@ -175,7 +175,7 @@ def text_orientation(
         by_ids = _orientations_by_ids(path, delimiter, ids)
         if by_ids:
             return by_ids[0]
-        found, guess = _orientation_of(path, wanted, delimiter) if wanted else (False, "")
+        found, guess = orientation_of_names(path, wanted, delimiter) if wanted else (False, "")
         if found:
             return guess
         guesses += [guess] if guess else []
@@ -187,24 +187,6 @@ def text_orientation(
         "--orientation samples (a header names the columns) or --orientation variables (a "
         "line begins with its name)"
     )
-
-
-def _orientation_of(path: str, wanted: Sequence[str], delimiter: str | None) -> tuple[bool, str]:
-    """Return whether a text has one of the names, and the (possibly guessed) line content."""
-    with open_text(path) as file, text_errors(path):
-        lines = (line for _, line in numbered_lines(file, path))
-        line = next(lines, "")
-        delimiter = delimiter_of(path, delimiter)
-        first = [cell.strip() for cell in split_cells(line, delimiter)] if line else []
-        if not set(wanted).isdisjoint(first):
-            # The first line may be a variable, not a header: then numbers follow its name.
-            is_variable = first[0] in wanted and all(map(is_number, first[1:])) and len(first) > 1
-            return True, "variables" if is_variable else "samples"
-        second = split_name(next(lines, ""), delimiter)[0]
-        if second in wanted or any(split_name(line, delimiter)[0] in wanted for line in lines):
-            return True, "variables"
-    is_table = is_number(second) and not any(map(is_number, first))
-    return False, "samples" if is_table else "variables"
 
 
 def _orientations_by_ids(path: str, delimiter: str | None, ids: Collection[str]) -> list[str]:

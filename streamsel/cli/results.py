@@ -30,7 +30,7 @@ from streamsel.cli.errors import EXPECTED_ERRORS, CommandError, reason_of
 from streamsel.cli.output import cell_text, prepend_columns, row_writer, write_table
 from streamsel.reporting.json import as_json as json_of
 from streamsel.reporting.provenance import changed_parameters_of
-from streamsel.reporting.summary import is_certificate_needed
+from streamsel.reporting.summary import certification_text, is_certificate_needed
 from streamsel.stream import ColumnStream
 
 if TYPE_CHECKING:
@@ -106,7 +106,9 @@ def show_results(job: Run, report: Report) -> None:
         return
     if "caution" in report.details:
         log.note(f"caution: {report.details['caution']}")
-    for text in (encoded_text(metadata), stopped_text(report.details)):
+    is_open = report.details.get("n_certified", n_results(report)) < n_results(report)
+    certified = certification_text(report) if is_open else ""
+    for text in (encoded_text(metadata), stopped_text(report.details), certified):
         if text:
             log.note(text)
     if skipped := skipped_text(metadata["skipped"]):

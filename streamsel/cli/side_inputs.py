@@ -26,6 +26,7 @@ from streamsel.cli.target import (
     read_target,
     stack_columns,
 )
+from streamsel.targets.description import listed
 from streamsel.targets.kept_rows import (
     NO_TARGET,
     KeptRows,
@@ -213,6 +214,9 @@ class SideInputs:
         if target is None or taken is None:
             return
         text = f"target: {taken}"
+        # An array of several columns has no names.
+        if len(names := self._settings.target) > 1 and not (target.kinds or target.is_class):
+            text += f" {listed(names)}"
         if target.decided_by_values and target.is_class:
             text += " (inferred as classes; --target-type numeric treats it as numeric)"
         elif target.decided_by_values:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
 from collections.abc import Hashable, Mapping
@@ -242,6 +243,8 @@ def knockoff_filter(
     """
     rules: dict[str, params.Rule] = {"fdr": _FDR, "missing": params.ChoiceRule(MISSING_POLICIES)}
     params.check("knockoff_filter", rules, {"fdr": fdr, "missing": missing})
+    own = [name for name in inspect.signature(knockoff_filter).parameters if name != "parameters"]
+    params.refuse_unknown("knockoff_filter", parameters, [*params.rules_of(Lasso), *own])
     source = as_stream(X)
     if not source.reiterable:
         raise ValueError(

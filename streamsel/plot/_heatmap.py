@@ -63,7 +63,8 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
     -----
     Missing values are replaced by the mean of the others. Variables that are constant
     in these rows have no correlation, and are grey. Negative correlations are blue and positive
-    ones red, unless `cmap` is given. Names that would overlap are replaced by ranks.
+    ones red, unless `cmap` is given. Names that would overlap are replaced by ranks. An image that
+    the axes have is covered, and its colour bar is removed.
 
     Examples
     --------
@@ -82,6 +83,9 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
     check_has_columns(X, names)
     found = correlation_matrix(select_features(X, names))
     with axes_in_style(ax, height=72.0) as panel:
+        for covered in panel.images:
+            if covered.colorbar is not None:
+                covered.colorbar.remove()
         properties: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -1.0, "vmax": 1.0}
         properties |= {"interpolation": "none"} | kwargs
         image = panel.imshow(np.ma.masked_invalid(found), **properties)
@@ -107,17 +111,17 @@ def _label_cells(panel: Axes, names: list[str]) -> None:
     """Label rows and columns with names, or with ranks if the names would overlap."""
     panel.set_xticks(range(len(names)), names, rotation=90, fontsize=small_size())
     panel.set_yticks(range(len(names)), names, fontsize=small_size())
-    _lay_out_squares(panel)
+    fits = _lay_out_squares(panel)
     side = min(panel.bbox.width, panel.bbox.height)
     cell = side * 72.0 / panel.figure.dpi / len(names)
-    if cell < small_size():
+    if not fits or cell < small_size():
         panel.set_xticks(*rank_ticks(len(names)), rotation=0)
         panel.set_yticks(*rank_ticks(len(names)))
         panel.set_xlabel("rank")
         _lay_out_squares(panel)
 
 
-def _lay_out_squares(panel: Axes) -> None:
+def _lay_out_squares(panel: Axes) -> bool:
     # With an equal aspect the layout needs several passes.
-    for _ in range(2):
-        apply_layout(panel)
+    apply_layout(panel)
+    return apply_layout(panel)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsel.base.learner import Learner
 from streamsel.base.report import NOISE_LEVEL, Density, Report
 from streamsel.base.row_input import frame_columns
 from streamsel.params import type_name
@@ -150,10 +152,17 @@ def report_from(model: Any, kind: str | None = None) -> Report:
         For a report without results, if `kind` is given.
     """
     report = getattr(model, "report", None)
-    result = report() if callable(report) and not isinstance(model, type) else model
+    # The report of a result of `select` is text.
+    is_result = isinstance(getattr(model, "model", None), Learner)
+    is_model = not (is_result or isinstance(model, type))
+    result = report() if callable(report) and is_model else model
     if not isinstance(result, Report):
         hint = "for a pipeline pass the learner's step, pipeline['ProjSe'] or pipeline['History']."
-        if type(model).__module__ == "streamsel.sklearn":
+        if is_result:
+            hint = "pass result.model, the learner of a result; result.report() returns its report."
+        elif isinstance(model, str | os.PathLike):
+            hint = "streamsel.load(path) reads a saved model."
+        elif type(model).__module__ == "streamsel.sklearn":
             hint = "a fitted estimator has its learner in learner_."
         raise TypeError(
             f"Expected a learner, or its report(). Got: {type_name(model)}.\nHint: {hint}"

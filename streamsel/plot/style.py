@@ -8,6 +8,7 @@ override it: `var(--chosen, #d55e00)`.
 
 from __future__ import annotations
 
+import warnings
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from io import StringIO
@@ -163,6 +164,11 @@ def axes_in_style(
     """
     if ax is None:
         ax = _current_axes(height if has_rows else None)
+    if not isinstance(ax, Axes):
+        raise TypeError(
+            f"Expected the axes of matplotlib as ax. Got: {type(ax).__name__}.\n"
+            "Hint: plot.heatmap and plot.scatter take rows of data as well."
+        )
     drawn_on = ax.get_figure(root=True)
     if not (isinstance(ax, PrintAxes) and isinstance(drawn_on, PrintFigure)):
         yield ax
@@ -184,12 +190,21 @@ def _current_axes(height: float | None) -> Axes:
     return ax
 
 
-def apply_layout(ax: Axes) -> None:
-    """Give the axes their final position: labels, legends and colour bars reduce them."""
+def apply_layout(ax: Axes) -> bool:
+    """Give the axes their final position: labels, legends and colour bars reduce them.
+
+    Returns
+    -------
+    Whether there is room for the axes. Drawing the figure warns if there is not.
+    """
     drawn_on: Any = ax.get_figure(root=True)
     engine = drawn_on.get_layout_engine()
-    if engine is not None:
+    if engine is None:
+        return True
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
         engine.execute(drawn_on)
+    return not any("collapsed" in str(warning.message) for warning in found)
 
 
 def merge_properties(artist: type[Any], defaults: dict[str, Any], given: dict[str, Any]) -> Any:

@@ -10,6 +10,7 @@ SELECTION_TERMS = {
     "the class in which the variable is higher or lower",
     "redundancy": "the largest correlation with another selected variable, by absolute value",
     "certified": "proven to equal the selection over all columns at once",
+    "members": "the number of columns of a group, such as the indicators of a column of text",
     "effect": "the slope of the target on a variable, given the covariates; of two classes the "
     "second, in sorted order, is 1 and the first 0",
 }

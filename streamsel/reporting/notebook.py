@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
+from types import MappingProxyType
 from typing import Any
 
-from streamsel._utils.text import printable, rows_excluded_text
+from streamsel._utils.text import count_text, printable, rows_excluded_text
 from streamsel.reporting.document import BarCell, Cell, DocumentTable, HistogramCell, NameText
 from streamsel.reporting.html import inline_html
 from streamsel.reporting.sections import all_warnings, as_sentence
@@ -17,24 +19,27 @@ _CELL = "padding:0.2em 0.9em 0.2em 0;text-align:left;vertical-align:top"
 _NUMBER = "padding:0.2em 0.9em 0.2em 0;text-align:right"
 
 
-def render_notebook(model: Any) -> str:
+def render_notebook(model: Any, metadata: Mapping[str, Any] = MappingProxyType({})) -> str:
     """Return the HTML that a notebook shows for a model.
 
     Parameters
     ----------
     model
         A learner.
+    metadata
+        Metadata of its run, which may have warnings.
     """
     report = model.report()
     parts = [f"<p><b>{escape(report.learner)}</b>: {escape(summarize(report))}</p>"]
     parts += [
         f"<p>⚠ {escape(as_sentence(printable(warning['text'])))}</p>"
-        for warning in all_warnings(report, {})
+        for warning in all_warnings(report, metadata)
     ]
     if report.columns_seen:
         tables = results_table(report, "see streamsel.report(model)", _MAX_ROWS)
         parts += [_table(table) for table in tables if isinstance(table, DocumentTable)]
-        size = f"{report.columns_seen:,} columns of {report.rows:,} rows"
+        n_columns = report.details.get("n_columns", report.columns_seen)
+        size = f"{count_text(n_columns, 'column')} of {report.rows:,} rows"
         size += escape(printable(rows_excluded_text(report.rows_excluded)))
         size += "" if report.target is None else f", target: {escape(printable(report.target))}"
         parts.append(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import PurePath
 from typing import Any
 
 from streamsel import plot
@@ -149,6 +151,25 @@ def _picture(draw: _Draw) -> Figure:
 
 
 FORMATS = ("html", "json", "md")
+_BY_SUFFIX = {"": "html", ".html": "html", ".htm": "html", ".json": "json"}
+_BY_SUFFIX |= {".md": "md", ".markdown": "md"}
+
+
+def format_of_path(path: str | os.PathLike[str] | None) -> str:
+    """Return the format of a report by the suffix of its file; HTML without one.
+
+    Raises
+    ------
+    ValueError
+        For any other suffix.
+    """
+    suffix = "" if path is None else PurePath(path).suffix.lower()
+    if suffix not in _BY_SUFFIX:
+        raise ValueError(
+            f"Expected a report that ends in .html, .json or .md. Got: {os.fspath(path or '')!r}.\n"
+            "Hint: format, in the command --format, sets the format of any file."
+        )
+    return _BY_SUFFIX[suffix]
 
 
 def report(

@@ -22,6 +22,7 @@ from streamsel._utils.text import (
 )
 from streamsel._version import __version__
 from streamsel.base.report import Report
+from streamsel.reporting.counts import ColumnCounts
 from streamsel.reporting.document import (
     Block,
     CodeBlock,
@@ -180,9 +181,7 @@ def _facts(report: Report, metadata: Mapping[str, Any]) -> Any:
     if merged := metadata_value(metadata, "merged", list):
         yield "merged from", count_text(len(merged), "model")
     yield "rows", (f"{report.rows:,}", NameText(rows_excluded_text(report.rows_excluded)))
-    yield "columns", f"{report.columns_seen:,}"
-    if n_read := metadata_value(metadata, "columns_read", int):
-        yield "columns read", f"{n_read:,}"
+    yield "columns", ColumnCounts.of(report, metadata).text
     if filled := filled_text(metadata):
         yield "missing values", filled
     if n_passes := report.details.get("n_passes"):

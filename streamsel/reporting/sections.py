@@ -8,8 +8,10 @@ from typing import Any
 
 from streamsel import registry
 from streamsel._utils.text import count_text, printable
+from streamsel.base.leakage import warnings_of
 from streamsel.base.report import Report
 from streamsel.evaluate import SubsampleStability
+from streamsel.reporting.counts import ColumnCounts
 from streamsel.reporting.csv_export import results_csv
 from streamsel.reporting.document import (
     Block,
@@ -58,7 +60,8 @@ def all_warnings(report: Report, metadata: Mapping[str, Any]) -> list[dict[str, 
         if isinstance(one, Mapping) and "text" in one
     ]
     known = {one["code"] for one in found}
-    found += [each._asdict() for each in report.warnings if each.code not in known]
+    targets = [str(name) for name in metadata_value(metadata, "target", list, tuple) or ()]
+    found += [each._asdict() for each in warnings_of(report, targets) if each.code not in known]
     if caution := report.details.get("caution"):
         found.append({"code": "caution", "text": str(caution)})
     return found
@@ -112,7 +115,7 @@ def build_document(
     sections.append(DocumentSection(title, tuple(tables), is_wide=True))
     sections += pictures
     definitions = Pairs([(term, as_sentence(text)) for term, text in GLOSSARY.items()])
-    if blocks := exclusion_table(report, metadata):
+    if blocks := exclusion_table(report, ColumnCounts.of(report, metadata)):
         sections.append(DocumentSection("Excluded columns", blocks))
     sections += [
         DocumentSection(

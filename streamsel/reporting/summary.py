@@ -118,7 +118,8 @@ def _of_selected(report: Report) -> str:
         text += f"; {report.n_near_duplicates:,} {are} of {others}"
     if report.details.get("decided_on_arrival"):
         return f"{text}. Each column was accepted or rejected on arrival"
-    return text + _certified(report)
+    certified = certification_text(report)
+    return f"{text}. {certified}" if certified else text
 
 
 def _compared_with_noise(report: Report) -> str:
@@ -157,15 +158,22 @@ def _doubts(report: Report) -> str:
     return ""
 
 
-def _certified(report: Report) -> str:
+def certification_text(report: Report) -> str:
+    """Return a sentence, without full stop, on certified picks; and what certifies the others.
+
+    "" if no certificate is needed.
+    """
     if not is_certificate_needed(report):
         return ""
     n, n_certified = len(report.results), report.details["n_certified"]
     equal = "certified to equal a selection over all columns at once"
     if n_certified == n:
-        return f". {'It is' if n == 1 else 'All are'} {equal}"
+        return f"{'It is' if n == 1 else 'All are'} {equal}"
     first = f"The first {n_certified:,} are" if n_certified > 1 else "The first is"
-    return f". {first if n_certified else 'None is'} {equal}"
+    text = f"{first if n_certified else 'None is'} {equal}"
+    if report.parameters.get("exact") is False:
+        text += "; --exact, in Python exact=True, certifies all of them by further passes"
+    return text
 
 
 def is_certificate_needed(report: Report) -> bool:

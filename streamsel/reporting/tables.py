@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from streamsel._utils.text import count_text
 from streamsel.base.report import Report
 from streamsel.evaluate import SubsampleStability
+from streamsel.reporting.counts import ColumnCounts
 from streamsel.reporting.document import (
     BarCell,
     Block,
@@ -24,7 +25,6 @@ from streamsel.reporting.document import (
     comma_separated,
 )
 from streamsel.reporting.histograms import Histogram
-from streamsel.reporting.provenance import metadata_value
 from streamsel.reporting.summary import (
     direction_text,
     is_certificate_needed,
@@ -299,19 +299,19 @@ def markers_section(report: Report) -> tuple[Block, ...]:
     return tuple(folds)
 
 
-def exclusion_table(report: Report, metadata: Mapping[str, Any]) -> tuple[Block, ...]:
-    """Return a table of all columns by outcome; nothing if it is unknown.
+def exclusion_table(report: Report, counts: ColumnCounts) -> tuple[Block, ...]:
+    """Return how columns were counted, and a table by outcome; nothing if it is unknown.
 
     Parameters
     ----------
     report
         The results.
-    metadata
-        Metadata of the run: the skipped columns.
+    counts
+        The numbers of its columns. Skipped ones are in the table unless it counts groups.
     """
-    counted = [
-        (f"skipped: {reason}", n) for reason, n in sorted(skipped_columns(metadata).items()) if n
-    ]
+    is_group = report.candidate == "group"
+    skipped = {} if is_group else counts.skipped
+    counted = [(f"skipped: {reason}", n) for reason, n in sorted(skipped.items())]
     why = dict(report.excluded)
     if report.columns_constant and CONSTANT not in why:
         why = {CONSTANT: report.columns_constant} | why
@@ -322,21 +322,22 @@ def exclusion_table(report: Report, metadata: Mapping[str, Any]) -> tuple[Block,
         counted.append(("selected", len(report.results)))
     if not counted or not report.columns_seen:
         return ()
-    # Skipped columns are not among those that the learner has seen.
-    n_all = report.columns_seen + sum(skipped_columns(metadata).values())
+    n_all = report.columns_seen if is_group else counts.n_all
+    if report.kind == "selected":
+        counted.append(("all", n_all))
     rows = [TableRow((reason, f"{n:,}", percent_text(n / n_all))) for reason, n in counted]
-    head = ("outcome", "columns", "share")
-    table = DocumentTable("Columns by outcome", head, rows, frozenset({1, 2}), n_visible=30)
-    if not skipped_columns(metadata):
-        return (table,)
-    hint = "Skipped columns were not learnt; --list-skipped FILE lists each with its reason."
-    return table, Paragraph((hint,))
-
-
-def skipped_columns(metadata: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of columns that a run skipped, by reason."""
-    counts = metadata_value(metadata, "skipped", dict) or {}
-    return {str(reason): n for reason, n in counts.items() if type(n) is int and n > 0}
+    what = "groups" if is_group else "columns"
+    table = DocumentTable(
+        f"{what.capitalize()} by outcome",
+        ("outcome", what, "share"),
+        rows,
+        frozenset({1, 2}),
+        n_visible=30,
+    )
+    text = f"{counts.text}."
+    if counts.skipped:
+        text += " --list-skipped FILE lists each skipped column with its reason."
+    return (table,) if counts.is_plain else (Paragraph((text,)), table)
 
 
 TITLE = "Selection stability"

@@ -137,9 +137,13 @@ def _is_learner(model: Any) -> bool:
 
 def _hint_for(model: Any) -> str:
     """Return a hint for an estimator, pipeline or history that contains a learner."""
+    if isinstance(model, str | os.PathLike):
+        return "\nHint: the model comes first, save(model, path)."
     for within, whole in (("learner_", "the estimator"), ("learner", "its history too")):
         if _is_learner(getattr(model, within, None)):
             return f"\nHint: save(model.{within}, path) saves the learner; pickle keeps {whole}."
+    if _is_learner(getattr(model, "model", None)):
+        return "\nHint: save(result.model, path) saves the learner of a result."
     for name, part in _parts_of(model):
         fitted = next((f".{a}" for a in ("learner_", "learner") if hasattr(part, a)), "")
         if fitted or _is_learner(part):

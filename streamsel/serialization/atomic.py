@@ -132,7 +132,12 @@ def _create_locked(target: Path) -> tuple[Path, int | None]:
         temporary = target.with_name(
             f".{_name_prefix(target)}.{_HOST_ID}-{secrets.token_hex(4)}.tmp"
         )
-        lock = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+        try:
+            lock = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+        except FileNotFoundError:
+            raise FileNotFoundError(
+                errno.ENOENT, "No such directory", os.fspath(target.parent)
+            ) from None
         if sys.platform == "win32":  # an open file cannot be moved there
             os.close(lock)
             return temporary, None

@@ -16,6 +16,7 @@ from streamsel.sklearn import _inputs, _mixed
 from streamsel.stream import ColumnStream, grouped
 from streamsel.stream.inputs import EncodedStream
 from streamsel.targets.encoding import encode_target
+from streamsel.targets.target import hint_for_missing
 
 # Parameters that have no effect on columns: `to_river` accepts them.
 ROW_PARAMETERS = frozenset(
@@ -31,6 +32,7 @@ ROW_PARAMETERS = frozenset(
 )
 # Parameter names that clash with scikit-learn's methods: name in the learner -> in the estimator.
 RENAMED_PARAMETERS = {"score": "score_func"}
+_WITHOUT_MISSING = "with rows = pandas.notna(y), fit(X[rows], y[rows]) uses those with a target"
 _LEARNER_NAMES = {other: name for name, other in RENAMED_PARAMETERS.items()}
 
 
@@ -123,8 +125,10 @@ class StreamEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if learner._is_supervised:
             y = None if y is None else self._validate_target(_inputs.fit_target(stream, X, y))
             check_consistent_length(X, y, weights)
-            learner = self._new_learner(values | {"target_type": self._target_type_of(learner, y)})
-            learner.learn_target(y, covariates, weights)
+            with hint_for_missing(_WITHOUT_MISSING):
+                kind = {"target_type": self._target_type_of(learner, y)}
+                learner = self._new_learner(values | kind)
+                learner.learn_target(y, covariates, weights)
         elif weights is not None:
             check_consistent_length(X, weights)
             learner.learn_target(None, weights=weights)

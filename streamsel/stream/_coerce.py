@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsel._utils.in_memory import is_dask, not_in_memory_error
 from streamsel._utils.sparse import is_sparse
 from streamsel.stream._memory import iter_columns, iter_sparse
 from streamsel.stream._npy import iter_array
@@ -64,6 +65,8 @@ def as_stream(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream:
         from streamsel.stream._formats import open_by_name
 
         return open_by_name(X)
+    if is_dask(X):
+        raise not_in_memory_error("columns", X)
     if _is_anndata(X):
         from streamsel.stream._anndata import iter_anndata
 

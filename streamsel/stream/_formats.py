@@ -15,6 +15,7 @@ import numpy as np
 from streamsel._utils.optional import import_pyarrow
 from streamsel.stream._csv import open_csv, read_raw_cells
 from streamsel.stream._csv_by_variable import open_csv_by_variable
+from streamsel.stream._csv_layout import split_name
 from streamsel.stream._numerals import (
     DEFAULT_READ_OPTIONS,
     ReadOptions,
@@ -38,7 +39,7 @@ from streamsel.stream.formats import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Collection, Hashable, Sequence
 
     import numpy.typing as npt
 
@@ -94,8 +95,15 @@ def open_text_columns(
     )
 
 
-def open_by_name(path: str | os.PathLike[str]) -> ColumnStream:
+def open_by_name(path: str | os.PathLike[str], wanted: Collection[str] = ()) -> ColumnStream:
     """Open a file of columns by its path alone; infer the orientation of text.
+
+    Parameters
+    ----------
+    path
+        The file.
+    wanted
+        Names of columns, whose position shows the orientation if the cells do not.
 
     Raises
     ------
@@ -106,11 +114,15 @@ def open_by_name(path: str | os.PathLike[str]) -> ColumnStream:
     if file_format(name) != "text":
         return open_columns(name, None)
     orientation = infer_orientation(name)
+    if orientation is None and wanted:
+        found, guess = orientation_of_names(name, wanted)
+        orientation = guess if found else None
     if orientation is None:
+        absent = f", and has no column {' or '.join(map(repr, wanted))}" if wanted else ""
         raise ValueError(
             f"Expected a text file whose lines are samples or variables. Got: {name!r}, which may "
-            "be either.\nHint: use streamsel.stream.iter_csv(path) for one sample per line, "
-            "iter_csv(path, orientation='variables') for one variable per line."
+            f"be either{absent:.200}.\nHint: use streamsel.stream.iter_csv(path) for one sample "
+            "per line, iter_csv(path, orientation='variables') for one variable per line."
         )
     return open_columns(name, orientation)
 
@@ -140,6 +152,26 @@ def infer_orientation(path: str) -> str | None:
     columns = list(itertools.zip_longest(*kinds, fillvalue=""))[1:]
     is_table = _are_pure(columns) and not _are_pure([row[1:] for row in kinds])
     return "samples" if is_table else None
+
+
+def orientation_of_names(
+    path: str, wanted: Collection[str], delimiter: str | None = None
+) -> tuple[bool, str]:
+    """Return whether a text has one of the names, and the (possibly guessed) line content."""
+    with open_text(path) as file, text_errors(path):
+        lines = (line for _, line in numbered_lines(file, path))
+        line = next(lines, "")
+        delimiter = delimiter_of(path, delimiter)
+        first = [cell.strip() for cell in split_cells(line, delimiter)] if line else []
+        if not set(wanted).isdisjoint(first):
+            # The first line may be a variable, not a header: then numbers follow its name.
+            is_variable = first[0] in wanted and all(map(is_number, first[1:])) and len(first) > 1
+            return True, "variables" if is_variable else "samples"
+        second = split_name(next(lines, ""), delimiter)[0]
+        if second in wanted or any(split_name(line, delimiter)[0] in wanted for line in lines):
+            return True, "variables"
+    is_table = is_number(second) and not any(map(is_number, first))
+    return False, "samples" if is_table else "variables"
 
 
 def _kind(cell: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from streamsel._utils.in_memory import not_in_memory_error
 from streamsel._utils.sparse import expect_consistent_sparse, is_sparse
 from streamsel.data.chunks import Block
 from streamsel.data.names import check_names
@@ -107,9 +108,10 @@ def _checked_pairs(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[tuple[Hash
     """Validate the pairs of a user; yield (name, array) or (name, CSC column)."""
     for position, item in enumerate(pairs):
         if not isinstance(item, tuple) or len(item) != 2 or isinstance(item, Block):
+            hint = "\nHint: numpy.asarray(X) of rows of numbers." if type(item) is list else ""
             raise TypeError(
                 f"Expected a pair (name, values) as item {position} of the stream. "
-                f"Got: {type(item).__name__}."
+                f"Got: {type(item).__name__}.{hint}"
             )
         name, values = item
         if isinstance(values, np.ma.MaskedArray):
@@ -222,11 +224,7 @@ def eager_frame(native: Any, what: str) -> Any:
 
     frame = nw.from_native(native, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
-        raise TypeError(
-            f"Expected an eager data frame {what}. Got: a lazy "
-            f"{type(native).__module__.partition('.')[0]}.{type(native).__name__}.\n"
-            "Hint: call .collect() first."
-        )
+        raise not_in_memory_error(f"a frame {what}", native)
     return frame
 
 

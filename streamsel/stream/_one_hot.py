@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamsel._utils.in_memory import not_in_memory_error
 from streamsel.data.chunks import Block
 from streamsel.params import parameter_repr
 from streamsel.serialization.json_values import as_array
@@ -143,14 +144,11 @@ def _variables(labels: Any) -> dict[Hashable, Any]:
     frame = nw.from_native(labels, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return {name: frame[:, j] for j, name in enumerate(frame.columns)}
-    got = "a lazy frame" if isinstance(frame, nw.LazyFrame) else type(labels).__name__
+    if isinstance(frame, nw.LazyFrame):
+        raise not_in_memory_error("a frame of labels", labels)
     raise TypeError(
-        f"Expected an eager data frame, or a mapping of names to labels. Got: {got}.\n"
-        + (
-            "Hint: call .collect() first."
-            if isinstance(frame, nw.LazyFrame)
-            else 'Hint: pass a single variable as {"name": labels}.'
-        )
+        "Expected a data frame, or a mapping of names to labels. Got: "
+        f'{type(labels).__name__}.\nHint: pass a single variable as {{"name": labels}}.'
     )
 
 

@@ -13,6 +13,8 @@ from streamsel.stream._fingerprint import Fingerprint, digest
 from streamsel.stream._formats import (
     delimiter_of,
     file_format,
+    open_by_name,
+    orientation_of_names,
     read_exact_integers,
     suffix_of,
 )
@@ -80,9 +82,11 @@ __all__ = [
     "null_byte_message",
     "numbered_lines",
     "numerals_of",
+    "open_by_name",
     "open_files",
     "open_npy",
     "open_text",
+    "orientation_of_names",
     "parse_integers",
     "part_of",
     "paths_of",

@@ -43,7 +43,8 @@ def describe_target(
     if is_class:
         return of_classes(names, columns.sum(axis=0).astype(int).tolist())
     if kinds or len(names) > 1:
-        return describe_columns(kinds or dict.fromkeys(names, False))
+        # Columns of an array have no names.
+        return describe_columns(kinds) if kinds else count_text(len(names), "numeric column")
     return f"numeric, {columns.min():.6g} to {columns.max():.6g}"
 
 
@@ -63,11 +64,17 @@ def of_classes(names: Sequence[Hashable], sizes: Sequence[int] | None = None) ->
 
 def describe_columns(kinds: Mapping[Hashable, bool]) -> str:
     """Describe several targets, or a named one: name -> whether it has labels."""
-    n_labels = sum(kinds.values())
-    n_numeric = len(kinds) - n_labels
-    parts = [count_text(n_numeric, "numeric column")] if n_numeric else []
-    parts += [count_text(n_labels, "column") + " of labels"] if n_labels else []
+    numeric = [name for name, is_label in kinds.items() if not is_label]
+    labels = [name for name, is_label in kinds.items() if is_label]
+    parts = [f"{count_text(len(numeric), 'numeric column')} {listed(numeric)}"] if numeric else []
+    parts += [f"{count_text(len(labels), 'column')} of labels {listed(labels)}"] if labels else []
     return ", ".join(parts)
+
+
+def listed(names: Sequence[Hashable]) -> str:
+    """Return the first names in parentheses."""
+    more = ["…"] * (len(names) > _MAX_LISTED)
+    return f"({', '.join([*map(_short, names[:_MAX_LISTED]), *more])})"
 
 
 def of_survival(event: NDArray[Any]) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._kernels.row_moments import MAX_ABS_VALUE
+from streamsel._utils.in_memory import not_in_memory_error
 from streamsel._utils.sparse import expect_consistent_sparse
 from streamsel.serialization.schema import BoolKind, ListKind, NamesKind, expect, length_in
 
@@ -75,6 +76,11 @@ def encode_target(
     ValueError, TypeError
         For values that are neither numbers nor labels, and for missing labels.
     """
+    if isinstance(y, str):
+        raise TypeError(
+            f"Expected the values of a target. Got: the text {y!r:.60}.\n"
+            "Hint: pass a column, such as df['name']; streamsel.select also takes its name."
+        )
     plain = _plain_numbers(y)
     if plain is not None:
         return _encode_array(plain, kind, by_values=by_values)
@@ -82,9 +88,7 @@ def encode_target(
 
     native = nw.from_native(y, allow_series=True, pass_through=True)
     if isinstance(native, nw.LazyFrame):
-        raise TypeError(
-            "Expected a target in memory. Got: a lazy frame.\nHint: call .collect() on it first."
-        )
+        raise not_in_memory_error("a target", y)
     if isinstance(native, nw.DataFrame):
         return _encode_frame(native, kind, numeric)
     if isinstance(native, nw.Series):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsel._utils.in_memory import not_in_memory_error
 from streamsel._utils.sparse import expect_consistent_sparse
 from streamsel.targets.encoding import Encoded
 from streamsel.targets.weights import ObservationWeights
@@ -96,9 +97,7 @@ def _two_columns(y: Any) -> tuple[list[NDArray[Any]], list[Any]]:
 
     native = nw.from_native(y, pass_through=True)
     if isinstance(native, nw.LazyFrame):
-        raise TypeError(
-            "Expected a target in memory. Got: a lazy frame.\nHint: call .collect() on it first."
-        )
+        raise not_in_memory_error("a target", y)
     if isinstance(native, nw.DataFrame):
         names = list(native.columns)
         if len(names) == 2:

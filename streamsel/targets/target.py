@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -403,10 +404,16 @@ def complete_target(
     y: Any, kind: str, hint: str = "leave out the rows without a target, of the columns too"
 ) -> Target:
     """Return a target; a ValueError with a hint of a function's own if values are missing."""
-    try:
+    with hint_for_missing(hint):
         return Target(y, kind)
+
+
+@contextmanager
+def hint_for_missing(hint: str) -> Iterator[None]:
+    """Replace the hint of a ValueError for missing targets, that learners drop them on request."""
+    try:
+        yield
     except ValueError as error:
-        # Learners drop rows without a target, on request.
         message, found, _ = str(error).partition("\nHint: learn_target")
         if not found:
             raise

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+from streamsel.base.leakage import outcome_warning
 from streamsel.cli import diagnostics, run
 from streamsel.cli.log import Log
 from streamsel.serialization.archive import read_metadata
@@ -151,12 +152,12 @@ def test_another_outcome(relevances, names, targets, found):
         {"name": name, "relevance": value, "above_noise": True}
         for name, value in zip(names, relevances, strict=True)
     ]
-    alarm = diagnostics.outcome_warning(rows, targets)
+    alarm = outcome_warning(rows, targets)
     assert (alarm is None) == (found is None)
     assert found is None or alarm.text.startswith(found)
     below = [row | {"above_noise": False} for row in rows]
     if max(relevances) > 0.9:
-        assert diagnostics.outcome_warning(below, targets) is None
+        assert outcome_warning(below, targets) is None
 
 
 def test_another_outcome_is_found_in_a_file(call, table, columns):
@@ -164,6 +165,16 @@ def test_another_outcome_is_found_in_a_file(call, table, columns):
     result = call("select", table(**columns, months=other), "-t", "y", "-k", 2, "--json")
     assert codes(result) == ["outcome"]
     assert result.json()["warnings"][0]["text"].startswith("months has a relevance near 1")
+
+
+def test_the_columns_of_a_target_are_named(call, table, columns):
+    path = table(**columns, site=[*"ab"] * (N // 2))
+    for other, described in (
+        ("site", "1 numeric column (y), 1 column of labels (site)"),
+        ("g1", "2 numeric columns (y, g1)"),
+    ):
+        result = call("select", path, "-t", "y", "-t", other, "-k", 2, "--method", "ProjSe")
+        assert result.target == described
 
 
 def test_columns_alike():

@@ -296,7 +296,7 @@ def test_several_columns_of_classes(call, table):
     path = table(a=[1, 2, "", 1, 2, 1] * 4, b=["u", "v", "u", "NA", "v", "u"] * 4, x=x)
     result = call("select", path, "-t", "a,b", "--target-type", "class", "-k", 1, "--json")
     assert result.json()["rows_excluded"] == {"no target": 8}
-    assert result.target == "2 columns of labels"
+    assert result.target == "2 columns of labels (a, b)"
 
 
 def test_an_outcome_of_survival(call, folder, study):

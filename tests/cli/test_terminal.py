@@ -123,7 +123,7 @@ def test_a_table_on_a_terminal(files):
     assert shown.startswith("streamsel: target: numeric, ")
     assert "Target: numeric, " in shown
     assert "Noise floor" in shown
-    assert "skipped: 1 text" in shown
+    assert ": 1 skipped (1 text) and 40 learnt." in " ".join(shown.split())
     assert "columns" in shown
 
 
@@ -131,6 +131,9 @@ def test_a_table_on_a_terminal(files):
 def test_info_on_a_terminal(call, files, tmp_path, command):
     line = [command, files / "data.parquet", "-t", "y", "--drop", "labels"]
     call(*line, "-m", tmp_path / "m")
+    code, shown = in_terminal("report", tmp_path / "m")
+    assert code == 0
+    assert shown.startswith("# ")
     code, shown = in_terminal("info", tmp_path / "m")
     assert code == 0
     assert {"select": "ForwardSelection()", "reduce": "RidgeComponents()"}[command] in shown

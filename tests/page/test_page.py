@@ -250,7 +250,8 @@ def test_what_was_left_out_adds_up(data):
     assert counted["skipped: text"] == 7
     assert counted["do not vary"] == 5
     assert counted["selected"] == 2
-    assert sum(counted.values()) == P + 5 + 7
+    assert counted.pop("all") == sum(counted.values()) == P + 5 + 7
+    assert f"{P + 12} columns were read: 7 skipped (7 text) and {P + 5} learnt." in told
 
 
 @pytest.mark.parametrize("learner", [streamsel.SelectKBest, streamsel.MRMR])
@@ -270,7 +271,8 @@ def test_what_is_decided_on_arrival_is_not_called_certified(data):
     report = learnt(streamsel.SAOLA(), *data).report()
     told = build_document(report, {})
     assert "certified" not in dict(told.key_figures)
-    assert "certified" not in told.sections[0].blocks[0].head
+    (table,) = [each.blocks[0] for each in told.sections if each.title == "Selected variables"]
+    assert "certified" not in table.head
     assert summarize(report).endswith(". Each column was accepted or rejected on arrival.")
 
 
@@ -310,6 +312,10 @@ HEADLINES = {
             "All exceed the noise floor (0.13). The first 3 are certified to equal a selection "
             "over all columns at once."
         ),
+    ),
+    "not exact": (
+        {"parameters": {"exact": False}, "details": {"n_certified": 1, "pool_complete": False}},
+        "at once; --exact, in Python exact=True, certifies all of them by further passes.",
     ),
     "unbounded": ({"details": {"n_certified": 4, "pool_complete": True}}, "floor (0.13)."),
 }

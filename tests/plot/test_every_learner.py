@@ -99,3 +99,8 @@ def test_what_is_no_model(kind):
     further = (np.zeros((3, 2)),) if kind == "heatmap" else ()
     with pytest.raises(TypeError, match=r"Expected a learner, or its report\(\)\. Got: list"):
         getattr(plot, kind)([], *further)
+
+
+def test_rows_are_no_axes(report):
+    with pytest.raises(TypeError, match=r"Expected the axes of matplotlib as ax\. Got: ndarray"):
+        plot.manhattan(report, np.zeros((3, 2)))

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib import pyplot as plt
 from scipy.optimize import isotonic_regression
 
 from streamsel import MRMR, PCA, SOSPCA, Lasso, ProjSe, SelectKBest, plot
@@ -283,6 +284,18 @@ class TestHeatmap:
         np.testing.assert_allclose(drawn, np.corrcoef(X[:, names].T), atol=1e-12)
         with pytest.raises(ValueError, match="Expected a model, as its groups have columns"):
             plot.heatmap(model.report(), X)
+
+    @pytest.mark.parametrize("size", [(6, 4), (2, 2)])
+    def test_axes_in_use_are_laid_out(self, columns, size):
+        """A warning of matplotlib is an error here: bars that add up leave no room for axes."""
+        names = [f"a rather long name of the column {j}" for j in range(300)]
+        model = learnt(SelectKBest(k=9), columns, names)
+        figure_, ax = plt.subplots(layout="constrained", figsize=size)
+        for _ in range(12):
+            plot.heatmap(model, pd.DataFrame(columns[0], columns=names), ax)
+            figure_.canvas.draw()
+        assert len(figure_.axes) == 2
+        assert (ax.get_xlabel() == "rank") is (size == (2, 2))
 
     def test_an_infinite_value(self, columns):
         model = learnt(SelectKBest(k=3), columns)

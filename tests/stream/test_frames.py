@@ -14,6 +14,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
+import streamsel
 from streamsel.stream import _blocks, as_stream, iter_frame, iter_ipc, iter_parquet
 
 nan = np.nan
@@ -114,6 +115,19 @@ def test_lazy_and_foreign_frames():
             make(FRAME.lazy())
     with pytest.raises(TypeError, match="Got: list"):
         iter_frame([1, 2])
+
+
+@pytest.mark.parametrize("learn", [as_stream, streamsel.select, streamsel.PCA().learn_many])
+@pytest.mark.parametrize("kind", ["array", "frame"])
+@pytest.mark.filterwarnings("ignore:Dask support is moving")
+def test_collections_of_dask(learn, kind):
+    """A frame or an array of several machines is not a frame in memory."""
+    X = pytest.importorskip("dask.array").zeros((4, 3))
+    if kind == "frame":
+        dd = pytest.importorskip("dask.dataframe")
+        X = dd.from_pandas(pd.DataFrame(np.zeros((4, 3)), columns=[*"abc"]), npartitions=2)
+    with pytest.raises(TypeError, match=r"memory\. Got: a lazy dask.*\nHint: call \.compute"):
+        learn(X)
 
 
 @pytest.mark.parametrize(

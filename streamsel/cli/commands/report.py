@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from streamsel.cli.log import Log
     from streamsel.cli.source import Source
 
-_BY_SUFFIX = {".json": "json", ".md": "md", ".markdown": "md"}
 _TITLES = {"html": "HTML", "json": "JSON", "md": "Markdown"}
 
 
@@ -49,6 +47,7 @@ def write_page(log: Log, path: str, out: str | None, **options: Any) -> None:
     from streamsel.cli.inputs import expand_files
     from streamsel.cli.output import check_distinct_outputs, check_writable, note_written
     from streamsel.reporting import report
+    from streamsel.reporting.page import format_of_path
     from streamsel.serialization.archive import load
     from streamsel.serialization.atomic import atomic_write
 
@@ -58,7 +57,9 @@ def write_page(log: Log, path: str, out: str | None, **options: Any) -> None:
         check_distinct_outputs({"--out": out}, inputs | {file: file for file in files})
         check_writable(out, "--out")
     model, known = load(path), read_run_metadata(path)
-    format_ = options["form"] or _BY_SUFFIX.get(PurePath(out or "").suffix.lower(), "html")
+    # A terminal shows Markdown.
+    default = "md" if out is None and sys.stdout.isatty() else format_of_path(out)
+    format_ = options["form"] or default
     stability = None if options["stability"] is None else read_stability(options["stability"])
     settings: dict[str, Any] = {"metadata": known, "stability": stability, "format": format_}
     if files and format_ == "html":
@@ -141,9 +142,9 @@ def _target(source: Source, metadata: Mapping[str, Any], kind: str) -> Any:
     "form",
     type=click.Choice(["html", "json", "md"]),
     section=OUTPUT,
-    common="Format; by default that of --out, or html.",
+    common="Format; by default that of --out.",
     help="html, a self-contained page; md, the same without figures; json, all results. By "
-    "default inferred from the suffix of --out, else html.",
+    "default inferred from the suffix of --out; without --out md on a terminal, else html.",
 )
 @option(
     "--out",
