@@ -69,6 +69,8 @@ def test_a_worker_that_dies_over_a_part_changes_nothing(grief, workers, alone, t
 
 
 def test_workers_killed_from_outside_change_nothing(workers, alone):
+    # One that died in another test may not be back.
+    workers.wait_for_workers(2, timeout=60)
     parts, _, y = made(24, pause=0.05)
     killed = []
 
