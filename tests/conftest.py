@@ -1,6 +1,7 @@
 """What every test file may use: a steady Hypothesis, seeded random numbers, real datasets."""
 
 import gc
+import os
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -14,6 +15,13 @@ from tests.seed import EVERYTHING, SEED, covering
 from tests.signals import hear_signals
 
 hear_signals()
+
+# In a worker of pytest-xdist.
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "") if os.name == "posix" else ""
+if WORKER:
+    from tests import compiling
+
+    compiling.share_kernels()
 
 # Kernels compile on their first call, so a deadline would measure the compiler; and what a run
 # cannot repeat helps nobody.
@@ -94,7 +102,12 @@ def values_of(item):
     return values
 
 
-def pytest_collection_finish():
-    """Let the collector of garbage pass over what was collected: all tests stay till the end."""
+def pytest_collection_finish(session):
+    """Let the collector of garbage pass over what was collected: all tests stay till the end.
+
+    Workers that have very many tests compile kernels first, each others.
+    """
     gc.collect()
     gc.freeze()
+    if WORKER and len(session.items) > 1000:
+        compiling.compile_share(int(WORKER[2:]), int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))

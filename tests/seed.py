@@ -1,5 +1,6 @@
 """What chooses the modes and cases in a run of tests that have very many."""
 
+import heapq
 import os
 import random
 from collections.abc import Hashable, Iterable
@@ -25,23 +26,33 @@ def some(cases: Iterable[Case], n: int, turn: str) -> list[Case]:
 
 
 def covering(cases: dict[str, set[Hashable]], turn: str) -> set[str]:
-    """Return the names of some cases that have all values between them, or all of the names.
+    """Return the names of few cases that have all values between them, or all of the names.
 
     Parameters
     ----------
     cases
-        The values of each case. In a random order, a case is left out if those before it have all
-        of its values.
+        The values of each case.
     turn
-        What chooses the order, with the seed.
+        What chooses, with the seed, among cases that bring equally many new values.
     """
-    if SEED == EVERYTHING:
-        return set(cases)
-    names = list(cases)
-    random.Random(f"{SEED} {turn}").shuffle(names)  # noqa: S311
+    return set(cases) if SEED == EVERYTHING else cover(cases, f"{SEED} {turn}")
+
+
+def cover(cases: dict[str, set[Hashable]], turn: str) -> set[str]:
+    """Return the names of few cases with all values, whatever the seed: what brings most first."""
+    names = sorted(cases)
+    random.Random(turn).shuffle(names)  # noqa: S311
     chosen, seen = set(), set[Hashable]()
-    for name in names:
-        if not cases[name] <= seen:
-            chosen.add(name)
-            seen |= cases[name]
+    # What a case brings was counted before the last choices, and can be no more now. Of equals, the
+    # first in the order that was shuffled is chosen.
+    heap = [(-len(cases[name]), place) for place, name in enumerate(names)]
+    heapq.heapify(heap)
+    while heap:
+        counted, place = heapq.heappop(heap)
+        brings = len(cases[names[place]] - seen)
+        if brings and brings == -counted:
+            chosen.add(names[place])
+            seen |= cases[names[place]]
+        elif brings:
+            heapq.heappush(heap, (-brings, place))
     return chosen

@@ -17,6 +17,7 @@ from streamsel.evaluate.model_batch import MAX_BYTES
 from streamsel.evaluate.stored_columns import StoredColumns
 from streamsel.evaluate.subsamples import draw
 from streamsel.stream import ColumnStream, grouped
+from tests.seed import covering
 
 N, P, M = 60, 36, 5
 RNG = np.random.default_rng(0)
@@ -36,6 +37,13 @@ each = pytest.mark.parametrize("learner", LEARNERS, ids=repr)
 either = pytest.mark.parametrize("groups", [ADJACENT, OVERLAPPING], ids=["adjacent", "overlapping"])
 # From many passes over the source, by a copy, to one pass.
 LIMITS = [1, X.nbytes, MAX_BYTES]
+
+
+def ways(turn):
+    """Return some sources, each read with one of the limits; every one of both is among them."""
+    pairs = {f"{name} {limit}": (name, limit) for name in SOURCES for limit in LIMITS}
+    chosen = covering({label: {*pair} for label, pair in pairs.items()}, turn)
+    return [(SOURCES[name], limit) for label, (name, limit) in pairs.items() if label in chosen]
 
 
 def cut(ends, values=X):
@@ -70,15 +78,14 @@ def test_subsamples_select_the_groups_that_models_by_themselves_do(learner, grou
         learnt(learner, rows, groups) for rows in [np.arange(N), *draw(N, None, M, 0.5, 3)]
     ]
     n_candidates = len(groups) + P - len({*chain(*groups.values())})
-    for source in SOURCES.values():
-        for max_bytes in LIMITS:
-            found = subsample_stability(
-                learner, grouped(source(), groups), Y, n_subsamples=M, seed=3, max_bytes=max_bytes
-            )
-            assert found.selected == whole.selected
-            assert found.selections == [model.selected for model in subsamples]
-            assert found.n_variables == n_candidates
-            assert found.index == selection_stability(found.selections, n_candidates)
+    for source, max_bytes in ways(f"subsamples {learner} {groups}"):
+        found = subsample_stability(
+            learner, grouped(source(), groups), Y, n_subsamples=M, seed=3, max_bytes=max_bytes
+        )
+        assert found.selected == whole.selected
+        assert found.selections == [model.selected for model in subsamples]
+        assert found.n_variables == n_candidates
+        assert found.index == selection_stability(found.selections, n_candidates)
 
 
 @each
@@ -92,21 +99,20 @@ def test_columns_of_selected_groups_are_features(learner, groups):
         return r2_score(Y[test], predictor.predict(X[test][:, columns]))
 
     random_columns = []
-    for source in SOURCES.values():
-        for max_bytes in LIMITS:
-            stream = grouped(source(), groups)
-            found = nested_scores(learner, stream, Y, model=knn, n_folds=3, max_bytes=max_bytes)
-            assert found.n_columns == P
-            for fold, (train, test) in zip(found.folds, splits, strict=True):
-                model = learnt(learner, train, groups)
-                members = list(dict.fromkeys(chain.from_iterable(model.members.values())))
-                assert fold.names == members
-                assert fold.scores["selected"]["r2"] == pytest.approx(r2(members, train, test))
-                if "all" in fold.scores:  # a column of two groups is one
-                    assert fold.scores["all"]["r2"] == pytest.approx(r2(range(P), train, test))
-            random_columns.append([fold.scores["random"]["r2"] for fold in found.folds])
-            if max_bytes in (1, MAX_BYTES):
-                assert ("all" in found.variable_sets) == (max_bytes == MAX_BYTES)
+    for source, max_bytes in ways(f"nested {learner} {groups}"):
+        stream = grouped(source(), groups)
+        found = nested_scores(learner, stream, Y, model=knn, n_folds=3, max_bytes=max_bytes)
+        assert found.n_columns == P
+        for fold, (train, test) in zip(found.folds, splits, strict=True):
+            model = learnt(learner, train, groups)
+            members = list(dict.fromkeys(chain.from_iterable(model.members.values())))
+            assert fold.names == members
+            assert fold.scores["selected"]["r2"] == pytest.approx(r2(members, train, test))
+            if "all" in fold.scores:  # a column of two groups is one
+                assert fold.scores["all"]["r2"] == pytest.approx(r2(range(P), train, test))
+        random_columns.append([fold.scores["random"]["r2"] for fold in found.folds])
+        if max_bytes in (1, MAX_BYTES):
+            assert ("all" in found.variable_sets) == (max_bytes == MAX_BYTES)
     # As many columns are drawn, the same ones however the source is cut and read.
     np.testing.assert_allclose(random_columns, [random_columns[0]] * len(random_columns))
 

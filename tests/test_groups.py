@@ -18,6 +18,7 @@ from streamsel.targets.group_test import GroupTest
 from tests.conformance.modes import bits, same, shown
 from tests.copies import COPIES
 from tests.reference import groups as reference
+from tests.seed import covering
 
 N, P = 60, 48
 MODELS = {
@@ -684,8 +685,9 @@ def test_reports_show_groups():
 def test_pages_of_groups(name):
     X = columns()
     model = learnt(MODELS[name](), X, target(X))
-    for found, data, kind in itertools.product(
-        (model, model.report()), (None, X), ("html", "md", "json")
-    ):
-        page = streamsel.report(found, data=data, format=kind)
+    given = {"model": model, "report": model.report(), "none": None, "data": X}
+    ways = itertools.product(("model", "report"), ("none", "data"), ("html", "md", "json"))
+    for way in sorted(covering({" ".join(way): {*way} for way in ways}, name)):
+        found, data, kind = way.split()
+        page = streamsel.report(given[found], data=given[data], format=kind)
         assert all(group in page for group in model.selected)

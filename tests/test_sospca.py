@@ -225,7 +225,8 @@ def streams(draw):
 def test_invariants(stream, q, rotation, one_by_one):
     """Z = X̃B on the support, BᵀB = I, stored relevance = recomputed, support ⊆ seen."""
     X, Y = stream
-    model = SOSPCA(n_components=q, rotation=rotation)
+    # Few whole numbers would be taken for classes.
+    model = SOSPCA(n_components=q, rotation=rotation, target_type="numeric")
     model.learn_target(Y)
     U = space.basis(Y)
     steps = np.split(X, X.shape[1], axis=1) if one_by_one else [X]

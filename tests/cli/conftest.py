@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import logging
 import signal
 from types import SimpleNamespace
 
@@ -45,6 +46,36 @@ def call():
         )
 
     return call
+
+
+@pytest.fixture
+def processes():
+    """Workers of `--workers` are processes, as a user has them: a second each."""
+
+
+@pytest.fixture(autouse=True)
+def _threads(request, monkeypatch):
+    """Workers of `--workers` are threads of this process unless a test asks for processes.
+
+    What they are told still goes through a socket.
+    """
+    if "processes" in request.fixturenames:
+        return
+
+    def started(n_workers):
+        import distributed
+
+        return distributed.LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=1,
+            processes=False,
+            protocol="tcp://",
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+            silence_logs=logging.CRITICAL,
+        )
+
+    monkeypatch.setattr("streamsel.distributed.cluster._started", started)
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from streamsel import load
 from streamsel.cli import run
 from streamsel.cli.commands import select
 from streamsel.serialization.archive import read_metadata
+from tests.seed import covering
 
 N, P = 20, 100
 FORMATS = ["x.parquet", "x.arrow", "x.npy", "lines.csv", "lines.tsv.gz", "samples.csv"]
@@ -300,7 +301,20 @@ def narrower(columns):
 
 CHANGES = [permuted, renamed, swapped, inserted, removed, changed, moved, other_target, longer]
 # An array has no names.
-TRIED = [(f, c) for f in FORMATS for c in CHANGES if f != "x.npy" or c not in (renamed, swapped)]
+PAIRS = {
+    f"{name} {change.__name__}": (name, change)
+    for name in FORMATS
+    for change in CHANGES
+    if name != "x.npy" or change not in (renamed, swapped)
+}
+# Twice, so that every format meets several changes.
+TRIED = [
+    PAIRS[label]
+    for label in sorted(
+        covering({label: {*pair} for label, pair in PAIRS.items()}, "changed once")
+        | covering({label: {*pair} for label, pair in PAIRS.items()}, "changed again")
+    )
+]
 
 
 @pytest.mark.parametrize(("name", "change"), TRIED)

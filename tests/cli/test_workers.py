@@ -71,14 +71,15 @@ def test_the_same_is_selected(options, call, files, scheduler, small, tmp_path):
 
 
 def test_columns_of_text_are_counted_alike(call, wide, scheduler, small, tmp_path):
-    for path in ("wide.parquet", "lines.csv"):
-        given = ["select", wide / path, "--target", "y", "--json"]
+    for path, more in (("wide.parquet", []), ("lines.csv", ["--missing", "mean"])):
+        given = ["select", wide / path, "--target", "y", "--json", *more]
         alone = call(*given, "-m", tmp_path / "alone")
         told = call(*given, "-m", tmp_path / "parts", "--scheduler", scheduler)
         assert told.json()["selected"] == alone.json()["selected"]
         one, other = (read_metadata(tmp_path / name) for name in ("alone", "parts"))
-        for key in ("columns_read", "skipped", "filled"):
+        for key in ("columns_read", "skipped", "filled", "filled_values"):
             assert one[key] == other[key]
+        assert (one["filled_values"] > 1) == bool(more)
 
 
 def test_components_and_their_loadings(call, files, scheduler, small, tmp_path):

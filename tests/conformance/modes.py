@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
-from zlib import crc32
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from streamsel.base.selector import Selector
 from streamsel.params import rules_of
 from streamsel.stream import grouped, iter_array
 from tests.conformance import imagined
-from tests.seed import EVERYTHING, SEED
+from tests.seed import EVERYTHING, SEED, cover
 
 # Those that are registered, and those that are while the suite runs.
 REGISTERED = registry.LEARNERS
@@ -186,23 +185,20 @@ def sampled(modes: dict[str, Mode]) -> Any:
 def sample(
     pairs: dict[str, tuple[Any, ...]], turn: str, *, shared: bool = False
 ) -> dict[str, tuple[Any, ...]]:
-    """Go through pairs in an order that `turn` shuffles; keep those that bring what none has yet.
+    """Return few pairs that have between them all that any has; `turn` chooses among equals.
 
-    A pair brings its learner, the traits of its mode, and each value of its case. If what is tested
-    is shared code, three of four learners bring only their traits: others for every `turn`.
+    A pair has its learner, the traits of its mode, and each value of its case. If what is tested
+    is shared code, of three in four learners only the traits count: of others for every `turn`.
     """
-    seen: set[Any] = set()
-    chosen = set()
     learners = sorted({mode.learner for mode, *_ in pairs.values()})
     if shared:
         random.Random(turn).shuffle(learners)  # noqa: S311
         learners = learners[: -(-len(learners) // 4)]
-    for label in sorted(pairs, key=lambda label: crc32(f"{turn} {label}".encode())):
-        mode, *case = pairs[label]
-        brings = {mode.learner} & {*learners} | {*mode.traits(), *enumerate(case)}
-        if not brings <= seen:
-            chosen.add(label)
-            seen |= brings
+    brings = {
+        label: {mode.learner} & {*learners} | {*mode.traits(), *enumerate(case)}
+        for label, (mode, *case) in pairs.items()
+    }
+    chosen = cover(brings, turn)
     return {label: pair for label, pair in pairs.items() if label in chosen}
 
 

@@ -259,9 +259,10 @@ def test_there_is_a_dot_at_every_point(points):
 def test_the_page_has_it_where_the_source_has_chromosomes(model, columns, positions):
     source = iter_array(columns[0])
     source.column_metadata = positions
-    assert "Manhattan plot" in read(streamsel.report(model, source)).text
-    assert "Relevance of all columns" not in read(streamsel.report(model, source)).text
-    for other in (None, columns[0], iter_array(columns[0])):
+    seen = read(streamsel.report(model, source)).text
+    assert "Manhattan plot" in seen
+    assert "Relevance of all columns" not in seen
+    for other in (None, iter_array(columns[0])):
         seen = read(streamsel.report(model, other)).text
         assert "Manhattan plot" not in seen
         assert "Relevance of all columns" in seen

@@ -80,7 +80,7 @@ except ValueError as error:
             ("variable", "variables", "at most 64 MiB. Got: the line after byte 6 of"),
             ("quotes", "samples", "Expected closing quotes. Got: line 2 of"),
         ],
-        4,
+        2,
         "endless lines",
     ),
 )
