@@ -149,7 +149,8 @@ def iter_files(
 
     `take` opens only files that contain one of the columns, and reads text with one variable per
     line until all are found. `split` makes parts of about equally many bytes: large files are cut,
-    small ones are grouped.
+    small ones are grouped. By default no file of up to 256 MB is cut, since each process that
+    reads a part of a file opens it.
 
     Examples
     --------
