@@ -167,7 +167,8 @@ def learn(
         A `distributed.Client`, or the address of a scheduler; None starts a temporary cluster on
         this machine, one process per core.
     parts
-        The number of parts of a `ColumnStream`; None makes parts of about 128 MB.
+        The number of parts of a `ColumnStream`; None makes parts of about 128 MB, and
+        does not cut one of several files of up to 256 MB.
     fan_in
         How many results a task merges, at least 2; `fan_in**2` parts are a wave.
     retries

@@ -89,7 +89,7 @@ def iter_parquet(
     stamp = Stamp.of(path)
     file = ParquetFile(path)
     fields = _choose_fields(file, columns)
-    cut = _cut_fields(path, stamp, file, fields, _parquet_part)
+    cut = _splitter(path, stamp, file.n_rows, _select(file.sizes, fields), fields, _parquet_part)
     return _parquet_stream(file, fields, cut)
 
 
@@ -119,7 +119,13 @@ def _parquet_reader() -> Any:
 
 
 class ParquetFile:
-    """An open Parquet file."""
+    """An open Parquet file.
+
+    Attributes
+    ----------
+    sizes
+        Bytes per entry of each field in a block, 0 for non-numeric fields.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.error_context = partial(arrow_errors, "Parquet", path)
@@ -135,6 +141,7 @@ class ParquetFile:
             self.schema = self._file.schema_arrow
             self.names: list[str] = self.schema.names
         self.n_rows = self._file.metadata.num_rows
+        self.sizes = _stored_sizes(self.schema)
         self._leaves = _leaf_ranges(self.schema, self._file.metadata.num_columns)
         self._read_lock = threading.Lock()
 
@@ -157,7 +164,7 @@ def _parquet_stream(
 ) -> ColumnStream:
     pa, n = import_pyarrow(), file.n_rows
     names = [file.names[i] for i in fields]
-    sizes = _stored_sizes(file.schema, fields)
+    sizes = _select(file.sizes, fields)
     before = [0, *itertools.accumulate(sizes)]
 
     def read(start: int) -> Iterator[Block]:
@@ -227,7 +234,9 @@ def iter_ipc(path: str | os.PathLike[str], columns: Sequence[str] | None = None)
     stamp = Stamp.of(path)
     file = IpcFile(path)
     fields = _choose_fields(file, columns)
-    return _ipc_stream(file, fields, _cut_fields(path, stamp, file, fields, _ipc_part))
+    sizes = _select(_stored_sizes(file.schema), fields)
+    cut = _splitter(path, stamp, file.n_rows, sizes, fields, _ipc_part)
+    return _ipc_stream(file, fields, cut)
 
 
 def _ipc_part(path: str, fields: Sequence[int]) -> ColumnStream:
@@ -285,14 +294,29 @@ def table_stream(table: Any) -> ColumnStream:
     return indexed_stream(names, table.num_rows, read, fetch)
 
 
-def _cut_fields(
+def _splitter(
     path: str | os.PathLike[str],
     stamp: Stamp,
-    file: ParquetFile | IpcFile,
+    n_rows: int,
+    sizes: bytes,
     fields: Sequence[int],
     open_part: Callable[[str, Sequence[int]], ColumnStream],
 ) -> Cut:
-    """Return the splitter of the fields of a file, whose parts `open_part` opens."""
+    """Return the splitter of some fields of a file, which does not keep it open.
+
+    Parameters
+    ----------
+    path, stamp
+        The file, and its state.
+    n_rows
+        Number of rows.
+    sizes
+        Bytes per entry of each field, 0 for non-numeric ones.
+    fields
+        Indices of the fields.
+    open_part
+        Opens the fields of some indices.
+    """
 
     def opener(a: int, b: int) -> partial[ColumnStream]:
         indices = fields[a:b]
@@ -302,8 +326,9 @@ def _cut_fields(
 
     def cut(parts: int | None, start: int) -> list[StreamPart]:
         # Non-numeric entries are assumed to be as long as numbers.
-        sizes = (max(1, file.n_rows * (s or 8)) for s in _stored_sizes(file.schema, fields))
-        before = [0, *itertools.accumulate(sizes)]
+        widths = np.frombuffer(sizes, dtype=np.uint8).astype(np.int64)
+        widths[widths == 0] = 8
+        before = [0, *np.cumsum(np.maximum(1, n_rows * widths)).tolist()]
         return split_columns(path, (stamp,), before, opener, parts, start)
 
     return cut
@@ -347,12 +372,18 @@ def _count_leaves(arrow_type: Any) -> int:
     return sum(_count_leaves(child.type) for child in children)
 
 
-def _stored_sizes(schema: Any, fields: Sequence[int]) -> list[int]:
+def _stored_sizes(schema: Any) -> bytes:
     """Return the bytes per entry of each field in a block, 0 for non-numeric fields."""
-    is_all = len(fields) == len(schema)
-    arrow_types = schema.types if is_all else [schema.field(i).type for i in fields]
+    arrow_types = schema.types
     known = {arrow_type.id: _stored_size(arrow_type) for arrow_type in _distinct(arrow_types)}
-    return [known[arrow_type.id] for arrow_type in arrow_types]
+    return bytes([known[arrow_type.id] for arrow_type in arrow_types])
+
+
+def _select(sizes: bytes, fields: Sequence[int]) -> bytes:
+    """Return the sizes of the fields at these indices."""
+    if isinstance(fields, range):
+        return sizes[fields.start : fields.stop]
+    return bytes([sizes[i] for i in fields])
 
 
 def _stored_size(arrow_type: Any) -> int:

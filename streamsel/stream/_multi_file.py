@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Never
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Never, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from streamsel.stream._formats import (
     open_columns,
     read_exact_integers,
 )
+from streamsel.stream._grouped_parts import group_parts
 from streamsel.stream._metadata import LazyMetadata, concatenated
 from streamsel.stream._numerals import (
     DEFAULT_READ_OPTIONS,
@@ -30,7 +31,7 @@ from streamsel.stream._numerals import (
     check_na_values,
     may_be_rounded_integers,
 )
-from streamsel.stream._parts import Stamp, StreamPart, n_parts
+from streamsel.stream._parts import Stamp, StreamPart, n_parts, n_pieces, split_without
 from streamsel.stream._remote import is_url, matching_urls
 from streamsel.stream._stream import ColumnStream
 from streamsel.stream.formats import FORMATS
@@ -51,6 +52,7 @@ def split_row_ids(member: _Member, ids: str) -> _Member:
     return member._replace(
         names=[name for name in member.names or () if name != ids],
         read=lambda: member.read().without([ids]),
+        cut=partial(split_without, member.cut, member.names, frozenset([ids])),
         row_metadata={ids: values, **member.row_metadata},
     )
 
@@ -147,7 +149,8 @@ def iter_files(
 
     `take` opens only files that contain one of the columns, and reads text with one variable per
     line until all are found. `split` makes parts of about equally many bytes: large files are cut,
-    small ones are grouped.
+    small ones are grouped. By default no file of up to 256 MB is cut, since each process that
+    reads a part of a file opens it.
 
     Examples
     --------
@@ -185,7 +188,8 @@ def open_files(
     open_cached = lru_cache(maxsize=1)(open_columns)
     for path in found:
         member = _inspect(path, n_numbered, orientation, options, on_bad, open_cached)
-        if ids is not None and member.cut is None and ids in (member.names or ()):
+        # The rows of text with one sample per line are not counted: its row names are unknown.
+        if ids is not None and member.n_rows is not None and ids in (member.names or ()):
             member = split_row_ids(member, ids)
         n_numbered += len(member.names) if isinstance(member.names, range) else 0
         members.append(member)
@@ -256,7 +260,7 @@ class _Member(NamedTuple):
     read
         Opens the file.
     cut
-        Cuts it into parts without opening it, where that is possible.
+        Cuts it into parts; it keeps no open file.
     options, on_bad
         Read options.
     row_metadata, column_metadata
@@ -269,7 +273,7 @@ class _Member(NamedTuple):
     n_bytes: int
     names: Sequence[Hashable] | None
     read: Callable[[], ColumnStream]
-    cut: Cut | None = None
+    cut: Cut
     options: ReadOptions = DEFAULT_READ_OPTIONS
     on_bad: OnBad | None = None
     row_metadata: Mapping[str, Any] = MappingProxyType({})
@@ -280,9 +284,8 @@ class _Member(NamedTuple):
         return self.read()
 
     def split(self, parts: int, start: int) -> list[StreamPart]:
-        if self.cut is not None:
-            return self.cut(parts, start)
-        return self.open().skip(start).split(parts)
+        self.stamp.check()
+        return self.cut(parts, start)
 
     def n_columns(self) -> int:
         """Return the number of columns; of text with one variable per line, count the lines."""
@@ -325,8 +328,9 @@ def _inspect(
     if FORMATS[file_format(path)].scans:
         read = partial(_same, stream)
     n_bytes = sum(part.n_bytes for part in stream.split(1))
+    cut = cast("Cut", stream._cut)  # every format of files has a splitter
     return _Member(
-        *(path, stamp, stream.n_rows, n_bytes, stream.names, read),
+        *(path, stamp, stream.n_rows, n_bytes, stream.names, read, cut),
         options=options,
         on_bad=on_bad,
         row_metadata=stream.row_metadata,
@@ -429,8 +433,11 @@ def _cut(
     wanted = n_parts(n_bytes, parts)
     pieces: list[StreamPart] = []
     for member in rest:
-        share = -(-member.n_bytes * wanted // max(1, n_bytes))  # rounded up
-        pieces += member.split(max(1, share), start)
+        if parts is None:
+            share = n_pieces(member.n_bytes)
+        else:
+            share = max(1, -(-member.n_bytes * wanted // max(1, n_bytes)))  # rounded up
+        pieces += member.split(share, start)
         start = 0
     return group_parts(pieces, wanted)
 
@@ -491,35 +498,3 @@ class _DuplicateCheck:
         self._hashes = np.insert(self._hashes, positions, new)
         self._member_of = np.insert(self._member_of, positions, self._current)
         self._current, self._new = i, []
-
-
-def group_parts(pieces: Sequence[StreamPart], parts: int) -> list[StreamPart]:
-    """Group neighbouring pieces into at most `parts` parts of about equally many bytes."""
-    n_bytes = max(1, sum(piece.n_bytes for piece in pieces))
-    groups: dict[int, list[StreamPart]] = {}
-    before = 0
-    for piece in pieces:
-        middle = before + piece.n_bytes // 2
-        groups.setdefault(min(middle * parts // n_bytes, parts - 1), []).append(piece)
-        before += piece.n_bytes
-    return [_join(group) for group in groups.values()]
-
-
-def _join(pieces: Sequence[StreamPart]) -> StreamPart:
-    if len(pieces) == 1:
-        return pieces[0]
-    counts = [piece.n_columns for piece in pieces if piece.n_columns is not None]
-    return StreamPart(
-        sum(counts) if len(counts) == len(pieces) else None,
-        sum(piece.n_bytes for piece in pieces),
-        f"{pieces[0].where}, to {pieces[-1].where}",
-        tuple(dict.fromkeys(file for piece in pieces for file in piece.files)),
-        partial(_open_all, tuple(pieces)),
-    )
-
-
-def _open_all(pieces: Sequence[StreamPart]) -> ColumnStream:
-    return ColumnStream(
-        lambda: (block for piece in pieces for block in piece.open().blocks()),
-        n_rows=pieces[0].open().n_rows,
-    )

@@ -1,4 +1,4 @@
-"""Workers beside one process, from Parquet; and the memory of client and workers at two p."""
+"""Workers beside one process, from Parquet and from text; and their memory at two p."""
 
 import os
 import subprocess
@@ -7,13 +7,15 @@ import sys
 import numpy as np
 import pytest
 
-from streamsel import ProjSe
+from streamsel import ForwardSelection, ProjSe
 from streamsel.distributed import learn
-from streamsel.stream import iter_files
-from tests.distributed.clusters import quiet_client
+from streamsel.distributed.cluster import connect
+from streamsel.stream import iter_csv, iter_files
 
 # 2 GB, in files of 0.2 GB.
 N, P, IN_A_FILE = 1000, 250_000, 25_000
+# 0.6 GB of text, in parts of 48 MB.
+P_TEXT, TEXT_PARTS = 60_000, 12
 
 MEMORY = """
 import sys
@@ -22,9 +24,9 @@ from streamsel import ProjSe
 from streamsel.distributed import learn
 from streamsel._utils.system import peak_bytes
 from streamsel.stream import iter_files
-from tests.distributed.clusters import quiet_client
+from streamsel.distributed.cluster import connect
 if __name__ == "__main__":
-    with quiet_client(2) as client:
+    with connect(None, 2) as client:
         y = np.random.default_rng(1).normal(size=1000)
         learn(ProjSe(10, max_candidates=100), iter_files(sys.argv[1:]), y, client=client, fan_in=2)
         print(peak_bytes(), max(client.run(peak_bytes).values()))
@@ -57,8 +59,24 @@ def files(tmp_path_factory):
 @pytest.fixture
 def client(request):
     """A client of a cluster of so many processes of one thread each."""
-    with quiet_client(request.param) as client:
+    with connect(None, request.param) as client:
         yield client
+
+
+@pytest.fixture
+def lines(tmp_path, size):
+    """Write columns as lines of text: shifts of 500 of them, which take long to write."""
+    cells = [
+        np.char.mod("%.6f", row).tolist()
+        for row in np.random.default_rng(0).standard_normal((500, N))
+    ]
+    path = tmp_path / "lines.csv"
+    with path.open("w") as file:
+        for j in range(size(P_TEXT)):
+            first, own = 7 * (j // 500) + 1, cells[j % 500]
+            file.write(f"v{j},{','.join(own[first:] + own[:first])}\n")
+    yield path
+    path.unlink()
 
 
 @pytest.mark.parametrize("client", [1, 2], indirect=True, ids=["1 worker", "2 workers"])
@@ -75,9 +93,36 @@ def test_workers(against, size, files, client):
         f"Parquet, {N}×{size(P):,}, ProjSe, workers: {n_workers} / one process",
         lambda: learn(ProjSe(10, max_candidates=100), iter_files(paths), y, client=client),
         alone,
-        bar={1: 1.25, 2: 0.7}[n_workers],
+        bar={1: 1.25, 2: 0.625}[n_workers],
         rounds=3,
         data=8 * N * size(P),
+    )
+
+
+@pytest.mark.parametrize("client", [2], indirect=True, ids=["2 workers"])
+def test_workers_of_text(against, size, lines, client):
+    y = np.random.default_rng(1).normal(size=N)
+    selected = []
+
+    def learnt(learn_all):
+        model = ForwardSelection(25, exact=True, max_candidates=500)
+        learn_all(model, iter_csv(lines, orientation="variables"))
+        selected.append(model.selected)
+        assert selected[-1] == selected[0]
+
+    def in_one_process(model, source):
+        model.learn_target(y)
+        model.learn_columns(source)
+
+    against(
+        f"text, {N}×{size(P_TEXT):,}, ForwardSelection, exact, workers: 2 / one process",
+        lambda: learnt(
+            lambda model, source: learn(model, source, y, client=client, parts=TEXT_PARTS)
+        ),
+        lambda: learnt(in_one_process),
+        bar=0.556,
+        rounds=3,
+        data=lines.stat().st_size,
     )
 
 

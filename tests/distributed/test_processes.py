@@ -13,6 +13,7 @@ import pytest
 
 from streamsel import ForwardSelection, SelectKBest
 from streamsel.distributed import PartError, learn
+from streamsel.distributed.cluster import connect
 from tests.conformance.modes import bits
 from tests.distributed.clusters import quiet_client
 from tests.distributed.parts import Made, made
@@ -250,3 +251,11 @@ def test_a_scheduler_that_goes_leaves_what_was_folded(scheduler):
     ):
         learn(model, parts, y, client=address, fan_in=2, on_block=kill)
     assert model.n_columns == 20 * done[-1]
+
+
+def test_workers_of_this_machine_keep_freed_memory(monkeypatch):
+    # Dask leaves it in the environment of a process that has started workers before.
+    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
+    with connect(None, 1) as client:
+        (found,) = client.run(os.environ.get, "MALLOC_TRIM_THRESHOLD_").values()
+    assert found is None

@@ -9,8 +9,10 @@ import polars as pl
 import pytest
 
 from streamsel.stream import (
+    _arrow,
     _csv,
     _multi_file,
+    _parts,
     clean,
     iter_csv,
     iter_files,
@@ -236,6 +238,32 @@ def test_small_files_go_together_and_large_ones_are_cut(tmp_path):
     )
     assert [part.n_columns for part in stream.split()] == [37]
     assert len({part.key for part in [*stream.split(3), *stream.split(3), *stream.split()]}) == 4
+
+
+def test_files_of_up_to_two_parts_are_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(_parts, "PART_BYTES", 1000)
+    for i, width in enumerate([2, 49, 50, 51, 75, 3, 3]):
+        np.save(tmp_path / f"{i}.npy", np.zeros((5, width)))
+    stream = iter_files(tmp_path / "*.npy")
+    assert [part.n_columns for part in stream.split()] == [2, 49, 50, 26, 25, 25, 25, 31]
+    assert [part.n_columns for part in stream.skip(52).split()] == [49, 26, 25, 25, 25, 31]
+    assert len(stream.split(20)) > 10
+
+
+def test_files_are_split_without_being_opened_again(folder, monkeypatch):
+    rows = np.array(["r0", "r1", "r2"])
+    for i in (4, 5):
+        pl.DataFrame({"id": rows, f"a{i}": [1.0, 2.0, i]}).write_parquet(
+            folder / f"part-{i}.parquet"
+        )
+    stream = iter_files(folder / "part-*.parquet", ids="id")
+    with monkeypatch.context() as patch:
+        patch.setattr(_arrow, "ParquetFile", None)
+        parts = stream.split(8)
+        rest = stream.without(["a4"]).skip(3).split(2)
+    names = ["a1", "b1", "a2", "b2", "a4", "a5", "a10", "b10"]
+    assert [name for part in parts for name in _names(part.open())] == names
+    assert [name for part in rest for name in _names(part.open())] == ["b2", "a5", "a10", "b10"]
 
 
 def test_what_is_learnt_is_what_one_file_would_teach(tmp_path):
