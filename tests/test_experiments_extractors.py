@@ -143,14 +143,14 @@ def test_judges_say_what_is_perfect_and_what_is_not_there(worth):
     rng = np.random.default_rng(3)
     Z, y = rng.standard_normal((60, 2)), np.arange(60) % 2
     Z[:, 0] += 20.0 * y
-    assert worth.judged(Z, y, Z, y) == {"LDA": 0.0, "1-NN": 0.0, "SVM": 0.0}
+    assert worth.measures(Z, y, Z, y) == {"LDA": 0.0, "1-NN": 0.0, "SVM": 0.0}
     void = np.zeros((60, 2))
-    assert worth.judged(void, y, void, y) == {"LDA": 50.0, "1-NN": 50.0, "SVM": 50.0}
+    assert worth.measures(void, y, void, y) == {"LDA": 50.0, "1-NN": 50.0, "SVM": 50.0}
     number = Z @ [1.0, 2.0]
-    assert worth.judged(Z, number, Z, number)["R2"] == pytest.approx(100.0)
-    assert worth.judged(void, number, void, number)["R2"] == pytest.approx(0.0)
+    assert worth.measures(Z, number, Z, number)["R2"] == pytest.approx(100.0)
+    assert worth.measures(void, number, void, number)["R2"] == pytest.approx(0.0)
     labels = np.stack([y, 1 - y], axis=1).astype(float)
-    assert worth.judged(Z, labels, Z, labels)["mAP"] == pytest.approx(100.0)
+    assert worth.measures(Z, labels, Z, labels)["mAP"] == pytest.approx(100.0)
 
 
 def test_scale_is_taken_out_unless_asked_for(worth):
@@ -159,20 +159,20 @@ def test_scale_is_taken_out_unless_asked_for(worth):
     y = np.arange(60) % 2
     Z, Zt = rng.standard_normal((2, 60, 2)) + 20.0 * np.outer(y, [1.0, 0.0])
     loud = Z * [1.0, 1e4], y, Zt * [1.0, 1e4], y
-    assert worth.judged(*loud)["1-NN"] == 0.0
-    assert worth.judged(*loud, alike=False)["1-NN"] > 20.0
+    assert worth.measures(*loud)["1-NN"] == 0.0
+    assert worth.measures(*loud, scaled=False)["1-NN"] > 20.0
 
 
 def test_equally_near_rows_vote(worth):
     """Of the six rows without a word the first is of the one class, the other five of the other."""
     Z, y = np.array([0.0] * 6 + [1.0] * 4)[:, None], np.array([1] + [0] * 5 + [1] * 4)
-    said = dict(worth.answers(Z, y, np.array([[0.1], [0.9]])))
+    said = dict(worth.predictions(Z, y, np.array([[0.1], [0.9]])))
     assert said["1-NN"].tolist() == [0, 1]
 
 
 def test_a_duel_counts_and_is_bold_where_it_is_clear(worth):
-    assert worth.duel(pd.Series([1.0] * 5 + [2.0] * 5)) == "**+1.5 ± 0.4** 10–0–0"
-    assert worth.duel(pd.Series([1.0, -1.0, 0.0, 2.0, -2.0])).endswith(" 2–1–2")
+    assert worth.compared(pd.Series([1.0] * 5 + [2.0] * 5)) == "**+1.5 ± 0.4** 10–0–0"
+    assert worth.compared(pd.Series([1.0, -1.0, 0.0, 2.0, -2.0])).endswith(" 2–1–2")
 
 
 def test_problems_are_split_and_standardised(problems):

@@ -83,8 +83,8 @@ def test_intervals_count_the_rows_that_splits_share(experiment):
     assert mean.value == 5.0
     spread = np.sqrt(np.var(values, ddof=1) * (1 / 4 + 10 / 40))
     assert mean.half_width() == pytest.approx(t.ppf(0.975, 3) * spread)
-    assert mean.told() == "**+5.0 ± 4.9**"
-    assert mean._replace(value=4.8).told() == "+4.8 ± 4.9"  # 0 is inside
+    assert mean.format() == "**+5.0 ± 4.9**"
+    assert mean._replace(value=4.8).format() == "+4.8 ± 4.9"  # 0 is inside
 
 
 def test_of_equally_near_rows_the_first_is_nearest(experiment):

@@ -130,7 +130,9 @@ def main() -> None:
         experiment.available(("mouse_hs1940",))
     chromosomes = experiment.small([str(i) for i in range(1, 20)], ["1", "2"])
     runs = experiment.small(2, 1)
-    found = experiment.each(work_of(experiment, runs), [(which,) for which in chromosomes])
+    # A redraw does no work, and needs no data.
+    work = list if experiment.redraws else work_of(experiment, runs)
+    found = experiment.each(work, [(which,) for which in chromosomes])
     experiment.publish(section(found))
 
 

@@ -8,18 +8,18 @@ The paper's own datasets were "prepared by other students" and are not to be had
 from 30 to 5,000 variables. As there, every variable lies in [-1, 1] (range of the training rows),
 so that one of two values is an indicator of -1 and 1; word counts become indicators of presence.
 Variables that do not vary in the training rows are left out. What is reduced is learnt on the
-training rows alone, in the order of the file. Where the paper is silent: folds are stratified,
-C = 1, and `signed=True` sees the correlation with the second of the two classes.
+training rows alone, in the order of the file. Choices that the paper does not state: folds are
+stratified, C = 1, and `signed=True` uses the correlation with the second of the two classes.
 
 Beyond the paper:
 
-- the rivals: the q most correlated variables, PCA, PLS, a Gaussian random projection, and SOSPCA
+- other methods: the q most correlated variables, PCA, PLS, a Gaussian random projection, and SOSPCA
   with the columns in random order;
 - a second SVM whose bandwidth follows the data (gamma = 1 / (q variance), scikit-learn's "scale").
-  With sigma = 0.3 two points of [-1, 1]^p are strangers unless p is small: the kernel matrix is
-  nearly the identity, and whatever reduces p must look good;
-- the error of the larger class, which is what a classifier without knowledge attains;
-- two datasets of more classes, in the second figure only, for `signed=True` has no meaning there;
+  With sigma = 0.3 two points of [-1, 1]^p are nearly orthogonal unless p is small: the kernel
+  matrix is nearly the identity, and any reduction of p improves it;
+- the error of the larger class, the baseline of a constant prediction;
+- two datasets of more classes, in the second figure only, because `signed=True` needs two classes;
   glioma with 7 folds, as many as its smallest class has rows.
 
 At most 1,200 rows of a dataset are taken (a stratified sample): two SVMs on each of 43
@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse
-from _curves import add_legend, curves, levelled, panels
+from _curves import add_legend, curves, panels, without_unit_effect
 from _experiment import COLOURS, Dataset, Experiment, plt, table
 from scipy.stats import ttest_1samp, wilcoxon
 from sklearn.cross_decomposition import PLSRegression
@@ -69,9 +69,9 @@ MOST_ROWS = 1_200
 SIGMA = 0.3
 LEVEL = 0.05
 PAPERS_SVM = "SVM, σ = 0.3"
-SHOWN = "SVM, scale"  # of which the second figure and table are
+SHOWN = "SVM, scale"  # of the second figure and table
 NONE = "none"
-# Of what is drawn: not of the shuffled, which lie upon the others, nor of projections at random.
+# Methods in the figures: without the shuffled one, which coincides, and random projections.
 STYLES = {
     "SOSPCA": (COLOURS[0], "o-"),
     "SOSPCA, paper": (COLOURS[1], "s-"),
@@ -102,7 +102,7 @@ def prepared(dataset: Dataset, most_rows: int) -> Split:
 
 
 def n_folds(y: np.ndarray) -> int:
-    return min(10, int(np.bincount(y).min()))
+    return min(10, int(np.bincount(y, minlength=1).min()))
 
 
 def scaled(train: np.ndarray, test: np.ndarray) -> Split:
@@ -191,16 +191,16 @@ def errors_of_fold(
     return [
         shape
         | {"reduction": reduction, "q": q, "used": reduced[0].shape[1], "classifier": classifier}
-        | {"error": float(np.mean(said != of_test)), "kernel": kernel}
+        | {"error": float(np.mean(predicted != of_test)), "kernel": kernel}
         for reduction, q, reduced in representations(A, y, B, qs, fold)
-        for classifier, said, kernel in predictions(reduced[0], y, reduced[1])
+        for classifier, predicted, kernel in predictions(reduced[0], y, reduced[1])
     ]
 
 
 def over_folds(
     experiment: Experiment, work: Callable[..., list[dict[str, Any]]], qs: tuple[int, ...]
 ) -> pd.DataFrame:
-    """Return the rows that `work(datasets, qs, most_rows, name, fold)` makes of every fold."""
+    """Return the rows of `work(datasets, qs, most_rows, name, fold)` for every fold."""
     names = experiment.small([*BINARY, *MORE_CLASSES], ["breast_cancer", "wine"])
     datasets = {dataset.name: dataset for dataset in experiment.datasets(names)}
     tasks = [
@@ -225,7 +225,7 @@ def p_value(test: Callable[..., Any], differences: np.ndarray) -> float:
 
 
 def mean_errors(frame: pd.DataFrame, qs: tuple[int, ...]) -> str:
-    """Return the table of mean errors, marked where they differ from those without reduction."""
+    """Return the table of mean errors, marked if they differ from those without reduction."""
     lines = []
     for classifier in frame.classifier.unique():
         unreduced = errors(frame, classifier, NONE, None)
@@ -245,7 +245,7 @@ def mean_errors(frame: pd.DataFrame, qs: tuple[int, ...]) -> str:
 
 
 def matches(frame: pd.DataFrame, qs: tuple[int, ...]) -> str:
-    """Return on how many datasets SOSPCA errs less than a rival, as much, and more."""
+    """Return the numbers of datasets on which SOSPCA has a lower, equal and higher error."""
     lines = []
     for rival in REDUCTIONS[1:]:
         line = [rival]
@@ -262,18 +262,18 @@ def matches(frame: pd.DataFrame, qs: tuple[int, ...]) -> str:
 
 
 def curve(panel: plt.Axes, frame: pd.DataFrame, classifier: str, unit: str) -> None:
-    """Draw mean error against q, a line a reduction, with intervals over datasets or folds."""
+    """Draw mean error against q, one line per reduction, with 95 % intervals."""
     frame = frame[frame.classifier == classifier]
     reduced = frame[frame.reduction.isin(list(STYLES))]
     errors = 100.0 * reduced.pivot_table("error", unit, ["q", "reduction"])
-    curves(panel, levelled(errors), STYLES, sorted(reduced.q.unique()))
+    curves(panel, without_unit_effect(errors), STYLES, sorted(reduced.q.unique()))
     alone = 100.0 * frame[frame.reduction == NONE].error.mean()
     panel.axhline(alone, color=COLOURS[6], lw=1.0, label="no reduction")
     panel.set_ylim(0.0)
 
 
 def draw(experiment: Experiment, binary: pd.DataFrame, results: pd.DataFrame) -> tuple[str, str]:
-    """Draw the means over datasets a classifier, and one classifier a dataset."""
+    """Draw means over datasets for each classifier, and one classifier for each dataset."""
     classifiers = list(binary.classifier.unique())
     means, axes = panels(classifiers, 2, 2.8)
     for panel, classifier in zip(axes, classifiers, strict=False):
@@ -299,15 +299,15 @@ def text(binary: pd.DataFrame, qs: tuple[int, ...], figures: tuple[str, str]) ->
     unreduced = svm[svm.reduction == NONE].groupby("dataset").kernel.median().median()
     return f"""
 {len(shapes)} datasets of two classes, n from {shapes.n.min():,} to {shapes.n.max():,} and p from
-{shapes.p.min():,} to {shapes.p.max():,}; stratified 10-fold cross-validation, all that is learnt
-learnt inside the fold; variables in [-1, 1]. Folds are drawn with seed 0, what else is random with
-the number of the fold.
+{shapes.p.min():,} to {shapes.p.max():,}; stratified 10-fold cross-validation with all
+learning inside the fold; variables in [-1, 1]. Folds are drawn with seed 0, other random choices
+with the number of the fold.
 
-![Mean error over the datasets against the number of components q, one panel a classifier: SOSPCA as
-it is by default and as in the paper, the most correlated variables, PCA, PLS, and no reduction as a
-horizontal line; bars are 95 % intervals.]({figures[0]})
+![Mean error over the datasets against the number of components q, one panel per classifier: SOSPCA
+with its defaults and as in the paper, the most correlated variables, PCA, PLS, and no reduction as
+a horizontal line; error bars are 95 % intervals.]({figures[0]})
 
-Bars: 95 % intervals of the mean over the datasets, how hard each of them is taken out.
+Error bars: 95 % intervals of the mean over the datasets, without the main effect of the dataset.
 
 The kernel with σ = {SIGMA} between two rows at their median distance, in the median dataset:
 {unreduced:.1g} without reduction; on components of SOSPCA {of_q}.
@@ -315,17 +315,18 @@ The kernel with σ = {SIGMA} between two rows at their median distance, in the m
 {mean_errors(binary, qs)}
 
 ▲ more, ▼ less than without reduction: paired t-test over folds and datasets, 95 %, as presumably
-in the paper. Folds of one dataset are not independent; bold is what a Wilcoxon test over the
-datasets' means finds, too, at 95 %.
+in the paper. Folds of one dataset are not independent; bold: a Wilcoxon test over the means of
+the datasets is also significant at 95 %.
 
-Datasets on which SOSPCA errs less – as much – more, {SHOWN}; bold as above:
+Numbers of datasets on which SOSPCA has a lower – equal – higher error, {SHOWN}; bold as above:
 
 {matches(binary, qs)}
 
-![Error of the SVM with gamma = scale against the number of components q, one panel a dataset, of
-two classes and of more, with the number of its variables; bars are 95 % intervals.]({figures[1]})
+![Error of the SVM with gamma = scale against the number of components q, one panel per dataset, of
+two classes and of more, with the number of its variables; error bars are 95 %
+intervals.]({figures[1]})
 
-Bars: 95 % intervals of the mean over the folds, how hard each of them is taken out.
+Error bars: 95 % intervals of the mean over the folds, without the main effect of the fold.
 
 `python demos/papers/sospca_errors.py`; [all numbers](sospca-errors.csv)
 """
