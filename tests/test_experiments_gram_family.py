@@ -29,9 +29,9 @@ def test_a_quick_run_needs_no_files(monkeypatch, tmp_path):
     options = ["--quick", "--data", "nowhere", "--out", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", ["gram_family.py", *options])
     gram_family.main()
-    text = (tmp_path / "gram-family.md").read_text()
-    assert "low-variance signal, 100 columns (60 × 100)" in text
-    assert "(gram-family.svg)" in text
+    told = (tmp_path / "gram-family.md").read_text()
+    assert "low-variance signal, 100 columns (60 × 100)" in told
+    assert "(gram-family.svg)" in told
     assert (tmp_path / "gram-family.svg").is_file()
     assert (tmp_path / "gram-family.csv").is_file()
 

@@ -8,6 +8,7 @@ alone: `--redraw` makes them again, and needs no data files.
 """
 
 import argparse
+import datetime as dt
 import json
 import os
 import platform
@@ -69,8 +70,10 @@ plt.rcParams |= {
     "legend.frameon": False,
 }
 
-# What `machine` returns, perhaps on two lines.
-MACHINE = re.compile(r"streamsel\s+\S+,\s+\d+\s+cores\s+of\s+[^,]+,\s+one\s+thread")
+# What `machine` returns, perhaps on two lines; texts of old measurements have no date.
+MACHINE = re.compile(
+    r"streamsel\s+\S+,\s+\d+\s+cores\s+of\s+[^,]+,\s+one\s+thread(?:,\s+\d{4}-\d\d-\d\d)?"
+)
 # Blocks of Markdown that are not wrapped: tables, headings, HTML, images, lists, code.
 UNWRAPPED = re.compile(r"\||#|<|!\[|[-*+] |\d+\. |```|    ")
 
@@ -344,10 +347,13 @@ def table(frame: pd.DataFrame) -> str:
 
 
 def machine() -> str:
-    """Describe the machine of the measurements."""
+    """Return version, machine and date of a measurement."""
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.is_file():
         names = [line for line in info.read_text().splitlines() if line.startswith("model name")]
         model = names[0].partition(":")[2].strip() if names else model
-    return f"streamsel {streamsel.__version__}, {os.cpu_count()} cores of {model}, one thread"
+    today = dt.datetime.now(dt.UTC).date()
+    return (
+        f"streamsel {streamsel.__version__}, {os.cpu_count()} cores of {model}, one thread, {today}"
+    )

@@ -111,7 +111,7 @@ def section(found: pd.DataFrame) -> str:
     power = found[found["null"] == "background"].groupby("method", sort=False)["power"].mean()
     lines = "; ".join(f"{method}: {value:.0%}" for method, value in power.items())
     return f"""
-Share of p-values below a level, none of the markers being causal: {len(one)} traits of each kind,
+Share of p-values of markers that are not causal below a level: {len(one)} traits of each kind,
 {int(one["tests"].sum()):,} tests of each method.
 
 {rates(found)}

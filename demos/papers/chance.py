@@ -142,7 +142,7 @@ def of_planted(found: pd.DataFrame) -> str:
 def section(found: dict[str, pd.DataFrame], p: int) -> str:
     streams = found["noise"]["seed"].nunique()
     return f"""
-Pure noise: {streams} streams of {p:,} Gaussian columns, n = {N}, a Gaussian target; every method
+Noise: {streams} streams of {p:,} Gaussian columns, n = {N}, a Gaussian target; every method
 with its defaults. How many variables it keeps, how many of these are above `noise_floor()`, and
 milliseconds per stream, in the median.
 
@@ -150,8 +150,8 @@ milliseconds per stream, in the median.
 
 Planted: {N_SIGNALS} signals among {p:,} columns, {streams} streams of either kind.
 *Measurements* of the target correlate with it by 0.1 to 0.5, *parts* of it by 0.1 to 0.3; the
-signals come first, spread, or last. The rate of false discoveries, ± its standard error, and the
-share of the signals that are found.
+signals come first, spread, or last. False discovery rate, ± its standard error, and share of the
+signals that are found.
 
 {of_planted(found["planted"])}
 

@@ -221,7 +221,7 @@ def draw(results: pd.DataFrame) -> plt.Figure:
     labels = {GRAM: "Gram matrix", STRONG: "Gram matrix, sharper"}
     curves(axes[1], without_unit_effect(errors), STYLES, COUNTS, labels)
     axes[1].set_xticks(range(len(COUNTS)), [f"{count:,}" for count in COUNTS])
-    axes[1].set(xlabel="added columns of noise", ylabel="error, %")
+    axes[1].set(xlabel="additional columns of noise", ylabel="error, %")
     axes[1].set_ylim(0.0, None)
     for panel, loc in zip(axes, ("upper right", "upper left"), strict=False):
         panel.legend(loc=loc)
@@ -257,18 +257,18 @@ def text(results: pd.DataFrame, figure: str) -> str:
 
 {size_table(results)}
 
-![(a) Points lost by a pool, compared with the Gram matrix, against its size m; (b) mean error
-against the number of columns of noise; error bars are 95 % intervals.]({figure})
+![(a) Loss of a pool compared with the Gram matrix against its size m; (b) mean error against the
+number of columns of noise; error bars are 95 % intervals.]({figure})
 
-Error bars: 95 % intervals of the mean over problems, in b without the main effect of the problem.
+Error bars: 95 % intervals of the mean over problems, in b without differences between problems.
 Sharper: K with γ = 8.
 
 **Noise.** Mean error in % with 0, 1,000 and 10,000 columns of noise, means of {N_SPLITS} splits.
 
 {noise_table(results)}
 
-If the target is noise: how often any column passed the noise floor (nominally 5 % for Gaussian
-columns), and how many columns did at most.
+If the target is noise: how often any column exceeded the noise floor (nominally 5 % for Gaussian
+columns), and the largest number of such columns.
 
 {null_table(results)}
 

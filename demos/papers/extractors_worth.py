@@ -232,8 +232,8 @@ def comparisons(
 
 
 def scale_table(results: pd.DataFrame) -> str:
-    """Return the errors on components of deviation 1 and on unscaled components."""
-    heads = ["components of deviation 1, unscaled"]
+    """Return the errors on components of unit variance and on unscaled components."""
+    heads = ["components of unit variance, unscaled"]
     lines = [[name] for name in (RIDGE, POOL_500, "PLS", "PCA")]
     for family in (TWO, MANY):
         for measure in CLASSIFIERS[1:]:
@@ -291,15 +291,15 @@ def text(results: pd.DataFrame, figure: str) -> str:
 {len(shapes)} problems ({sizes}). Training rows from
 {shapes.n.min():,} to {shapes.n.max():,}, columns from {shapes.p.min():,} to {shapes.p.max():,}.
 Means over splits, then over problems, in %. `RidgeComponents` has K and the loadings of all
-columns; below it are other ways to have them, and other powers γ; `q selected` are the picks of
-ForwardSelection. Bold: best of a column.
+columns; the rows below it obtain them otherwise, or have other powers γ; `q selected` are the picks
+of ForwardSelection. Bold: best of a column.
 
 ![Nine panels of means against the number of components q: the errors of LDA, 1-NN and an SVM on two
 classes and on many, the mean average precision on several labels, and R² of real and of planted
 regressions; one line per extractor, with 95 % intervals.]({figure})
 
-Error bars: 95 % intervals of the mean over the problems of a family, without the main effect of the
-problem; two problems, those of several labels, have none. The pool is in the tables alone.
+Error bars: 95 % intervals of the mean over the problems of a family, without differences between
+problems; the two problems of several labels have none.
 
 Two classes, mean error:
 
@@ -313,22 +313,21 @@ Several labels, mean average precision, and regression, R²:
 
 {family_table(results, [LABELS, REAL, PLANTED])}
 
-**Compared with PLS, and the pool with SOSPCA.** By how many points it is better (lower error,
-higher score) with the 95 % interval over problems, and on how many problems it is better – as good
-– worse. Bold: p < {LEVEL}, Wilcoxon's signed rank test over problems (single tests; not possible
-with five problems or fewer). `held out`: the sets of classes whose files had no part in choosing
-the rule.
+**Compared with PLS, and the pool with SOSPCA.** Gain in points (lower error, or more explained)
+with the 95 % interval over problems, and the number of problems on which it is better – equal –
+worse. Bold: p < {LEVEL}, Wilcoxon's signed rank test over problems (single tests; impossible with
+five problems or fewer). `held out`: classification sets that were not used to choose the rule.
 
 {comparisons(results, RIDGE, ["PLS"], by_measure=True)}
 
 {comparisons(results, POOL_500, ["SOSPCA"], by_measure=True)}
 
-Compared with the others, the three classifiers together:
+Compared with the others, means of the three classifiers:
 
 {comparisons(results, RIDGE, [SUPERVISED, TREELETS, "PCA"], by_measure=False)}
 
-**Scale.** Mean errors on components that were scaled to deviation 1, as everywhere else here, and
-on unscaled components, with their relative sizes.
+**Scale.** Mean errors on components scaled to unit variance, as in all other tables, and on
+unscaled components.
 
 {scale_table(results)}
 

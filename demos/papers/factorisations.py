@@ -199,7 +199,7 @@ def sparse_sentence(results: pd.DataFrame) -> str:
         f"{problem} {', '.join(f'{value:.0f}' for value in values)}"
         for problem, values in means.groupby("problem", sort=False)
     )
-    return f"Zero loadings of SparsePCA, in %, in the same order of q: {shares}."
+    return f"Share of SparsePCA's loadings that are 0, in %, in the same order of q: {shares}."
 
 
 def planted_table(results: pd.DataFrame) -> str:
@@ -251,24 +251,24 @@ def draw(results: pd.DataFrame) -> plt.Figure:
 
 def text(results: pd.DataFrame, figure: str) -> str:
     return f"""
-Share of all columns' variance that q components do not explain, in %: means of splits. Bold: lowest
-of a dataset.
+Share of the variance of all columns that q components do not explain, in %: means over splits.
+Bold: lowest of a dataset.
 
-![Lost variance of test rows against the number of components q: three panels, one line per method,
-with 95 % intervals.]({figure})
+![Unexplained variance of test rows against the number of components q: three panels, one line per
+method, with 95 % intervals.]({figure})
 
-Error bars: 95 % intervals of the mean over splits, without the main effect of the split.
+Error bars: 95 % intervals of the mean over splits, without differences between splits.
 
 {reconstruction_table(results)}
 
 {sparse_sentence(results)}
 
-**Purpose of each method.** Means of samples; bold: highest of a row.
+**Planted variables.** Means over draws; bold: highest of a row.
 
 {planted_table(results)}
 
 **Missing values**, one in five, predicted from {N_COMPONENTS} components: root of the mean squared
-error, means and deviations of samples.
+error, means and deviations over draws.
 
 {missing_table(results)}
 

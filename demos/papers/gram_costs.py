@@ -164,10 +164,9 @@ def main() -> None:
     path = experiment.draw(figure(found))
     ways = "; ".join(f"*{way}*: {what}" for way, what in WAYS.items())
     experiment.publish(f"""
-Ten principal components of generated columns, in memory; seconds of processor time until scores
-are there. {ways}.
-In brackets the share of the ten exact components' variance that is missed, if it is more than
-0.01 %; bold: the fastest that misses less than 0.1 %. ({machine()}.)
+Ten principal components of generated columns, in memory; seconds of processor time to the scores.
+{ways}. In brackets: the missed share of the variance of the ten exact components, if above 0.01 %;
+bold: the fastest that misses less than 0.1 %. ({machine()}.)
 
 ![Seconds against rows and against columns, one line per method]({path})
 

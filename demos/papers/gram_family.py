@@ -207,22 +207,21 @@ def text(results: pd.DataFrame, figure: str) -> str:
     counts = results[~results.problem.isin(PLANS)].groupby("family", sort=False).problem.nunique()
     sizes = "; ".join(f"{family}: {count}" for family, count in counts.items())
     return f"""
-Planted classes, and real sets ({sizes}): mean errors in % on test rows, of models that have q
-components as their only inputs. SupervisedPCA is PCA of the most relevant quarter of the columns,
-{MOST_RELEVANT} at most. With two classes Discriminant has one component, whatever q. Bold: lowest
-of a row.
+Planted classes, and real sets ({sizes}): mean errors in % on test rows, of models of q components.
+SupervisedPCA is PCA of the most relevant quarter of the columns, {MOST_RELEVANT} at most. With two
+classes Discriminant has one component, whatever q. Bold: lowest of a row.
 
 ![Panels of mean error against the number of components q: planted classes, two classes and many,
 predicted by LDA and by 1-NN; one line per method, with 95 % intervals.]({figure})
 
-Error bars: 95 % intervals of the mean over problems, for planted ones over splits, without the main
-effect of the problem or split.
+Error bars: 95 % intervals of the mean over problems (planted ones: over splits), without
+differences between them.
 
 {family_table(results)}
 
-**Less than PCA**, in points, on the real sets, with the 95 % interval over them, and the numbers of
-sets with lower – equal – higher error. Bold: p < 0.05, Wilcoxon's signed rank test, of single
-tests.
+**Error below that of PCA**, in points, on the real sets, with the 95 % interval over them, and the
+number of sets with a lower – equal – higher error. Bold: p < 0.05, Wilcoxon's signed rank test,
+single tests.
 
 {comparison_table(results)}
 

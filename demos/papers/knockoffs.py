@@ -296,12 +296,13 @@ def section(found: pd.DataFrame) -> str:
     runs = own.groupby("design").size().max()
     return f"""
 {runs} runs of each design, level {LEVEL}: the share of the selected columns that are false ± its
-standard error, and the share of the causal columns that are selected. Runs that are refused count
-without the checks.
+standard error, and the share of the causal columns that are selected. Refused runs count as if not
+checked.
 
 {rows_of(found, local=True)}
 
-Where the conditions do not hold, without the checks, and the share of runs that these refuse:
+Designs that violate the conditions, without the checks, and the share of runs that the checks
+refuse:
 
 {rows_of(found, local=False)}
 {peers(found)}

@@ -186,13 +186,13 @@ def main() -> None:
     experiment.publish(
         f"""
 {SPLITS} splits of each dataset, {Q} components, bounds of {FEW} variables. *One model*: accuracy on
-test rows with the components of one model, in percent. The others: the mean correlation of their
-components with those of the one model (the largest angle); the share of equal variables with
-loadings; accuracy. *Reordered*: one model, columns in another order.
+test rows with the components of one model, in percent. Others: mean correlation of their components
+with those of the one model (the largest angle); share of equal variables with loadings; accuracy.
+*Reordered*: one model, columns in another order.
 
 {summary(found)}
 
-`python demos/papers/learnt_in_parts.py`; [all numbers](learnt-in-parts.csv); made with
+`python demos/papers/learnt_in_parts.py` · [all numbers](learnt-in-parts.csv); made with
 {machine()}.
 """
     )

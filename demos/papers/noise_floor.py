@@ -163,8 +163,8 @@ Datasets on which no rule was chosen:
 
 {rates(rest)}
 
-Numeric targets of these, on average: {means["gaussian"]:.1%} above the Gaussian noise floor,
-{means["reported"]:.1%} as reported, {means["permutations"]:.1%} by permutations.
+Numeric targets of these, on average: {means["gaussian"]:.1%} above the Gaussian
+noise floor, {means["reported"]:.1%} as reported, {means["permutations"]:.1%} by permutations.
 
 Datasets on which the rules were chosen:
 

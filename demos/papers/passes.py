@@ -203,19 +203,18 @@ def shares(found: pd.DataFrame) -> str:
 def section(found: pd.DataFrame) -> str:
     ks = " · ".join(map(str, found["k"].unique()))
     return f"""
-A pool of 4k candidates, cut back from 8k, k = {ks}. Passes that `exact=True` takes, in blocks of
-{BLOCK} columns (n × p after the name of a stream):
+A pool of 4k candidates, cut back from 8k, k = {ks}. Passes of `exact=True`, in blocks of {BLOCK}
+columns (after the name of a stream: n × p):
 
 {by_stream(found, passes)}
 
-After one pass: how many of its k picks are among the exact k, and in brackets how many leading
-ones it proves.
+After one pass: how many of the k picks are among the exact k, and in brackets how many leading ones
+are proven.
 
 {by_stream(found, first_pass)}
 
-The part of the target space that the picks of the first pass explain, as a share of that of the
-exact ones (by least squares, and ForwardSelection with its ridge): the mean over the streams, and
-the worst of all.
+The part of the target that the picks of the first pass explain, as a share of that of the exact
+ones (by least squares, and ForwardSelection with its ridge): mean over the streams, and the worst.
 
 {shares(found)}
 

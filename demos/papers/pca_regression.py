@@ -130,7 +130,7 @@ def problem_table(results: pd.DataFrame, regressor: str) -> str:
     lines = []
     results = results[results["model"] == regressor]
     for (method, q), of in results.groupby(["method", "q"], sort=False):
-        line = {f"model: {regressor}": f"{method}, q = {q}" if q else method}
+        line = {f"before: {regressor}": f"{method}, q = {q}" if q else method}
         for problem, here in of.groupby("problem", sort=False):
             spread = f" ± {here.R2.std():.1f}" if len(here) > 1 else ""
             mean = f"{here.R2.mean():.1f}{spread}".replace("-", "−")
@@ -143,8 +143,9 @@ def problem_table(results: pd.DataFrame, regressor: str) -> str:
 def text(results: pd.DataFrame) -> str:
     tables = "\n\n".join(problem_table(results, regressor) for regressor in (BY_STEPS, BAYESIAN))
     return f"""
-R² in % of rows predicted first and then learnt, means and deviations of {results.shuffle.nunique()}
-shuffles; in brackets the number of stored rows, which equals that of later rows, and of columns.
+R² in % of rows that are predicted first and then learnt, means and deviations over
+{results.shuffle.nunique()} shuffles; in brackets the number of stored rows, which equals that of
+later rows, and of columns.
 
 {tables}
 

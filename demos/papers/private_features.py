@@ -214,13 +214,13 @@ def draw_tradeoff(panel: plt.Axes, found: pd.DataFrame, method: str, colour: str
 def text(results: pd.DataFrame, figure: str) -> str:
     return f"""
 Balanced accuracy in % of a linear model / 1-NN / an SVM, means over {results.split.nunique()}
-splits: of the sensitive property, learnt from the rows that features were made of, or from other
-rows, and of the requested property. Chance is 50 of the sensitive property. Variance: the
-share of the features in the variance of all columns, in %.
+splits: of the sensitive property, learnt from the rows from which features were built, or from
+other rows, and of the requested property. Chance is 50 for the sensitive property. Variance: share
+of the variance of all columns, in %.
 
 ![Accuracy for the requested property against accuracy for the sensitive one, by the better of its
-two attackers; at the left by the linear model, at the right by the best of three; the larger the
-dot, the more features. One row per problem; error bars are 95 % intervals.]({figure})
+two attackers; left: the linear model, right: the best of three; larger dots: more features. One
+row per problem; error bars are 95 % intervals.]({figure})
 
 Error bars: 95 % intervals of the mean over splits, in both directions.
 

@@ -341,11 +341,11 @@ def text(results: pd.DataFrame, protocols: dict[str, Protocol], figure: str) -> 
     return f"""
 {sizes}.
 
-![Error against the number of dimensions, one row of panels per dataset, for the decision tree, 1-NN
-and the SVM: PCA, random projection, RidgeComponents, all variables as a horizontal line and the
-larger class as a dotted one; error bars are 95 % intervals.]({figure})
+![Error against the number of dimensions, one row of panels per dataset, for the decision tree,
+1-NN and the SVM: PCA, random projection, RidgeComponents, all variables as a horizontal line and
+the larger class as a dotted one; error bars are 95 % intervals.]({figure})
 
-Error bars: 95 % intervals of the mean over splits, without the main effect of the split.
+Error bars: 95 % intervals of the mean over splits, without differences between splits.
 
 {error_table(results, protocols)}
 
@@ -361,8 +361,8 @@ is outside.
 
 {all_variables_table(results)}
 
-**Random projection minus PCA**, likewise, means over all k that both have. The last columns show by
-how much more a classifier loses than 1-NN.
+**Random projection minus PCA**, likewise, means over all k that both have. Last columns: how much
+more a classifier loses than 1-NN.
 
 {difference_table(results, RANDOM)}
 

@@ -211,11 +211,11 @@ def text(results: pd.DataFrame, figures: list[str]) -> str:
 Variables selected for the classes on the official training rows, accuracy on the official test rows
 (at most {MOST["train"]:,} and {MOST["test"]:,} for SVMs and alignment); variables standardised.
 Random selection: mean and standard deviation of {results.seed.max() + 1} seeds. Seconds: selecting.
-{machine()}.
 
 {shown}
 
-`python demos/papers/projse_classification.py`; [all numbers](projse-classification.csv)
+`python demos/papers/projse_classification.py`; [all numbers](projse-classification.csv); made with
+{machine()}.
 """
 
 

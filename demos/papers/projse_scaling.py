@@ -249,9 +249,9 @@ def main() -> None:
 Gaussian X, Y = X W + noise as strong as the signal. `rows`: blocks of {BLOCK:,} rows of {P}
 variables, generated and discarded; `columns`: the same as whole columns in memory; `variables`:
 blocks of columns of {FEW_ROWS:,} rows, Y made of {PLANTED} planted ones. As many are selected as
-there are outputs. Seconds are totals of learning, medians over {found.seed.nunique()} seeds (of the
-largest size one run); the products X'Y and Y'Y by BLAS, on the same blocks, are a lower limit for
-the moments, and the ratio is to both. Making a block is not counted. ({machine()}; the paper: 12th
+there are outputs. Seconds are totals of learning, medians over {found.seed.nunique()} seeds (of
+the largest size one run). The products X'Y and Y'Y by BLAS, on the same blocks, are the lower
+limit, to which the ratio refers. Generating a block is not counted. ({machine()}; the paper: 12th
 Gen Intel Core i5-12600K * 10.)
 
 ![Seconds against rows, with 100 and with 10 outputs, and against variables: streamsel, the two
@@ -260,8 +260,8 @@ products X'Y and Y'Y, X'Y alone, and reading X]({path})
 {summary(middle)}
 
 After the first {BLOCK:,} rows the process grew by {rows.grown_bytes.max() / 1e6:.0f} MB at most.
-If columns in memory and rows were both learnt, {100 * columns.right.mean():.4g} % of the selections
-were the same, at the same rank. Of the {PLANTED} variables planted among
+Where columns in memory and rows were both learnt, {100 * columns.right.mean():.4g} % of the
+selections were the same, in the same order. Of the {PLANTED} variables planted among
 {planted.p.max():,}, {100 * planted.right.mean():.4g} % were selected.
 
 `python demos/papers/projse_scaling.py` · [all numbers](projse-scaling.csv)

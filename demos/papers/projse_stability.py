@@ -158,7 +158,7 @@ def curves(found: pd.DataFrame, k: int, size: int) -> plt.Figure:
         f"{k} pixels, disjoint subsets",
         f"{k} pixels, random subsets",
         f"{size:,} rows, disjoint",
-        "the same, correlated pixels as similar",
+        "correlated pixels as similar",
     )
     titles = [f"{target}: {kind}" for kind in kinds for target in TARGETS]
     fig, axes = panels(titles, len(TARGETS), 2.2)
@@ -230,7 +230,7 @@ def section(found: pd.DataFrame, k: int, size: int, images: tuple[str, str]) -> 
         )
     return f"""
 The stability of the selection over {M} subsets of the training rows of {found["dataset"].iloc[0]}
-(Szedmak et al. 2023, section 5.4 and figure 8, whose numbers its text does not repeat): the index
+(Szedmak et al. 2023, section 5.4 and figure 8): the index
 of Nogueira et al. with its 95 % confidence interval, the same with correlated pixels as partly the
 same (Sechidis et al. 2019), and the mean correlation of importances (Hamer and Dupont 2021). 1 is
 the same selection every time, 0 that of a random selection. Target: the classes, or the right half
@@ -238,18 +238,17 @@ of an image for the pixels of the left. Table: disjoint subsets of {size:,} rows
 random subsets, which overlap.
 
 ![Stability against the number of rows, for disjoint and for random subsets, and against the number
-of selected pixels, as they are and with correlated ones as partly the same; error bars are
-95 % intervals, of disjoint subsets]({images[0]})
+of selected pixels, as they are and with correlated ones as partly the same; error bars are 95 %
+intervals, of disjoint subsets]({images[0]})
 
 ![How often each pixel was among the first {k}, in {M} disjoint subsets of {size:,} rows: white
 never, dark always]({images[1]})
 
-How often each pixel was among the first {k} selected, in {M} disjoint subsets of {size:,}
-rows: white never, dark always.
+Shade: how often each pixel was among the first {k} selected, from never to always.
 
 {table(pd.DataFrame(lines))}
 
-`python demos/papers/projse_stability.py`, [all numbers](projse-stability.csv); made with
+`python demos/papers/projse_stability.py`; [all numbers](projse-stability.csv); made with
 {machine()}.
 """
 

@@ -250,10 +250,10 @@ def section(found: pd.DataFrame, timed: pd.DataFrame, image: str) -> str:
     return f"""
 From each of two views k variables are selected with the other view as the target (Szedmak et al.
 2023, section 5.4): the left and right halves of MNIST's digits (60,000 training, 10,000 test
-images), as they are and without the pixels that fewer than one training image in a thousand
-lights, and the words and labels of ml_bibtex (4,880 and 2,515 documents). Canonical correlations
-between the two selections, directions learnt on training rows, correlations on test rows; random:
-mean of {N_RANDOM} draws. The paper's numbers (figure 7, tables 4 and 5) were not at hand.
+images), with all pixels and without those lit in fewer than one training image in a thousand, and
+the words and labels of ml_bibtex (4,880 and 2,515 documents). Canonical correlations between the
+two selections, directions learnt on training rows, correlations on test rows; random: mean of
+{N_RANDOM} draws. The paper's numbers (figure 7, tables 4 and 5) were not at hand.
 
 ![First canonical correlation and sum of all, on test rows and below them on training rows, against
 the number of variables selected from each view, for ProjSe with two kernels, the most relevant
@@ -262,11 +262,12 @@ variables, random ones and all of them]({image})
 {table(pd.DataFrame(lines))}
 
 On the test rows; "all variables" does not depend on k. The time to select from both views, one
-after the other, and of two products X'Y of the views, in float64 or sparse ({machine()}):
+after the other, and of two products X'Y of the views, in float64 or sparse:
 
 {table(pd.DataFrame(times))}
 
-`python demos/papers/projse_two_views.py`, [all numbers](projse-two-views.csv)
+`python demos/papers/projse_two_views.py`; [all numbers](projse-two-views.csv); made with
+{machine()}.
 """
 
 

@@ -299,22 +299,20 @@ def section(found: dict[str, pd.DataFrame], sizes: dict[str, Any], images: tuple
 Rows are predicted first and then learnt (progressive validation): accuracy in %, mean and standard
 deviation over {models["seed"].nunique()} shuffles. Rows:
 {counts}.
-Our own transformers keep k variables or build q components, with their defaults
+streamsel's transformers select k variables or build q components, with their defaults
 (`refresh_factor=2`, `hysteresis=3`, `warm_up=50`); River's random projection (sparse above 100
 features, else Gaussian) builds k. Naive Bayes is River's; smoothed, a class begins with a row that
-all classes share. Of words it is multinomial. `refresh_factor`, `hysteresis` and `warm_up` were
-chosen earlier, with isolet and mnist at hand; the limit of the hysteresis, an eighth of the others,
-on ImageSegments; and the rotation of components at unit variance because of spambase. These sets
-are no test of these rules. ▲: above all features with each of the shuffles, ▼: below with each.
+all classes share. For words it is multinomial. The defaults were chosen on isolet, mnist,
+ImageSegments and spambase, which are no test of them. ▲: above all features with each of the
+shuffles, ▼: below with each.
 
 ![Points gained or lost against all features, one point per run, one panel per model: naive Bayes
-as it is and smoothed, Hoeffding tree, nearest neighbours, logistic regression.]({images[0]})
+unsmoothed and smoothed, Hoeffding tree, nearest neighbours, logistic regression.]({images[0]})
 
 {models_table(models, sizes)}
 
 Smoothed naive Bayes downstream, one rule changed at a time; ▲ and ▼: above and below the default
-with each of the shuffles. "every row": a selection computed again at every row, without hysteresis
-or warm-up.
+with each of the shuffles. "every row": a selection at every row, without hysteresis or warm-up.
 
 ![Points gained or lost against the default by every rule, one point per run, one colour per
 dataset: ProjSe and SelectKBest before smoothed naive Bayes, ProjSe before River's.]({images[1]})
@@ -327,14 +325,13 @@ The same with River's naive Bayes downstream:
 
 {rules_table(rules, "ProjSe", BAYES)}
 
-Components at a refresh are rotated onto those in use (SOSPCA), or not (as they come); smoothed
-naive Bayes downstream.
+Components at a refresh are rotated onto those in use (SOSPCA), or not; smoothed naive Bayes
+downstream.
 
 {rotation_table(rules)}
 
-Speed of the whole pipeline, predicting and learning, with River's naive Bayes: rows per second with
-all features, and the ratio to it with a reduction (processor time, all in turn in one process; 300
-rows after 300).
+Speed of the whole pipeline, predicting and learning, with River's naive Bayes: rows per second
+with all features, and the factor with a reduction (processor time of 300 rows after 300).
 
 {speed_table(found["speed"])}
 

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from _curves import interval
-from _experiment import COLOURS, Experiment, Row, plt, table
+from _experiment import COLOURS, Experiment, Row, machine, plt, table
 from _row_streams import (
     ALL,
     EVERY_ROW,
@@ -97,7 +97,7 @@ def work(folder: Path, name: str, rule: str, fading: float, seed: int) -> list[R
         right, detected = monitored(selector, model, rows, at_drift)
     counts = right[: len(right) // BLOCK * BLOCK].reshape(-1, BLOCK).sum(axis=1)
     shape = {"dataset": name, "rule": rule, "fading": fading, "seed": seed, "n": len(rows)}
-    shape |= {"accuracy": right.mean(), "detected": " ".join(map(str, detected))}
+    shape |= {"accuracy": right.mean(), "drifts": " ".join(map(str, detected))}
     return [shape | {"right": " ".join(map(str, counts.tolist()))}]
 
 
@@ -193,22 +193,22 @@ def section(found: dict[tuple[Any, ...], Recovery], results: pd.DataFrame, image
             line[key] = f"{one.back:,}" if one.back is not None else "> " + rows_after(one)
         lines.append(line)
     return f"""
-The cost of a change, and the time to recover: ProjSe (k = {K}) before a StandardScaler and logistic
-regression, by progressive validation; means over {results.seed.nunique()} streams. *planted*:
-five of 60 variables determine the class, from the middle on five others; *spambase*: its features
-exchange their names there. Rows fade with the factor of the second column. "Back": the first
-{BLOCK} rows from which on {BACK_ROWS} are within {POINTS:g} points of the {LEVEL_ROWS} rows before
-the change. "At a detected drift": by ADWIN, which monitors the errors.
+ProjSe (k = {K}) before a StandardScaler and logistic regression, by progressive validation:
+accuracy in %, means over {results.seed.nunique()} streams. *planted*: five of 60 variables
+determine the class, from the middle on five others; *spambase*: its features exchange their names
+there. "Back": the first {BLOCK} rows from which on {BACK_ROWS} are within {POINTS:g} points of the
+{LEVEL_ROWS} rows before the change. "At a detected drift": by ADWIN, which monitors the errors.
 
-![Accuracy against the rows since the change, without fading above and with below: all features, and
-a selection refreshed at every row, by default, with `refresh_factor=1.25`, at a detected drift, and
-a new selector at a detected drift; bands are 95 % intervals.]({image})
+![Accuracy against the rows since the change, without fading above and with below: all features,
+and a selection refreshed at every row, by default, with `refresh_factor=1.25`, and at a detected
+drift, and a new selector at a detected drift; bands are 95 % intervals.]({image})
 
-Bands: 95 % intervals of the mean over the streams. A hysteresis of 1 is in the table alone.
+Bands: 95 % intervals of the mean over the streams.
 
 {table(pd.DataFrame(lines))}
 
-`python demos/papers/rows_drift.py`; [all numbers](rows-drift.csv)
+`python demos/papers/rows_drift.py`; [all numbers](rows-drift.csv); made with
+{machine()}.
 """
 
 

@@ -202,8 +202,8 @@ def section(found: pd.DataFrame, late: pd.DataFrame, image: str) -> str:
     return f"""
 Mean gain over `warm_up={WAS}`, filled, with the wins and losses of more than {CLEAR} among pairs
 of a stream and a model. *Filled*: an extractor returns 0.0, a selector all features. *Empty*: both
-return `{{}}`. The defaults were chosen on the first half of the streams, *choose*, and are judged
-on the other, *judge*.
+return `{{}}`. The defaults were chosen on one half of the streams, *choose*, and judged on the
+other, *judge*.
 
 ![Mean gain in the judged half against warm_up, for targets that are classes; dotted where `{{}}` is
 returned before.]({image})

@@ -375,18 +375,18 @@ deviation 1. Rank: mean over datasets of the rank of the mean error. Stability: 
 
 {main_table(results)}
 
-On all variables the error is {alone["1-NN"]:.1f} % for 1-NN and {alone["SVM"]:.1f} % for the SVM.
-Selections of fewer than k, out of {(results.method == FASTCAN).sum()} each: {less or "none"}.
+On all variables the error of 1-NN is {alone["1-NN"]:.1f} %, that of the SVM {alone["SVM"]:.1f} %.
+Selections of fewer than k, of {(results.method == FASTCAN).sum()} each: {less or "none"}.
 
 ![Mean error against k, the number of variables, for LDA, 1-NN and an SVM, one line per selector;
 and mean error of forward selection against its ridge λ; error bars are 95 % intervals.]({figure})
 
-Error bars: 95 % intervals of the mean over datasets, without the main effect of the dataset. Panels
-a to c: ForwardSelection with λ = 1.
+Error bars: 95 % intervals of the mean over datasets, without differences between datasets. Panels a
+to c: ForwardSelection with λ = 1.
 
-The numbers of datasets on which ForwardSelection has a lower – equal – higher mean error of the
-three classifiers; in brackets the p-value of Wilcoxon's signed rank test over the datasets, bold
-below {LEVEL} (single tests: one in twenty is significant by chance).
+Number of datasets on which the error of ForwardSelection is lower – equal – higher, by the mean of
+the three classifiers; in brackets the p-value of Wilcoxon's signed rank test over the datasets,
+bold below {LEVEL} (single tests).
 
 {paired(results)}
 
@@ -396,8 +396,8 @@ below {LEVEL} (single tests: one in twenty is significant by chance).
 
 {chosen_by_halves(results)}
 
-**By dataset.** Mean error of the three classifiers over all k in %; in brackets the
-numbers of rows, variables and classes.
+**Each dataset.** Mean error of the three classifiers over all k in %; in brackets the numbers of
+rows, variables and classes.
 
 {dataset_table(results)}
 

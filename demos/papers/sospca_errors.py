@@ -36,7 +36,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 from _curves import add_legend, curves, panels, without_unit_effect
-from _experiment import COLOURS, Dataset, Experiment, plt, table
+from _experiment import COLOURS, Dataset, Experiment, machine, plt, table
 from scipy.stats import ttest_1samp, wilcoxon
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA
@@ -299,36 +299,36 @@ def text(binary: pd.DataFrame, qs: tuple[int, ...], figures: tuple[str, str]) ->
     unreduced = svm[svm.reduction == NONE].groupby("dataset").kernel.median().median()
     return f"""
 {len(shapes)} datasets of two classes, n from {shapes.n.min():,} to {shapes.n.max():,} and p from
-{shapes.p.min():,} to {shapes.p.max():,}; stratified 10-fold cross-validation with all
-learning inside the fold; variables in [-1, 1]. Folds are drawn with seed 0, other random choices
-with the number of the fold.
+{shapes.p.min():,} to {shapes.p.max():,}; stratified 10-fold cross-validation, with all
+learning inside the fold; variables in [-1, 1].
 
-![Mean error over the datasets against the number of components q, one panel per classifier: SOSPCA
-with its defaults and as in the paper, the most correlated variables, PCA, PLS, and no reduction as
-a horizontal line; error bars are 95 % intervals.]({figures[0]})
+![Mean error over the datasets against the number of components q, one panel a classifier: SOSPCA
+by default and as in the paper, the most correlated variables, PCA, PLS, and no reduction as a
+horizontal line; error bars are 95 % intervals.]({figures[0]})
 
-Error bars: 95 % intervals of the mean over the datasets, without the main effect of the dataset.
+Error bars: 95 % intervals of the mean over datasets, without differences between datasets.
 
 The kernel with σ = {SIGMA} between two rows at their median distance, in the median dataset:
 {unreduced:.1g} without reduction; on components of SOSPCA {of_q}.
 
 {mean_errors(binary, qs)}
 
-▲ more, ▼ less than without reduction: paired t-test over folds and datasets, 95 %, as presumably
-in the paper. Folds of one dataset are not independent; bold: a Wilcoxon test over the means of
-the datasets is also significant at 95 %.
+▲ higher, ▼ lower than without reduction: paired t-test over folds and datasets, 95 %, as
+presumably in the paper. Folds of one dataset are not independent; bold: also significant by a
+Wilcoxon test over the means of the datasets.
 
-Numbers of datasets on which SOSPCA has a lower – equal – higher error, {SHOWN}; bold as above:
+Number of datasets on which the error of SOSPCA is lower – equal – higher, {SHOWN}; bold as above:
 
 {matches(binary, qs)}
 
-![Error of the SVM with gamma = scale against the number of components q, one panel per dataset, of
+![Error of the SVM with gamma = scale against the number of components q, one panel a dataset, of
 two classes and of more, with the number of its variables; error bars are 95 %
 intervals.]({figures[1]})
 
-Error bars: 95 % intervals of the mean over the folds, without the main effect of the fold.
+Error bars: 95 % intervals of the mean over folds, without differences between folds.
 
-`python demos/papers/sospca_errors.py`; [all numbers](sospca-errors.csv)
+`python demos/papers/sospca_errors.py`; [all numbers](sospca-errors.csv); made with
+{machine()}.
 """
 
 

@@ -233,14 +233,12 @@ def main() -> None:
     experiment.publish(f"""
 Streams of generated columns (n = {N}, one numeric target), q = {", ".join(map(str, QS))}: the
 state of SOSPCA after 100, 1,000, ... columns. Up to {found.seed.nunique()} seeds, fewer for the
-longest streams and for those in order of relevance.
-`among the best q so far` counts the columns that were, in the same stream, more relevant than all
-but q - 1 before them: if the order is random, q (1 + ln(p/q)) are expected, whatever their
-distribution. `accepted` are the columns that SOSPCA let join, `support` the variables that have a
-loading at the end (median, and range over seeds); in random order {random.left.sum():.0f} of those
-accepted lost it again. `model` is its pickle, `process` the most that resident memory grew after
-the first {BLOCK:,} columns, or the first tenth of a shorter stream. `seconds` are those of
-learning. ({machine()}.)
+longest streams and for those in order of relevance. `among the best q so far` counts the columns
+that were more relevant than all but q - 1 before them: in random order q (1 + ln(p/q)) are
+expected. `accepted` are the columns that joined, `support` the variables with a loading at the end
+(median, and range over seeds); in random order {random.left.sum():.0f} of those accepted lost it
+again. `model` is the size of its pickle, `process` the growth of resident memory after the first
+{BLOCK:,} columns, or the first tenth of a shorter stream. ({machine()}.)
 
 ![Columns kept against columns seen, for four streams and three numbers of components: the support,
 median and range over seeds, those among the best q so far, and q (1 + ln(p/q))]({path})

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from _curves import add_legend, curves, panels, without_unit_effect
-from _experiment import COLOURS, Dataset, Experiment, table
+from _experiment import COLOURS, Dataset, Experiment, machine, table
 from scipy.stats import wilcoxon
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics.pairwise import euclidean_distances
@@ -339,11 +339,10 @@ def text(results: pd.DataFrame, qs: tuple[int, ...], figure: str) -> str:
         name: frame for name, frame in results.groupby("dataset", sort=False) if name not in BINARY
     }
     shapes = binary.groupby("dataset")[["n", "p"]].max()
-    n_none = int((results.components == 0).sum())
     return f"""
 The {len(shapes)} datasets of two classes and the protocol of the section before (n from
 {shapes.n.min():,} to {shapes.n.max():,}, p from {shapes.p.min():,} to {shapes.p.max():,};
-{binary.fold.nunique()} stratified folds, seed 0), with one rule of SOSPCA changed after another.
+{binary.fold.nunique()} stratified folds, seed 0), with one more rule of SOSPCA changed at a time.
 *Admission*: every column with p < 0.01 joins (*noise floor*: 0.05 for the best of all p columns).
 *Angle*: the direction of most covariance with the target space survives. *Pair*: the component that
 adds least to the multiple correlation is merged into the one with which it correlates most.
@@ -351,8 +350,8 @@ adds least to the multiple correlation is merged into the one with which it corr
 ![Mean error against the number of components q, a panel each for LDA, 1-NN and an SVM, and the
 support: SOSPCA, four variants, PLS; error bars are 95 % intervals.]({figure})
 
-Error bars: 95 % intervals of the mean over the datasets, without the main effect of the dataset.
-The variant *angle* is in the table alone.
+Error bars: 95 % intervals of the mean over datasets, without differences between datasets. The
+variant *angle* is in the table alone.
 
 {mean_errors(binary, [q for q in qs if q in (2, 10)])}
 
@@ -360,11 +359,11 @@ Bold: differs from SOSPCA, †: from PLS; Wilcoxon test over the datasets' means
 
 {explanations(binary, others, max(qs))}
 
-Correlation is that among components, relevance that of a component, means without sign; by chance
-it is high in few test rows. No column was significant, so that the larger class was predicted, in
-{n_none:,} of {len(results):,} rows of the CSV.
+Mean absolute correlation among components, and mean relevance of a component, which by chance is
+high in few test rows.
 
-`python demos/papers/sospca_variants.py`; [all numbers](sospca-variants.csv)
+`python demos/papers/sospca_variants.py`; [all numbers](sospca-variants.csv); made with
+{machine()}.
 """
 
 

@@ -324,7 +324,7 @@ def draw(runs: pd.DataFrame) -> plt.Figure:
             x = part[what].where(part[what].notna(), part["weights"])
             x = x / (1e3 if what == "bytes" else 1.0)
             ax.errorbar(x, part["second"], error, fmt="o-", ms=5, color=colour, label=label, lw=1)
-    for ax, title in zip(axes, ("words in use", "size"), strict=True):
+    for ax, title in zip(axes, ("words in use", "size of the pipeline"), strict=True):
         ax.set_title(title)
         ax.axhline(everything["second"], color="black", lw=0.8)
         ax.set_xscale("log")
@@ -343,11 +343,11 @@ def section(found: dict[str, pd.DataFrame], image: str) -> str:
     n = int(found["transformers"]["n"].iloc[0])
     return f"""
 {n:,} messages, one row of words each, predicted first and then learnt (progressive validation) by
-River's logistic regression. Its learning rate was chosen on the first half of the stream, of three;
+River's logistic regression. Its learning rate was chosen of three on the first half of the stream;
 the table has F1 of spam on the second. "Compared with all words": points of F1, with a 95 %
-interval (paired bootstrap over rows), as the messages came; "shuffled": the same in two other
-orders. "Of 1,000": `max_features=1000`, so that no more words are tracked. A word that is no longer
-in use keeps its weight. Processor time is the least of all runs.
+interval (paired bootstrap over rows), in the original order; "shuffled": the same in two other
+orders. "Of 1,000": `max_features=1000`. A word that is no longer in use keeps its weight.
+Processor time is the shortest of all runs.
 
 ![F1 of the second half against (a) the words in use and (b) the size of the pipeline:
 selections by number, of bounded vocabularies, by false discovery rate, hashed, and all words (the
@@ -355,7 +355,7 @@ line); error bars are 95 % intervals of the difference to these.]({image})
 
 {transformers_table(found["transformers"], costs=True)}
 
-From the warehouse: selected of the first half as columns, then a stream; for the first half the
+From the warehouse: selected from the first half as columns, then a stream; on the first half the
 selection has used the labels.
 
 {transformers_table(found["stored"], costs=False)}

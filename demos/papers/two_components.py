@@ -124,13 +124,13 @@ def text(results: pd.DataFrame, figure: str) -> str:
         errors.round(1).map("{:.1f}".format).reset_index().rename(columns={"method": "error, %"})
     )
     return f"""
-Test rows in two components of the training rows, one colour per class; each panel has its own
-scale. {sizes}.
+Test rows in two components of the training rows, one colour per class.
+{sizes}.
 
-![Small panels of points: one row per method, one column per dataset; methods without a target on
-the left, those with one on the right.]({figure})
+![Small panels of points: one row per method, three columns per dataset; on the left those without a
+target, on the right those with one.]({figure})
 
-Error of {NEAREST}-NN on these rows, from the two components, each of deviation 1:
+Error of {NEAREST}-NN on these rows and components, scaled to unit variance:
 
 {table(cells)}
 

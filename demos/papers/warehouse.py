@@ -339,38 +339,38 @@ def section(
     _, _, k, q = sizes[there[0]]
     shuffles = "one shuffle" if len(SEEDS) == 1 else f"{len(SEEDS)} shuffles, mean and deviation"
     return f"""
-Rows of the history, learnt as columns, and rows that come one by one: {counts}. Before the
-model {q} RidgeComponents or {k} variables of ProjSe, both of the history, or all features. The
-model is River's, and starts cold, with the first row that comes, or warm, with the history learnt
-through the transformer before it. Accuracy in %, predicted first and then learnt, of {shuffles}.
+Stored rows, learnt as columns, and later rows: {counts}. Transformers: {q} RidgeComponents or {k}
+variables of ProjSe, both of the stored rows, or none. River's model starts cold, with the first
+later row, or warm, with the transformed stored rows. Accuracy in % of rows that are predicted
+first and then learnt: {shuffles}.
 
 ![Accuracy against rows per second: one panel per dataset, colours for the transformers, shapes for
-the models; hollow markers for a cold start. All features are as they are or scaled, whichever is
+the models; hollow markers for a cold start. All features are unscaled or scaled, whichever is
 better.]({images[0]})
 
 {accuracy_table(found["accuracy"], TRANSFORMERS)}
 
-Time of a row, predicted and learnt, by the warm pipeline: the mean, as rows per second, and two
-quantiles; in processor time, all in turn in one process. River's models throughout.
+Processor time to predict and learn a row with the warm pipeline: the mean, as rows per second, and
+two quantiles.
 
 {speed_table(found["speed"], "model")}
 
-The transformers alone; "refresh" is to learn a row and to compute the new snapshot in use, which is
-due when the number of rows has doubled, or as set by `refresh_factor`.
+The transformers alone; "refresh" is to learn a row and to compute a new snapshot, which is due
+when the number of rows has doubled, or as set by `refresh_factor`.
 
 {speed_table(found["parts"], "task")}
 
-From the middle of the rows on features exchange their names at random, or classes do: right in %
-before, in the first half of what comes after, and in the second. Downstream: the {5} nearest of the
-last 300 rows, warm.
+From the middle of the rows on features or classes exchange their names at random: accuracy in %
+before, in the first half of the rows after, and in the second. Model: the 5 nearest of the last 300
+rows, warm.
 
 ![Accuracy row by row: all features, RidgeComponents that do not fade, that fade by 0.005 per row,
 and the same refreshed sooner.]({images[1]})
 
 {drift_table(found["drift"])}
 
-Cases in which it should not pay, cold: few features, forests, a rule that is a tree of two of 40
-variables (*thresholds*), and one that shows in no variable by itself (madelon).
+Cases without an expected gain, cold: few features, forests, a rule that is a tree of two of 40
+variables (*thresholds*), and one that shows in no single variable (madelon).
 
 {accuracy_table(found["no gain"], NO_GAIN_TRANSFORMERS)}
 

@@ -185,10 +185,9 @@ def app() -> None:
     section=LEARNER,
     parameter="max_candidates",
     common="Keep at most M candidates: bounded memory.",
-    help="Keep at most M candidates, in constant memory; 4 times K is a good value. If not "
-    "given, all columns are candidates: the selection is exact, with a few numbers of state "
-    "per column; methods that keep the observations of candidates are limited to 64 MB "
-    "(--set max_pool_bytes).",
+    help="Keep at most M candidates, in constant memory; 4 times K is a good value. By default "
+    "all columns are candidates, with a few numbers of state per column. Methods that keep the "
+    "observations of candidates are limited to 64 MB (--set max_pool_bytes).",
 )
 @option(
     "--exact/--no-exact",
@@ -203,8 +202,7 @@ def app() -> None:
     metavar="WHAT",
     section=LEARNER,
     parameter="on_rank_exhausted",
-    help="What to do when the target is explained in full before K variables are selected: "
-    "restart or stop.",
+    help="If the target is explained in full before K variables are selected: restart or stop.",
 )
 @n_jobs_option
 @output_options("select")
@@ -258,7 +256,7 @@ def select_command(ctx: click.Context, /, **_: Any) -> None:
     is_flag=True,
     section=LEARNER,
     parameter="signed",
-    help="Rank a negative correlation with the target as small, as in the paper.",
+    help="Treat negative correlations with the target as small, as in the paper.",
 )
 @n_jobs_option
 @output_options("reduce")
@@ -397,7 +395,7 @@ def merge(
 def warmup(log: Log, /, methods: tuple[str, ...]) -> None:
     """Compile the numerical kernels of the methods, for column-wise and row-wise learning.
 
-    Otherwise they are compiled at first use on a machine. The result is cached on disk, in
+    By default they are compiled at first use on a machine. The result is cached on disk, in
     NUMBA_CACHE_DIR: run this command when a container image or a machine is set up.
 
     \b

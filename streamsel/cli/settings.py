@@ -145,7 +145,7 @@ class RunSettings:
         metavar="COLUMN",
         help="Column of identifiers by which the rows of FILE and --target-file are joined, in "
         "any order; FILE_COLUMN=TARGET_COLUMN if the names differ. In text with one "
-        "variable per line, the identifiers of FILE are in its header. Never a candidate.",
+        "variable per line, the identifiers of FILE are in its header.",
     )
     by_position: bool = setting(
         "--by-position",
@@ -164,10 +164,10 @@ class RunSettings:
         parameter="target_type",
         metavar="KIND",
         shell_complete=_complete_target_type,
-        help="Type of the target: labels (class), numbers (numeric), time and event (survival), "
-        "or two classes (binary) and counts (count) by score tests of a regression on the "
-        "covariates; auto treats integers with 2 to 20 distinct values, at most one for "
-        "every two rows, as labels and other numbers as numeric.  [default: auto]",
+        help="Type of the target: labels (class), numbers (numeric), or time and event (survival). "
+        "Score tests of a logistic or Poisson regression: two classes (binary), counts (count). "
+        "By auto, integers with 2 to 20 distinct values, at most one for every two rows, are "
+        "labels; other numbers are numeric.  [default: auto]",
     )
     missing_target: str = setting(
         "--missing-target",
@@ -206,9 +206,9 @@ class RunSettings:
         shared=True,
         metavar="auto|FILE",
         type=click.Path(),
-        help="Account for relatedness of the rows, such as that of people: auto computes it by a "
-        "first pass over all columns; a FILE has the n x n matrix of the rows of FILE (.npy, or "
-        "text as GEMMA writes it), or is a model such as PCA of the same rows.",
+        help="Account for relatedness of the rows, such as people, by a mixed model. With auto the "
+        "matrix is computed by a first pass over all columns. A file has the n x n matrix (.npy, "
+        "or text as GEMMA writes it), or is a model of the same rows, such as PCA.",
     )
     loco: str | None = setting(
         "--loco",
@@ -219,10 +219,9 @@ class RunSettings:
         metavar="[COLUMN|FILE]",
         is_flag=False,
         flag_value=CHROMOSOME,
-        help="With --relatedness auto: leave the group of a column, by default its chromosome, "
-        "out of the relatedness that it is tested with. COLUMN is metadata of columns, such as "
-        "chromosome of genotypes; a FILE has two columns, name and group. Without a value, after "
-        "FILE.",
+        help="Leave one chromosome out: with --relatedness auto, each column is tested with the "
+        "relatedness by the other chromosomes. COLUMN names other groups in the metadata of "
+        "columns; a file has two columns, name and group. Without a value, put it after FILE.",
     )
     groups: str | None = setting(
         "--groups",
@@ -232,9 +231,9 @@ class RunSettings:
         shared=True,
         metavar="FILE",
         type=click.Path(),
-        help="Select groups of columns as one, such as loci or pathways: a .gmt file, or a table "
-        "with two columns, name and group. A column may be in several groups; one without a group "
-        "is a group of one. With SelectKBest, ProjSe, ForwardSelection or Lasso.",
+        help="Select groups of columns as one, such as loci or pathways, by SelectKBest, ProjSe, "
+        "ForwardSelection or Lasso. FILE is a .gmt file, or a table with two columns, name and "
+        "group. A column may be in several groups; one without a group is a group of one.",
     )
     orientation: str = setting(
         "--orientation",
@@ -245,7 +244,7 @@ class RunSettings:
         default="auto",
         show_default=True,
         help="Content of a line of a text file: a sample (a header names the columns) or a "
-        "variable (its name comes first); auto infers it from where the target's name is.",
+        "variable (its name comes first); auto infers it from the position of the target's name.",
     )
     delimiter: str | None = setting(
         "--delimiter",
@@ -263,18 +262,17 @@ class RunSettings:
         stored=_TEXT,
         agrees=True,
         type=click.Choice([".", ","]),
-        help="Decimal mark of a text file. If not given: a comma if the first lines have numbers "
-        "with a decimal comma and none with a point, and cells are not separated by commas. "
-        "Required where every comma might be a thousands separator.",
+        help="Decimal mark of a text file; inferred from the first lines if not given. Required if "
+        "every comma might be a thousands separator.",
     )
     na_values: Sequence[str] = setting(
         "--na-values",
         commands=(*RUNS, "transform"),
         stored=_LIST,
         agrees=True,
-        help="Cell of a text file that means a missing value, such as . or '<0.01', in addition to "
-        "the usual ones: empty, NA, N/A, NaN, nan, null, NULL, None, n/a, #N/A, and - among "
-        "numbers. May be repeated or comma-separated.",
+        help="Cell of a text file that means a missing value, such as . or '<0.01'. Empty cells, "
+        "NA, N/A, NaN, null, None and #N/A always do, and - among numbers. May be repeated or "
+        "comma-separated.",
         **names_settings(metavar="CELL"),
     )
     layer: str | None = setting(
@@ -308,7 +306,7 @@ class RunSettings:
         agrees=lambda options, metadata: options["keep_index"] and not metadata["index"],
         is_flag=True,
         help="Treat a column that only numbers the rows, such as pandas' unnamed index, as a "
-        "candidate; otherwise it is excluded with a warning.",
+        "candidate. By default it is excluded with a warning.",
     )
     missing: str | None = setting(
         "--missing",
@@ -319,9 +317,9 @@ class RunSettings:
         type=click.Choice(["skip", "mean", "keep", "error"]),
         common="Columns with missing values.",
         help="Columns with missing or infinite values: skip them, impute the mean, keep those "
-        "with missing values, or stop with an error at the first (or at the first with "
-        "text).  [default: keep if the method accepts missing values; otherwise mean for "
-        f"genotypes ({suffixes_text(genotypes=True)}), skip for others]",
+        "with missing values, or stop with an error (also at text).  [default: keep if the "
+        "method accepts missing values; otherwise mean for genotypes "
+        f"({suffixes_text(genotypes=True)}), skip for others]",
     )
     min_count: int = setting(
         "--min-count",
@@ -343,9 +341,9 @@ class RunSettings:
         default=MAX_CATEGORIES,
         show_default=True,
         metavar="N",
-        help="Encode text of at most N categories, and of at most one for every two rows, as an "
-        "indicator per category, and dates as numbers. Other text, such as identifiers, is "
-        "skipped; with 0 all text and dates are.",
+        help="Encode text of at most N categories, at most one for every two rows, as indicators, "
+        "and dates as numbers. Other text, such as identifiers, is skipped. 0 skips all text and "
+        "dates.",
     )
     max_skipped: float | None = setting(
         "--max-skipped",
@@ -353,8 +351,8 @@ class RunSettings:
         may_change=True,
         type=click.FloatRange(min=0, max=1),
         metavar="SHARE",
-        help="Fail without writing results if more than this share of the columns is skipped; if "
-        "not given, a share above 0.1 causes a warning.",
+        help="Fail without writing results if more than this share of the columns is skipped. By "
+        "default a share above 0.1 causes a warning.",
     )
     no_target: bool = setting(
         "--no-target",

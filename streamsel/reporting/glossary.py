@@ -5,17 +5,17 @@ from __future__ import annotations
 SELECTION_TERMS = {
     "relevance": "how much of the target a variable explains by itself, from 0 to 1",
     "score": "the value of the selection criterion, which depends on the method",
-    "round": "how often the target had been explained in full and the selection restarted, from 0",
+    "round": "number of earlier restarts: a selection restarts if the target is explained in full",
     "direction": "the sign of the correlation with the target, given the covariates; for classes "
     "the class in which the variable is higher or lower",
     "redundancy": "the largest correlation with another selected variable, by absolute value",
     "certified": "proven to equal the selection over all columns at once",
     "effect": "the slope of the target on a variable, given the covariates; of two classes the "
-    "second, in sorted order, counts 1 and the first 0",
+    "second, in sorted order, is 1 and the first 0",
 }
 RESULT_TERMS = {
-    "noise floor": "the relevance that the best of as many columns of pure noise exceeds in 5 % of "
-    "cases; relevance below it may be due to chance",
+    "noise floor": "the relevance that the best of as many columns of noise exceeds in 5 % "
+    "of cases; a relevance below it may be due to chance",
 }
 COMPONENT_TERMS = {
     "relevance": "how much of the target a component explains by itself, from 0 to 1",
