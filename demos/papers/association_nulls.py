@@ -1,4 +1,4 @@
-"""How often does an association test find what is not there, with and without relatedness?
+"""How often does an association test have false positives, with and without relatedness?
 
 1,410 related mice and their 12,226 markers. A trait is drawn that all chromosomes but one determine
 to 60 %, by many small effects, and the markers of that one are tested: none of them is causal, but

@@ -103,7 +103,7 @@ def blocks_of_columns(outputs: int, seed: int, edges: list[int]) -> Iterator[tup
 
 
 def follow(axis: str, outputs: int, kind: str, seed: int, end: int) -> list[dict]:
-    """Return what a model took and holds after 10^2 or 10^3, ... rows or columns of one stream."""
+    """Return time and state of a model after 10^2 or 10^3, ... rows or columns of one stream."""
     by_rows = axis == "rows"
     edges = [10**e for e in range(3 if by_rows else 2, round(np.log10(end)) + 1)]
     blocks = (blocks_of_rows if by_rows else blocks_of_columns)(outputs, seed, edges)

@@ -185,7 +185,7 @@ def seconds(folder: Path, name: str, what: str, k: int) -> list[Row]:
         learn(parts[0][:100], parts[1][:100], k, what).selected  # noqa: B018 (compiles)
         begin = time.perf_counter()
         for X, target in (parts, parts[::-1]):
-            learn(X, target, k, what).selected  # noqa: B018 (is computed when asked for)
+            learn(X, target, k, what).selected  # noqa: B018 (computed on access)
         taken = time.perf_counter() - begin
     return [{"dataset": name, "method": KERNELS.get(what, what), "k": k, "seconds": taken}]
 

@@ -316,9 +316,9 @@ def chosen_by_halves(results: pd.DataFrame) -> str:
         times = ", ".join(f"{r:g} {c} times" for r, c in zip(RIDGES, counts, strict=True) if c)
         text += f"By mean {what}: λ = {times}; the error on the other half is {error:.2f} %. "
     fixed = np.mean([errors[testing].mean(axis=0) for _, testing in halved], axis=0)
-    errs = ", ".join(f"{r:g} {e:.2f} %" for r, e in zip(RIDGES, fixed, strict=True))
+    each = ", ".join(f"{r:g} {e:.2f} %" for r, e in zip(RIDGES, fixed, strict=True))
     text += (
-        f"One λ for all, on the same halves: {errs}. Each against λ = {DEFAULT:g}, all datasets: "
+        f"One λ for all, on the same halves: {each}. Each against λ = {DEFAULT:g}, all datasets: "
     )
     default = means[forward(DEFAULT)]
     text += ", ".join(

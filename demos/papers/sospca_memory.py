@@ -116,7 +116,7 @@ def join_best(best: list[float], relevance: np.ndarray, q: int) -> int:
 
 
 def follow(kind: str, q: int, seed: int, p: int) -> list[dict]:
-    """Return what a model holds after 100, 1,000, ... columns of one stream of p."""
+    """Return the state of a model after 100, 1,000, ... columns of one stream of p."""
     stream = Stream(kind, seed, p)
     model = SOSPCA(q)
     model.learn_target(stream.y)

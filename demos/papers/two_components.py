@@ -127,7 +127,7 @@ def text(results: pd.DataFrame, figure: str) -> str:
 Test rows in two components of the training rows, one colour per class.
 {sizes}.
 
-![Small panels of points: one row per method, three columns per dataset; on the left those without a
+![Small panels of points: one row per method, one column per dataset; on the left methods without a
 target, on the right those with one.]({figure})
 
 Error of {NEAREST}-NN on these rows and components, scaled to unit variance:

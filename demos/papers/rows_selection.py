@@ -182,7 +182,7 @@ def tasks(there: list[str], seeds: tuple[int, ...]) -> list[tuple[Any, ...]]:
 
 
 def compared(frame: pd.DataFrame, column: str, rival: str, shown: list[str]) -> Row:
-    """Return a row of a table: accuracies, marked if they beat the rival's with every seed.
+    """Return a row of a table: accuracies, marked if better than the rival's with every seed.
 
     Rows of `frame` are runs that differ in `column` and in the seed.
     """
@@ -335,13 +335,13 @@ with all features, and the factor with a reduction (processor time of 300 rows a
 
 {speed_table(found["speed"])}
 
-`python demos/papers/rows_calm.py`; [all numbers](rows-calm.csv); made with
+`python demos/papers/rows_selection.py`; [all numbers](rows-selection.csv); made with
 {machine()}.
 """
 
 
 def main() -> None:
-    experiment = Experiment("rows-calm", __doc__)
+    experiment = Experiment("rows-selection", __doc__)
     sizes = experiment.small(SETS, QUICK)
     there = experiment.available([name for name in sizes if name not in RIVERS])
     there = [name for name in sizes if name in there or name in RIVERS]
@@ -360,6 +360,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     # Under its own name, so that processes (--jobs) find the functions that cache the data.
-    from rows_calm import main
+    from rows_selection import main
 
     main()
