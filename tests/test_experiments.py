@@ -35,20 +35,20 @@ def start(monkeypatch, tmp_path):
 
 
 class Work:
-    """Note what was asked for; give up at the call that is said."""
+    """Record the tasks that are requested; interrupt at a given call."""
 
-    def __init__(self, give_up_at=99):
-        self.asked = []
-        self.give_up_at = give_up_at
+    def __init__(self, interrupt_at=99):
+        self.requested = []
+        self.interrupt_at = interrupt_at
 
     def __call__(self, a, b):
-        if len(self.asked) == self.give_up_at:
+        if len(self.requested) == self.interrupt_at:
             raise KeyboardInterrupt
-        self.asked.append((a, b))
+        self.requested.append((a, b))
         return [{"a": a, "b": b, "value": np.float64(a + 0.5)}]
 
 
-def test_rows_stand_in_the_order_of_the_tasks(start, tmp_path):
+def test_rows_are_in_the_order_of_the_tasks(start, tmp_path):
     frame = start().each(Work(), TASKS)
     assert frame.value.tolist() == [a + 0.5 for a, _ in TASKS]
     assert [*zip(frame.a, frame.b, strict=True)] == TASKS
@@ -56,9 +56,9 @@ def test_rows_stand_in_the_order_of_the_tasks(start, tmp_path):
     assert not (tmp_path / "toy.part").exists()
 
 
-def test_goes_on_where_it_was_interrupted(start, tmp_path):
+def test_an_interrupted_run_is_resumed(start, tmp_path):
     with pytest.raises(SystemExit, match="130"):
-        start().each(Work(give_up_at=4), TASKS)
+        start().each(Work(interrupt_at=4), TASKS)
     part = tmp_path / "toy.part"
     assert len(part.read_text().splitlines()) == 4
     assert not (tmp_path / "toy.csv").exists()
@@ -66,20 +66,20 @@ def test_goes_on_where_it_was_interrupted(start, tmp_path):
         notes.write(json.dumps({"task": TASKS[4], "rows": []})[:-3])
     again = Work()
     frame = start().each(again, TASKS)
-    assert again.asked == TASKS[4:]
+    assert again.requested == TASKS[4:]
     assert [*zip(frame.a, frame.b, strict=True)] == TASKS
 
 
 def test_redraws_without_work(start):
     frame = start().each(Work(), TASKS)
-    assert start("--redraw").each(Work(give_up_at=0), TASKS).equals(frame)
+    assert start("--redraw").each(Work(interrupt_at=0), TASKS).equals(frame)
 
 
 def test_absent_datasets_are_named(start, capsys):
     found = start("--data", "nowhere").datasets(["wine", "madelon"])
     assert [(data.name, data.X.shape) for data in found] == [("wine", (178, 13))]
-    told = "".join(capsys.readouterr().err.split())
-    assert "madelonleftout,fileabsent:nowhere/madelon.npz" in told
+    message = "".join(capsys.readouterr().err.split())
+    assert "madelonleftout,fileabsent:nowhere/madelon.npz" in message
 
 
 def test_the_docs_take_all_datasets_or_nothing(start, capsys):

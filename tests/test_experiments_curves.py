@@ -39,7 +39,7 @@ def test_two_units_have_no_interval(of_curves, errors):
     assert halves.isna().tolist() == [False, True, False, False]
 
 
-def test_how_hard_a_unit_is_does_not_matter(of_curves, errors):
+def test_the_main_effect_of_a_unit_does_not_matter(of_curves, errors):
     harder = errors.add(10.0 * np.arange(6), axis=0)
     _, halves = of_curves.interval(of_curves.without_unit_effect(errors))
     means, same = of_curves.interval(of_curves.without_unit_effect(harder))
