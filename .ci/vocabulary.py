@@ -72,8 +72,8 @@ ALLOWED = [
     ("demo/text_report.py", "of which {added} added"),
     ("evaluate/_models.py", '"dummy"'),
     ("evidence/extractors.md", "calm, happy"),
-    ("evidence/selectors.md", "-->"),
-    ("evidence/rows.md", "-->"),
+    ("papers/private_features.py", "calm"),
+    ("papers/series_features.py", "dummy"),
     ("evaluate/stability.py", r"\bar k"),
     ("extraction/_gram.py", '"held": "Gram matrix"'),
     ("plot/_loadings.py", "Bar plot"),
@@ -153,7 +153,7 @@ def main(given: list[str]) -> int:
     root = Path(__file__).resolve().parent.parent
     documents = [*root.glob("*.md"), *(root / "docs").rglob("*.md")]
     paths = [Path(name) for name in given] or sorted(
-        [*(root / "streamsel").rglob("*.py"), *documents]
+        [*(root / "streamsel").rglob("*.py"), *(root / "demos" / "papers").glob("*.py"), *documents]
     )
     n_found = 0
     for path in paths:

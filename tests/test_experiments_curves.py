@@ -39,10 +39,10 @@ def test_two_units_have_no_interval(of_curves, errors):
     assert halves.isna().tolist() == [False, True, False, False]
 
 
-def test_how_hard_a_unit_is_does_not_matter(of_curves, errors):
+def test_the_main_effect_of_a_unit_does_not_matter(of_curves, errors):
     harder = errors.add(10.0 * np.arange(6), axis=0)
-    _, halves = of_curves.interval(of_curves.levelled(errors))
-    means, same = of_curves.interval(of_curves.levelled(harder))
+    _, halves = of_curves.interval(of_curves.without_unit_effect(errors))
+    means, same = of_curves.interval(of_curves.without_unit_effect(harder))
     np.testing.assert_allclose(same, halves)
     np.testing.assert_allclose(means, harder.mean())
 
@@ -50,6 +50,6 @@ def test_how_hard_a_unit_is_does_not_matter(of_curves, errors):
 def test_of_two_columns_the_interval_is_that_of_their_difference(of_curves, errors):
     """Each has half of its variance."""
     pair = errors[[0, 1]]
-    _, halves = of_curves.interval(of_curves.levelled(pair))
+    _, halves = of_curves.interval(of_curves.without_unit_effect(pair))
     _, apart = of_curves.interval((pair[0] - pair[1]).to_frame())
     np.testing.assert_allclose(np.hypot(*halves), apart[0])

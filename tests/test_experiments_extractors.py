@@ -1,4 +1,4 @@
-"""The rivals in the experiments with extractors are what they are called."""
+"""The reference implementations in the experiments with extractors are correct."""
 
 import sys
 from pathlib import Path
@@ -75,8 +75,8 @@ def test_supervised_pca_is_pca_of_the_most_relevant(extractors, request, data):
         np.testing.assert_allclose(Zt * up, pca.transform(B[:, ranked[:count]]), atol=1e-8)
 
 
-def test_validation_finds_the_few_that_tell(extractors):
-    """Three of 300 independent columns tell: all of them would drown the three."""
+def test_validation_finds_few_informative_columns(extractors):
+    """Three of 300 independent columns make the target."""
     rng = np.random.default_rng(1)
     A = scale(rng.standard_normal((100, 300)))
     y = A[:, :3].sum(axis=1)
@@ -99,7 +99,7 @@ def test_pls_of_the_axes_is_pls_of_the_columns(extractors, request, data):
     np.testing.assert_allclose(Zt * up, reference.transform(B), atol=1e-4)
 
 
-def test_treelets_turn_the_most_correlated_pair_first(extractors, wide):
+def test_treelets_rotate_the_most_correlated_pair_first(extractors, wide):
     A, _, _ = wide
     C = np.cov(A.T, bias=True)
     bases = list(extractors.tree(C, range(0, len(C), 8)))
@@ -107,10 +107,10 @@ def test_treelets_turn_the_most_correlated_pair_first(extractors, wide):
     for vectors in bases:
         np.testing.assert_allclose(vectors.T @ vectors, np.eye(len(C)), atol=1e-12)
     (first,) = extractors.tree(C, [1])
-    alike = np.triu(np.abs(np.corrcoef(A.T)), 1)
-    i, j = np.argwhere(alike == alike.max())[0]
-    turned = first.T @ C @ first
-    assert turned[i, j] == pytest.approx(0.0, abs=1e-12)
+    correlation = np.triu(np.abs(np.corrcoef(A.T)), 1)
+    i, j = np.argwhere(correlation == correlation.max())[0]
+    rotated = first.T @ C @ first
+    assert rotated[i, j] == pytest.approx(0.0, abs=1e-12)
     others = np.setdiff1d(np.arange(len(C)), [i, j])
     np.testing.assert_array_equal(first[:, others], np.eye(len(C))[:, others])
 
@@ -126,53 +126,53 @@ def test_treelets_find_groups(extractors):
 
 
 def test_fewer_ridge_components_are_the_first_of_more(extractors):
-    """But for their scale, which all have in common."""
+    """Except for a common scale."""
     X, y = load_wine(return_X_y=True)
     A, B = halves(X)
     y = y[::2].astype(int)
     for parameters in ({}, {"max_support": 11}):
-        more, more_told = extractors.ridge(A, y, B, 10, **parameters)
+        more, more_test = extractors.ridge(A, y, B, 10, **parameters)
         for q in (1, 2, 5):
-            few, few_told = extractors.ridge(A, y, B, q, **parameters)
+            few, few_test = extractors.ridge(A, y, B, q, **parameters)
             scale = few[:, 0].std() / more[:, 0].std()
             np.testing.assert_allclose(few, scale * more[:, :q], atol=1e-8)
-            np.testing.assert_allclose(few_told, scale * more_told[:, :q], atol=1e-8)
+            np.testing.assert_allclose(few_test, scale * more_test[:, :q], atol=1e-8)
 
 
-def test_judges_say_what_is_perfect_and_what_is_not_there(worth):
+def test_measures_of_perfect_and_of_constant_components(worth):
     rng = np.random.default_rng(3)
     Z, y = rng.standard_normal((60, 2)), np.arange(60) % 2
     Z[:, 0] += 20.0 * y
-    assert worth.judged(Z, y, Z, y) == {"LDA": 0.0, "1-NN": 0.0, "SVM": 0.0}
+    assert worth.measures(Z, y, Z, y) == {"LDA": 0.0, "1-NN": 0.0, "SVM": 0.0}
     void = np.zeros((60, 2))
-    assert worth.judged(void, y, void, y) == {"LDA": 50.0, "1-NN": 50.0, "SVM": 50.0}
+    assert worth.measures(void, y, void, y) == {"LDA": 50.0, "1-NN": 50.0, "SVM": 50.0}
     number = Z @ [1.0, 2.0]
-    assert worth.judged(Z, number, Z, number)["R2"] == pytest.approx(100.0)
-    assert worth.judged(void, number, void, number)["R2"] == pytest.approx(0.0)
+    assert worth.measures(Z, number, Z, number)["R2"] == pytest.approx(100.0)
+    assert worth.measures(void, number, void, number)["R2"] == pytest.approx(0.0)
     labels = np.stack([y, 1 - y], axis=1).astype(float)
-    assert worth.judged(Z, labels, Z, labels)["mAP"] == pytest.approx(100.0)
+    assert worth.measures(Z, labels, Z, labels)["mAP"] == pytest.approx(100.0)
 
 
-def test_scale_is_taken_out_unless_asked_for(worth):
-    """The first component tells, the second is noise, and ten thousand times as large."""
+def test_components_are_scaled_by_default(worth):
+    """The first component is informative, the second is noise, and ten thousand times as large."""
     rng = np.random.default_rng(4)
     y = np.arange(60) % 2
     Z, Zt = rng.standard_normal((2, 60, 2)) + 20.0 * np.outer(y, [1.0, 0.0])
     loud = Z * [1.0, 1e4], y, Zt * [1.0, 1e4], y
-    assert worth.judged(*loud)["1-NN"] == 0.0
-    assert worth.judged(*loud, alike=False)["1-NN"] > 20.0
+    assert worth.measures(*loud)["1-NN"] == 0.0
+    assert worth.measures(*loud, scaled=False)["1-NN"] > 20.0
 
 
 def test_equally_near_rows_vote(worth):
-    """Of the six rows without a word the first is of the one class, the other five of the other."""
+    """The first of six rows without a word has one class, the others the other class."""
     Z, y = np.array([0.0] * 6 + [1.0] * 4)[:, None], np.array([1] + [0] * 5 + [1] * 4)
-    said = dict(worth.answers(Z, y, np.array([[0.1], [0.9]])))
-    assert said["1-NN"].tolist() == [0, 1]
+    predicted = dict(worth.predictions(Z, y, np.array([[0.1], [0.9]])))
+    assert predicted["1-NN"].tolist() == [0, 1]
 
 
-def test_a_duel_counts_and_is_bold_where_it_is_clear(worth):
-    assert worth.duel(pd.Series([1.0] * 5 + [2.0] * 5)) == "**+1.5 ± 0.4** 10–0–0"
-    assert worth.duel(pd.Series([1.0, -1.0, 0.0, 2.0, -2.0])).endswith(" 2–1–2")
+def test_comparisons_have_counts_and_are_bold_if_significant(worth):
+    assert worth.compared(pd.Series([1.0] * 5 + [2.0] * 5)) == "**+1.5 ± 0.4** 10–0–0"
+    assert worth.compared(pd.Series([1.0, -1.0, 0.0, 2.0, -2.0])).endswith(" 2–1–2")
 
 
 def test_problems_are_split_and_standardised(problems):
@@ -187,7 +187,7 @@ def test_problems_are_split_and_standardised(problems):
         assert split.A.shape[1] == split.B.shape[1]
 
 
-def test_five_planted_columns_tell_four_fifths(problems):
+def test_five_planted_columns_explain_four_fifths(problems):
     """Noise of half the signal's deviation is a fifth of the target's variance."""
     X, y = problems.planted("five of 2,000", 0, 5_000)
     correlations = np.array([np.corrcoef(x, y)[0, 1] for x in X.T])

@@ -1,4 +1,4 @@
-"""The experiments with PCA and its kin: what is planted is there, and a quick run runs."""
+"""The experiments with PCA and related extractors: planted structure, and a quick run."""
 
 import sys
 from pathlib import Path
@@ -29,15 +29,15 @@ def test_a_quick_run_needs_no_files(monkeypatch, tmp_path):
     options = ["--quick", "--data", "nowhere", "--out", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", ["gram_family.py", *options])
     gram_family.main()
-    told = (tmp_path / "gram-family.md").read_text()
-    assert "low-variance signal, 100 columns (60 × 100)" in told
-    assert "(gram-family.svg)" in told
+    text = (tmp_path / "gram-family.md").read_text()
+    assert "low-variance signal, 100 columns (60 × 100)" in text
+    assert "(gram-family.svg)" in text
     assert (tmp_path / "gram-family.svg").is_file()
     assert (tmp_path / "gram-family.csv").is_file()
 
 
 @pytest.mark.usefixtures("papers")
-def test_what_tells_may_vary_little_or_much():
+def test_signals_have_low_or_high_variance():
     import gram_family
 
     for plan, pca_finds_it in zip(gram_family.PLANS, (False, False, True), strict=True):
@@ -48,16 +48,16 @@ def test_what_tells_may_vary_little_or_much():
 
 
 @pytest.mark.usefixtures("papers")
-def test_attackers_find_what_is_there():
+def test_attackers_find_a_property_and_none_in_noise():
     import private_features
 
     images, digits = load_digits(return_X_y=True)
     images, odd = images[:600] / 16.0, digits[:600] % 2
-    told = private_features.accuracy(images[:400], odd[:400], images[400:], odd[400:])
-    assert all(value > 80.0 for value in told.values())
+    found = private_features.accuracy(images[:400], odd[:400], images[400:], odd[400:])
+    assert all(value > 80.0 for value in found.values())
     noise = np.random.default_rng(0).standard_normal(images.shape)
-    told = private_features.accuracy(noise[:400], odd[:400], noise[400:], odd[400:])
-    assert all(35.0 < value < 65.0 for value in told.values())
+    found = private_features.accuracy(noise[:400], odd[:400], noise[400:], odd[400:])
+    assert all(35.0 < value < 65.0 for value in found.values())
 
 
 @pytest.mark.usefixtures("papers")
@@ -74,11 +74,11 @@ def test_robust_components_find_what_gross_errors_hide():
 
 
 @pytest.mark.usefixtures("papers")
-def test_what_is_explained_of_rows():
+def test_explained_variance_of_rows():
     import pca_regression
 
     class Oracle:
-        """Says twice what it has seen; learns nothing."""
+        """Predict twice the feature; learn nothing."""
 
         def predict_one(self, x):
             return 2.0 * x[0]

@@ -1,4 +1,4 @@
-"""The experiment with random projections: what is cut is what would be made anew, trees too."""
+"""The experiment with random projections: dimensions that are cut, pruned trees, intervals."""
 
 import functools
 import sys
@@ -41,13 +41,13 @@ def test_first_dimensions_of_pca_are_those_of_a_smaller_one(experiment, halves, 
     np.testing.assert_allclose(abs(test[:, :k]), abs(pca.transform(B)), atol=1e-9)
 
 
-def answer(nodes, row, node, errors):
-    """Answer as a pruned tree does, by recursion; `errors` are told for each node."""
+def prediction(nodes, row, node, errors):
+    """Predict like a pruned tree, by recursion; `errors` returns those of a node."""
     left, right = nodes.children_left[node], nodes.children_right[node]
     if left < 0 or errors(node, as_leaf=True) <= errors(node, as_leaf=False):
         return nodes.value[node, 0].argmax()
     goes_left = np.float32(row[nodes.feature[node]]) <= nodes.threshold[node]
-    return answer(nodes, row, left if goes_left else right, errors)
+    return prediction(nodes, row, left if goes_left else right, errors)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
@@ -72,8 +72,8 @@ def test_trees_are_pruned_where_a_leaf_is_expected_to_err_no_more(experiment, ha
 
     stop = experiment.pruned(tree)
     assert 1 < len(np.unique(stop[tree.apply(A)])) < tree.get_n_leaves()
-    said = nodes.value[:, 0].argmax(axis=1)[stop[tree.apply(B)]]
-    assert said.tolist() == [answer(nodes, row, 0, errors) for row in B]
+    predicted = nodes.value[:, 0].argmax(axis=1)[stop[tree.apply(B)]]
+    assert predicted.tolist() == [prediction(nodes, row, 0, errors) for row in B]
 
 
 def test_intervals_count_the_rows_that_splits_share(experiment):
@@ -83,8 +83,8 @@ def test_intervals_count_the_rows_that_splits_share(experiment):
     assert mean.value == 5.0
     spread = np.sqrt(np.var(values, ddof=1) * (1 / 4 + 10 / 40))
     assert mean.half_width() == pytest.approx(t.ppf(0.975, 3) * spread)
-    assert mean.told() == "**+5.0 ± 4.9**"
-    assert mean._replace(value=4.8).told() == "+4.8 ± 4.9"  # 0 is inside
+    assert mean.format() == "**+5.0 ± 4.9**"
+    assert mean._replace(value=4.8).format() == "+4.8 ± 4.9"  # 0 is inside
 
 
 def test_of_equally_near_rows_the_first_is_nearest(experiment):

@@ -21,36 +21,44 @@ def text(monkeypatch):
         sys.modules.pop(name, None)
 
 
-def test_f1_and_how_far_apart(text):
+def test_f1_and_its_difference(text):
     rng = np.random.default_rng(0)
-    said, other, truth = rng.random(80), rng.random(80), rng.random(80) < 0.3
-    assert text.f1(said, truth) == pytest.approx(100 * f1_score(truth, said > 0.5))
-    assert text.apart(said, said, truth) == {"apart": 0.0, "low": 0.0, "high": 0.0}
-    found = text.apart(said, other, truth)
-    assert found["apart"] == text.f1(said, truth) - text.f1(other, truth)
-    assert found["low"] < found["apart"] < found["high"]
+    spam, other, truth = rng.random(80), rng.random(80), rng.random(80) < 0.3
+    assert text.f1(spam, truth) == pytest.approx(100 * f1_score(truth, spam > 0.5))
+    none = text.difference(spam, spam, truth)
+    assert none == {"difference": 0.0, "low": 0.0, "high": 0.0}
+    found = text.difference(spam, other, truth)
+    assert found["difference"] == text.f1(spam, truth) - text.f1(other, truth)
+    assert found["low"] < found["difference"] < found["high"]
 
 
-def test_rows_are_answered_before_they_are_learnt(text):
+def test_rows_are_predicted_before_they_are_learnt(text):
     rows = text.planted(60)
-    said, _ = text.answers(text.logistic(0.3), rows)
+    spam, _ = text.predictions(text.logistic(0.3), rows)
     model = text.logistic(0.3)
-    for chance, (x, y) in zip(said, rows, strict=True):
+    for chance, (x, y) in zip(spam, rows, strict=True):
         assert model.predict_proba_one(x)[True] == chance
         model.learn_one(x, y)
 
 
 def test_the_rate_is_that_of_the_first_half(text):
     runs = pd.DataFrame(
-        {"front": ["a"] * 3, "order": [-1] * 3, "first": [1.0, 3.0, 2.0], "second": [9.0, 4.0, 8.0]}
+        {
+            "transformer": ["a"] * 3,
+            "order": [-1] * 3,
+            "first": [1.0, 3.0, 2.0],
+            "second": [9.0, 4.0, 8.0],
+        }
     )
     assert text.chosen(runs)["second"].tolist() == [4.0]
 
 
-@pytest.mark.parametrize("part", [("front", "ProjSe(50)", 0.3), ("stored", "ProjSe(200)", 0.3)])
-def test_all_words_are_what_others_stand_beside(text, part):
+@pytest.mark.parametrize(
+    "part", [("transformers", "ProjSe(50)", 0.3), ("stored", "ProjSe(200)", 0.3)]
+)
+def test_differences_are_to_all_words(text, part):
     row = text.work(Path(), text.QUICK, *part, -1)[0]
-    everything = text.work(Path(), text.QUICK, "front", text.ALL, 0.3, -1)[0]
-    assert everything["low"] == everything["high"] == everything["apart"] == 0.0
-    assert row["second"] - everything["second"] == pytest.approx(row["apart"])
+    everything = text.work(Path(), text.QUICK, "transformers", text.ALL, 0.3, -1)[0]
+    assert everything["low"] == everything["high"] == everything["difference"] == 0.0
+    assert row["second"] - everything["second"] == pytest.approx(row["difference"])
     assert row["n"] == 800

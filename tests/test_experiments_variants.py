@@ -78,7 +78,7 @@ def test_one_component_of_all_columns_is_the_first_of_pls(variants, monkeypatch)
     assert abs(b @ direction) == pytest.approx(np.linalg.norm(direction))
 
 
-def test_answers_the_larger_class_where_nothing_is_significant(variants, monkeypatch):
+def test_predicts_the_larger_class_if_nothing_is_significant(variants, monkeypatch):
     X, y = load_wine(return_X_y=True)
     monkeypatch.setattr(variants, "noise_floor", lambda *_: 1.0)
     B = variants.loadings(X, y, 2, variants.VARIANTS["admission"])

@@ -1,4 +1,4 @@
-"""Curves of means with their 95 % intervals, as the figures of several experiments have them."""
+"""Curves of means with 95 % intervals, for the figures of several experiments."""
 
 from collections.abc import Hashable, Mapping, Sequence
 
@@ -8,23 +8,23 @@ from _experiment import plt
 from scipy import stats
 
 LEVEL = 0.95
-LEAST = 3  # units of which there is an interval
-APART = 0.012  # of an axis, two curves: so that their bars do not lie on one another
+MIN_UNITS = 3  # for an interval
+DODGE = 0.012  # shift between two curves, as a share of the axis: their error bars do not overlap
 
 
 def interval(values: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """Return of every column the mean over rows, and half the width of its 95 % interval."""
+    """Return the mean of every column and half the width of its 95 % interval."""
     count = values.count()
     half = values.sem() * stats.t.ppf(0.5 + LEVEL / 2.0, np.maximum(count - 1, 1))
-    return values.mean(), half.where(count >= LEAST)
+    return values.mean(), half.where(count >= MIN_UNITS)
 
 
-def levelled(values: pd.DataFrame) -> pd.DataFrame:
-    """Return a table, a unit a row, in which units differ only in what they tell columns apart by.
+def without_unit_effect(values: pd.DataFrame) -> pd.DataFrame:
+    """Return values without the main effect of the unit: one row per unit, one column per method.
 
-    All columns were measured in the same units (datasets, splits), so that how hard a unit is says
-    nothing of their differences: it is taken out, and the deviations are enlarged by what that
-    takes from them (Cousineau 2005, Morey 2008). Means of whole columns stay as they are.
+    All columns were measured on the same units (datasets, splits), so the difficulty of a unit is
+    no part of the differences between columns. It is removed, and the deviations are corrected for
+    the loss of variance (Cousineau 2005, Morey 2008). The means of the columns are unchanged.
     """
     means = values.mean()
     apart = values - means
@@ -42,14 +42,14 @@ def curves(
 ) -> None:
     """Draw the mean and the interval of every method at every tick.
 
-    `values` has a unit a row and pairs (tick, method) as columns; ticks stand equally far apart.
+    `values` has one row per unit and pairs (tick, method) as columns; ticks are equidistant.
     """
     means, halves = interval(values)
-    for i, (method, (colour, style)) in enumerate(styles.items()):
-        places = [place for place, tick in enumerate(ticks) if (tick, method) in means.index]
-        if places:
-            pairs = [(ticks[place], method) for place in places]
-            x = np.array(places) + APART * len(ticks) * (i - (len(styles) - 1) / 2.0)
+    for rank, (method, (colour, style)) in enumerate(styles.items()):
+        positions = [i for i, tick in enumerate(ticks) if (tick, method) in means.index]
+        if positions:
+            pairs = [(ticks[i], method) for i in positions]
+            x = np.array(positions) + DODGE * len(ticks) * (rank - (len(styles) - 1) / 2.0)
             label = (labels or {}).get(method, method)
             shape = {"color": colour, "ms": 3.5, "lw": 1.3, "elinewidth": 0.8, "label": label}
             panel.errorbar(x, means[pairs], halves[pairs], fmt=style, **shape)
@@ -59,7 +59,7 @@ def curves(
 def panels(
     titles: list[str], n_columns: int, height: float, below: float = 0.6
 ) -> tuple[plt.Figure, list[plt.Axes]]:
-    """Return a figure with a panel a title, and a last one, `below` inches, for the legend."""
+    """Return a figure with one panel per title, and one, `below` inches high, for the legend."""
     n_rows = -(-len(titles) // n_columns)
     figure = plt.figure(figsize=(7.6, height * n_rows + below + 0.2))
     grid = figure.add_gridspec(n_rows + 1, n_columns, height_ratios=[height] * n_rows + [below])
@@ -76,6 +76,6 @@ def panels(
 
 
 def add_legend(axes: list[plt.Axes], ncols: int = 4) -> None:
-    """Say in the last panel what the lines of the first are."""
+    """Show the legend of the first panel in the last one."""
     lines = axes[0].get_legend_handles_labels()
     axes[-1].legend(*lines, ncols=ncols, loc="center").set_in_layout(False)

@@ -1,10 +1,10 @@
-"""What the experiments share: datasets, work that can be interrupted, a CSV, a figure, a page.
+"""The harness of the experiments: datasets, resumable runs, CSV files, figures, sections of pages.
 
-An experiment is a list of tasks, each a tuple that names it, and a function that makes rows of it.
-What is done is noted task by task in `<name>.part`, so that a second run goes on where the first
-was interrupted (delete it where the script has changed since); when all are done the rows stand in
-`<name>.csv`, in the order of the tasks. Figure and page of the documentation are made of these
-rows alone: `--redraw` makes them again.
+An experiment is a list of tasks, each a tuple that names it, and a function that returns the rows
+of a task. Finished tasks are logged in `<name>.part`, so that an interrupted run can be resumed
+(delete the file if the script has changed since). When all tasks are done, `<name>.csv` has their
+rows in the order of the tasks. Figures and text of the documentation are made from these rows
+alone: `--redraw` makes them again, and needs no data files.
 """
 
 import argparse
@@ -44,11 +44,13 @@ BUNDLED = {
     "digits": sklearn.datasets.load_digits,
     "wine": sklearn.datasets.load_wine,
 }
-# Of a title so many letters go into an inch.
+# Letters of a panel's title per inch.
 LETTERS = 14.5
-# Of a table so many rows are shown.
-IN_SIGHT = 12
-# One colour a method, the same in every figure: Okabe's and Ito's, as the package draws, and grey.
+# Longer tables are folded.
+MAX_OPEN_ROWS = 12
+# Width of the paragraphs of the documentation.
+WIDTH = 120
+# One colour per method, the same in every figure: Okabe and Ito's, as in the package, and grey.
 COLOURS = (ACCENT, SELECTED, ROLES["sixth"], ROLES["fourth"], ROLES["third"], "#8a93a0", INK)
 plt.rcParams |= {
     "svg.fonttype": "none",
@@ -68,17 +70,19 @@ plt.rcParams |= {
     "legend.frameon": False,
 }
 
-# What `machine` returns.
+# What `machine` returns, perhaps on two lines; texts of old measurements have no date.
 MACHINE = re.compile(
     r"streamsel\s+\S+,\s+\d+\s+cores\s+of\s+[^,]+,\s+one\s+thread(?:,\s+\d{4}-\d\d-\d\d)?"
 )
+# Blocks of Markdown that are not wrapped: tables, headings, HTML, images, lists, code.
+UNWRAPPED = re.compile(r"\||#|<|!\[|[-*+] |\d+\. |```|    ")
 
 Task = tuple[Any, ...]
 Row = dict[str, Any]
 
 
 class Dataset(NamedTuple):
-    """X (n, p) dense or CSR, y (n,) integer codes of classes, and all that the file holds."""
+    """X (n, p) dense or CSR, y (n,) integer codes of classes, and all arrays of the file."""
 
     name: str
     X: np.ndarray | scipy.sparse.csr_array
@@ -104,21 +108,21 @@ class Experiment:
             "--data",
             type=Path,
             default=os.environ.get("STREAMSEL_DATA", PROJECT.parent / "shared" / "data"),
-            help="where the .npz files are (default: $STREAMSEL_DATA, else ../shared/data)",
+            help="folder of the .npz files (default: $STREAMSEL_DATA, else ../shared/data)",
         )
         parser.add_argument(
-            "--out", type=Path, help="where results go (default: docs/pages/evidence)"
+            "--out", type=Path, help="folder of the results (default: docs/pages/evidence)"
         )
         parser.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
         parser.add_argument(
-            "--redraw", action="store_true", help="figure and text from the CSV that is there"
+            "--redraw", action="store_true", help="figures and text from an existing CSV file"
         )
         options = parser.parse_args()
         self.name = name
         self.quick: bool = options.quick
         self.data = Path(options.data)
         self.jobs: int = options.jobs
-        self._redraw: bool = options.redraw
+        self.redraws: bool = options.redraw
         self._in_docs = options.out is None and not self.quick
         if options.out is None:
             options.out = tempfile.mkdtemp() if self.quick else PAGES
@@ -131,16 +135,19 @@ class Experiment:
         return quick if self.quick else full
 
     def available(self, names: Iterable[str]) -> list[str]:
-        """Return the datasets that are there; say of each other one that its file is absent.
+        """Return the datasets whose files exist; print a line for each missing file.
 
-        What goes into the docs needs them all: half the evidence must not take the place of all.
+        The documentation needs all of them: a part of the evidence must not replace the whole. A
+        redraw needs none.
         """
+        if self.redraws:
+            return list(names)
         there = []
         for name in names:
             path = self.data / f"{name}.npz"
             if name in BUNDLED or path.is_file():
                 there.append(name)
-            elif self._in_docs and not self._redraw:
+            elif self._in_docs:
                 self.give_up(
                     f"{path.name} is not in {self.data}. Hint: --data, --quick or --out DIR"
                 )
@@ -149,33 +156,35 @@ class Experiment:
         return there
 
     def datasets(self, names: Iterable[str]) -> Iterator[Dataset]:
-        """Yield the datasets that are `available`, one after another."""
+        """Yield the datasets that are `available`, without content if this is a redraw."""
         for name in self.available(names):
-            if name in BUNDLED:
+            if self.redraws:
+                yield Dataset(name, np.zeros((0, 0)), np.zeros(0, int), np.zeros(0, str), {})
+            elif name in BUNDLED:
                 bunch = BUNDLED[name]()
                 yield Dataset(name, bunch.data, bunch.target, bunch.target_names.astype(str), {})
             else:
                 yield read(self.data / f"{name}.npz")
 
     def give_up(self, why: str) -> NoReturn:
-        """Say why, and end with nothing written."""
+        """Print the reason and exit; nothing is written."""
         self.console.print(f"{self.name}: {why}")
         sys.exit(1)
 
     def each(self, work: Callable[..., list[Row]], tasks: Sequence[Task]) -> pd.DataFrame:
-        """Return the rows of every task: those noted earlier, and `work(*task)` of the others.
+        """Return the rows of every task: those logged earlier, and `work(*task)` of the others.
 
-        A row holds what the CSV shall say, its task's parameters too.
+        A row has all columns of the CSV file, including the parameters of its task.
         """
         path = self.out / f"{self.name}.csv"
-        if self._redraw:
+        if self.redraws:
             if not path.is_file():
                 self.give_up(f"{path} is not there to redraw")
             return pd.read_csv(path)
         if not tasks:
             self.give_up("without any of its datasets there is nothing to do")
         part = path.with_suffix(".part")
-        done = noted(part)
+        done = logged(part)
         waiting = [task for task in tasks if key(task) not in done]
         calls = (joblib.delayed(one_task)(work, task) for task in waiting)
         columns = (
@@ -185,15 +194,15 @@ class Experiment:
             TimeRemainingColumn(),
         )
         try:
-            with part.open("a") as notes, Progress(*columns, console=self.console) as bar:
+            with part.open("a") as log, Progress(*columns, console=self.console) as bar:
                 shown = bar.add_task(
                     self.name, total=len(tasks), completed=len(tasks) - len(waiting)
                 )
                 run = joblib.Parallel(n_jobs=self.jobs, return_as="generator_unordered")
                 for task, rows in run(calls):
                     done[key(task)] = rows
-                    notes.write(json.dumps({"task": task, "rows": rows}, default=plain) + "\n")
-                    notes.flush()
+                    log.write(json.dumps({"task": task, "rows": rows}, default=plain) + "\n")
+                    log.flush()
                     bar.advance(shown)
         except KeyboardInterrupt:
             self.console.print(
@@ -206,13 +215,13 @@ class Experiment:
         return pd.read_csv(path)
 
     def draw(self, figure: plt.Figure, suffix: str = "") -> str:
-        """Save a figure as SVG; return the Markdown that shows it, but for its caption."""
+        """Save a figure as SVG; return the name of the file."""
         path = self.out / f"{self.name}{suffix}.svg"
         panels = [axes for axes in figure.axes if axes.get_title("left")]
         for letter, axes in zip(
             string.ascii_lowercase, panels if len(panels) > 1 else (), strict=False
         ):
-            # As wide as the panel is, not to run into the next one's.
+            # As wide as the panel, so that it does not overlap the next title.
             width = int(LETTERS * axes.get_position().width * figure.get_figwidth())
             title = textwrap.fill(
                 f"{letter}\N{EM SPACE}{axes.get_title('left')}", width, break_long_words=False
@@ -224,10 +233,14 @@ class Experiment:
         return path.name
 
     def publish(self, text: str) -> None:
-        """Put Markdown into this experiment's page of the docs, or beside the CSV."""
-        text = text.strip() + "\n"
+        """Write Markdown into this experiment's page of the docs, or next to the CSV file.
+
+        Paragraphs are wrapped. A redraw keeps the machine of the earlier text, because nothing is
+        measured again.
+        """
         if self.quick:
             text = f"**A quick run, on little data: not to be quoted.**\n\n{text}"
+        path = self.out / f"{self.name}.md"
         if self._in_docs:
             begin, end = f"<!-- {self.name}: made by its script -->", f"<!-- end of {self.name} -->"
             page = page_of(begin)
@@ -235,14 +248,32 @@ class Experiment:
             old, marker, after = rest.partition(end)
             if not marker:
                 raise ValueError(f"{page.name}: expected the lines {begin} and {end}.")
-            if self._redraw and (measured_on := MACHINE.search(old)):
-                # Nothing is measured again.
-                text = MACHINE.sub(" ".join(measured_on[0].split()), text)
+            text = wrapped(self._measured(text, old))
             page.write_text(f"{before}{begin}\n\n{text}\n{end}{after}")
         else:
-            (self.out / f"{self.name}.md").write_text(text)
+            text = wrapped(self._measured(text, path.read_text() if path.is_file() else ""))
+            path.write_text(text)
         print(text)
         print(f"written to {'the docs' if self._in_docs else self.out}")
+
+    def _measured(self, text: str, old: str) -> str:
+        """Return text with the machine of the earlier one, if this is a redraw."""
+        measured_on = MACHINE.search(old) if self.redraws else None
+        return MACHINE.sub(" ".join(measured_on[0].split()), text) if measured_on else text
+
+
+def wrapped(text: str) -> str:
+    """Return Markdown with wrapped paragraphs; tables, images, lists and HTML are unchanged."""
+    blocks = []
+    for block in re.split(r"\n{2,}", text.strip()):
+        if UNWRAPPED.match(block):
+            blocks.append(block.rstrip())
+            continue
+        # No line begins with a character that would make it a quotation, a heading or a list.
+        words = re.sub(r"\s+(?=[>#+*-]+\s)", "\0", " ".join(block.split()))
+        lines = textwrap.fill(words, WIDTH, break_long_words=False, break_on_hyphens=False)
+        blocks.append(lines.replace("\0", " "))
+    return "\n\n".join(blocks) + "\n"
 
 
 def page_of(begin: str) -> Path:
@@ -254,7 +285,7 @@ def page_of(begin: str) -> Path:
 
 
 def read(path: Path) -> Dataset:
-    """Read one .npz file: `X` or the parts of a CSR matrix, `y`, perhaps `classes`."""
+    """Read a .npz file: `X` or the parts of a CSR matrix, `y`, and optionally `classes`."""
     with np.load(path, allow_pickle=False) as file:
         archive = dict(file)
     if "X" in archive:
@@ -267,21 +298,21 @@ def read(path: Path) -> Dataset:
 
 
 def one_task(work: Callable[..., list[Row]], task: Task) -> tuple[Task, list[Row]]:
-    """Do one task with BLAS on one thread, as streamsel has by default."""
+    """Run one task with BLAS on one thread, the default of streamsel."""
     with threadpool_limits(1):
         return task, work(*task)
 
 
-def noted(part: Path) -> dict[str, list[Row]]:
-    """Return the rows of the tasks that a run before this one finished; drop a torn last line."""
+def logged(part: Path) -> dict[str, list[Row]]:
+    """Return the rows of the tasks that an earlier run finished; drop an incomplete last line."""
     done = {}
     lines = part.read_text().splitlines() if part.is_file() else []
     for line in lines:
         try:
-            note = json.loads(line)
+            entry = json.loads(line)
         except json.JSONDecodeError:
             continue
-        done[key(note["task"])] = note["rows"]
+        done[key(entry["task"])] = entry["rows"]
     part.write_text("".join(line + "\n" for line in lines if line.endswith("}")))
     return done
 
@@ -291,16 +322,16 @@ def key(task: Iterable[Any]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a NumPy number as Python's own, for JSON."""
+    """Convert a NumPy number to a Python number, for JSON."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"expected a number, a string or None, got: {value!r}")
 
 
 def table(frame: pd.DataFrame) -> str:
-    """Return a frame of strings as a Markdown table, columns of numbers to the right.
+    """Return a frame of strings as a Markdown table; columns of numbers are right-aligned.
 
-    A long one is folded: whoever asks for it opens it.
+    A long table is folded.
     """
     head = [str(name) for name in frame.columns]
     body = [[str(cell) for cell in row] for row in frame.to_numpy().tolist()]
@@ -309,7 +340,7 @@ def table(frame: pd.DataFrame) -> str:
         for cells in zip(*body, strict=True)
     ]
     text = "\n".join("| " + " | ".join(line) + " |" for line in (head, rule, *body))
-    if len(body) <= IN_SIGHT:
+    if len(body) <= MAX_OPEN_ROWS:
         return text
     summary = f"<summary>The table, {len(body)} rows</summary>"
     return f'<details markdown="1">\n{summary}\n\n{text}\n\n</details>'

@@ -1,7 +1,7 @@
-"""Extractors side by side: ours and their rivals, for the scripts `extractors_*.py`.
+"""Extractors of this package and of others, for the scripts `extractors_*.py`.
 
-Each makes components of training rows A (n, p), columns of mean 0 and deviation 1, and of the same
-columns of test rows B; U (n, r) is the target, an orthonormal basis of it.
+Each returns components of training rows A (n, p), whose columns have mean 0 and deviation 1, and of
+test rows B; U (n, r) is an orthonormal basis of the target.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,14 +15,14 @@ from sospca_errors import fitted_pls
 
 from streamsel import SOSPCA, ForwardSelection, RidgeComponents
 
-Pair = tuple[np.ndarray, np.ndarray]  # the same of training and of test rows
+Pair = tuple[np.ndarray, np.ndarray]  # components of training and of test rows
 
 RIDGE, TWICE, ONCE = "RidgeComponents", "K, two passes", "K, one pass"
 POOL_200, POOL_500 = "pool of 200", "pool of 500"
 SUPERVISED, TREELETS, SELECTED = "SupervisedPCA", "treelets", "q selected"
 WEAK, STRONG = "K, γ = 1", "K, γ = 8"
 SUMS = {"K, γ = 1 and 4": (1.0, 4.0), "K, γ = ½ and 8": (0.5, 8.0)}
-# Ridge components in several ways; all that differs from the defaults.
+# Variants of RidgeComponents: parameters that differ from the defaults.
 WAYS = {
     RIDGE: {},
     WEAK: {"relevance_power": 1.0},
@@ -34,24 +34,24 @@ WAYS = {
 OWN = "own scale"
 GROUPS = ("rivals", "ridge", "selected", OWN)
 COUNTS = (5, 10, 25, 50, 100, 250, 1_000)  # thresholds of SupervisedPCA, and all columns
-TREE_OF = 500  # the most relevant variables, of which treelets are made
-LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)  # how far up the tree, of all its joins
+TREE_OF = 500  # most relevant variables for treelets
+LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)  # levels of the tree, as a share of all joins
 FOLDS = 5
 
 
 def basis(Y: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of the span of the columns of Y, less their means."""
+    """Return an orthonormal basis of the span of the centred columns of Y."""
     u, s, _ = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)
     return u[:, s > 1e-9 * s[0]]
 
 
 def kind_of(y: np.ndarray) -> str:
-    """Return what streamsel is to take a target for."""
+    """Return the target type of a target."""
     return "class" if y.ndim == 1 and y.dtype.kind == "i" else "numeric"
 
 
 def indicators(y: np.ndarray) -> np.ndarray:
-    """Return the target as numbers, (n, c): of classes, those of each."""
+    """Return the target as numbers (n, c); classes as indicators."""
     if kind_of(y) == "class":
         return (y[:, None] == np.unique(y)).astype(float)
     return y.reshape(len(y), -1).astype(float)
@@ -77,9 +77,9 @@ def sospca(A: np.ndarray, y: np.ndarray, B: np.ndarray, q: int) -> Pair:
 
 
 def axes(A: np.ndarray, B: np.ndarray) -> Pair:
-    """Return both in the principal axes of A, the first of them first: all that A can say.
+    """Return both in the principal axes of A, in order of variance: a rotation of A.
 
-    What turns no longer with its axes, such as PLS, finds the same in these as in the columns.
+    Methods that do not depend on a rotation, such as PLS, have the same results in these axes.
     """
     if A.shape[1] <= len(A):
         d, V = eigh(A.T @ A)
@@ -98,14 +98,14 @@ def pls(A: np.ndarray, y: np.ndarray, B: np.ndarray, q: int) -> Pair:
 
 
 def best_relevance(A: np.ndarray, U: np.ndarray) -> np.ndarray:
-    """Return the columns by their relevance, the most relevant first."""
+    """Return the columns in order of relevance, the most relevant first."""
     squares = np.square(A - A.mean(axis=0)).sum(axis=0)
     along = np.square(U.T @ A).sum(axis=0)
     return np.argsort(-along / np.where(squares > 0.0, squares, np.inf), kind="stable")
 
 
 def pcas(A: np.ndarray, U: np.ndarray, B: np.ndarray, q: int) -> Iterator[Pair]:
-    """Yield the first q principal components of the most relevant columns, more and more."""
+    """Yield the first q principal components of increasing numbers of relevant columns."""
     ranked, p = best_relevance(A, U), A.shape[1]
     K, across = np.zeros((len(A), len(A))), np.zeros((len(B), len(A)))
     for start, stop in pairwise((0, *(c for c in COUNTS if c < p), p)):
@@ -123,32 +123,32 @@ def pcas(A: np.ndarray, U: np.ndarray, B: np.ndarray, q: int) -> Iterator[Pair]:
 def tree(C: np.ndarray, levels: Sequence[int]) -> Iterator[np.ndarray]:
     """Yield the treelet bases, vectors in columns, of a covariance C at some levels, ascending.
 
-    At each level the two variables that correlate most are turned until they do not; the one of
-    more variance goes on, as their sum, and the other stays behind as their difference.
+    At each level the two most correlated variables are rotated until they are uncorrelated; the one
+    with more variance continues as their sum, and the other is final, as their difference.
     """
     C, Bt = C.copy(), np.eye(len(C))
     deviation = np.sqrt(C.diagonal())
-    alike = np.abs(C) / np.outer(deviation, deviation)
-    np.fill_diagonal(alike, -1.0)
-    waits = np.ones(len(C), dtype=bool)
+    correlation = np.abs(C) / np.outer(deviation, deviation)
+    np.fill_diagonal(correlation, -1.0)
+    is_active = np.ones(len(C), dtype=bool)
     for level in range(max(levels) + 1):
         if level in levels:
             yield Bt.T.copy()
         if level == max(levels):
             return
-        i, j = np.unravel_index(alike.argmax(), alike.shape)
+        i, j = np.unravel_index(correlation.argmax(), correlation.shape)
         angle = 0.5 * np.arctan2(2.0 * C[i, j], C[i, i] - C[j, j])
-        turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
-        pair = [i, j]  # the first of them is now their sum
-        C[pair] = turn @ C[pair]
-        C[:, pair] = C[:, pair] @ turn.T
-        Bt[pair] = turn @ Bt[pair]
-        waits[j] = False
-        alike[j], alike[:, j] = -1.0, -1.0
-        rest = np.flatnonzero(waits & (np.arange(len(C)) != i))
+        rotation = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+        pair = [i, j]  # the first is their sum from here on
+        C[pair] = rotation @ C[pair]
+        C[:, pair] = C[:, pair] @ rotation.T
+        Bt[pair] = rotation @ Bt[pair]
+        is_active[j] = False
+        correlation[j], correlation[:, j] = -1.0, -1.0
+        rest = np.flatnonzero(is_active & (np.arange(len(C)) != i))
         correlations = np.abs(C[i, rest]) / np.sqrt(C[i, i] * C[rest, rest].clip(1e-300))
-        alike[i, rest] = correlations
-        alike[rest, i] = correlations
+        correlation[i, rest] = correlations
+        correlation[rest, i] = correlations
 
 
 def treelets(A: np.ndarray, U: np.ndarray, B: np.ndarray, q: int) -> Iterator[Pair]:
@@ -162,24 +162,26 @@ def treelets(A: np.ndarray, U: np.ndarray, B: np.ndarray, q: int) -> Iterator[Pa
         yield Z[:, best], B @ vectors[:, best]
 
 
-def left(Z: np.ndarray, seen: np.ndarray, Zt: np.ndarray, to_tell: np.ndarray) -> float:
-    """Return the sum of squares that least squares on components leave of rows not seen."""
-    return float(np.square(to_tell - Zt @ np.linalg.lstsq(Z, seen)[0]).sum())
+def residual(Z: np.ndarray, train: np.ndarray, Zt: np.ndarray, test: np.ndarray) -> float:
+    """Return the residual sum of squares on test rows of least squares on components."""
+    return float(np.square(test - Zt @ np.linalg.lstsq(Z, train)[0]).sum())
 
 
 def validated(
     path: Any, A: np.ndarray, U: np.ndarray, B: np.ndarray, qs: Sequence[int], seed: int
 ) -> Iterator[tuple[int, Pair]]:
-    """Yield (q, that step of a path whose q components best explain the target of rows left out).
+    """Yield (q, the step of a path whose q components best explain the target of held-out rows).
 
-    Five folds, least squares: for each q its own step.
+    Five folds, least squares, one step for each q.
     """
     folds = []
     for train, test in KFold(FOLDS, shuffle=True, random_state=seed).split(A):
         mean, middle = A[train].mean(axis=0), U[train].mean(axis=0)
-        seen, to_tell = U[train] - middle, U[test] - middle
-        steps = path(A[train] - mean, basis(seen), A[test] - mean, max(qs))
-        folds.append([[left(Z[:, :q], seen, Zt[:, :q], to_tell) for q in qs] for Z, Zt in steps])
+        of_train, of_test = U[train] - middle, U[test] - middle
+        steps = path(A[train] - mean, basis(of_train), A[test] - mean, max(qs))
+        folds.append(
+            [[residual(Z[:, :q], of_train, Zt[:, :q], of_test) for q in qs] for Z, Zt in steps]
+        )
     losses = np.sum(folds, axis=0)
     made = list(path(A, U, B, max(qs)))
     for q, best in zip(qs, losses.argmin(axis=0).tolist(), strict=True):
@@ -190,15 +192,15 @@ def validated(
 def rivals(
     A: np.ndarray, y: np.ndarray, B: np.ndarray, qs: Sequence[int], seed: int
 ) -> Iterator[tuple[str, int, Pair]]:
-    """Yield (method, q, components) of all that are no part of the package, and of SOSPCA."""
+    """Yield (method, q, components) of the methods of other packages, and of SOSPCA."""
     U = basis(indicators(y))
     for q in qs:
         yield "SOSPCA", q, sospca(A, y, B, q)
     for name, path in {SUPERVISED: pcas, TREELETS: treelets}.items():
         for q, pair in validated(path, A, U, B, qs, seed):
             yield name, q, pair
-    turned = axes(A, B)
-    for name, (Z, Zt) in {"PLS": pls(turned[0], y, turned[1], max(qs)), "PCA": turned}.items():
+    rotated = axes(A, B)
+    for name, (Z, Zt) in {"PLS": pls(rotated[0], y, rotated[1], max(qs)), "PCA": rotated}.items():
         for q in qs:
             yield name, q, (Z[:, :q], Zt[:, :q])
 
@@ -220,9 +222,9 @@ def representations(
             yield SELECTED, q, (A[:, selected[:q]], B[:, selected[:q]])
         return
     if group == OWN:
-        turned = axes(A, B)
+        rotated = axes(A, B)
         own = {name: ridge(A, y, B, most, **WAYS[name]) for name in (RIDGE, POOL_500)}
-        own |= {"PLS": pls(turned[0], y, turned[1], most), "PCA": turned}
+        own |= {"PLS": pls(rotated[0], y, rotated[1], most), "PCA": rotated}
         for name, (Z, Zt) in own.items():
             for q in qs:
                 yield f"{name}, {OWN}", q, (Z[:, :q], Zt[:, :q])

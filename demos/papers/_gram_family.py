@@ -1,4 +1,4 @@
-"""PCA and its kin side by side: for the scripts that ask what they are worth."""
+"""PCA and related extractors under one interface, for the scripts that compare them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,18 +13,18 @@ DISCRIMINANT, PLS, RIDGE = "Discriminant", "PLS", "RidgeComponents"
 PRIVATE, RANDOM, SOSPCA = "PrivateFeatures", "RandomProjection", "SOSPCA"
 KERNEL, EIGENMAPS = "KernelPCA", "LaplacianEigenmaps"
 SPARSE, ROBUST, PROBABILISTIC = "SparsePCA", "RobustPCA", "ProbabilisticPCA"
-# Of how many columns SupervisedPCA makes components: the most relevant quarter, so many at most.
+# SupervisedPCA uses the most relevant quarter of the columns, but at most this number.
 MOST_RELEVANT = 50
-# That they know the loadings of all columns.
+# Methods that have loadings of all columns.
 EXACT = {PRINCIPAL, RANKED, DISCRIMINANT, PLS, RIDGE, PRIVATE, SPARSE, ROBUST, PROBABILISTIC}
 
 Make = Callable[..., Any]
 
 
 def learnt(name: str, A: np.ndarray, y: np.ndarray, q: int, **parameters: Any) -> Any:
-    """Return a method of this name, as it is by default, that has learnt columns and target.
+    """Return a model with default parameters that has learnt the columns and the target.
 
-    What can has the loadings of all columns; codes of classes are classes.
+    Methods in EXACT have the loadings of all columns; integer targets are classes.
     """
     if name in EXACT:
         parameters = {"max_loadings": max(A.shape[1], q + 1)} | parameters
@@ -44,5 +44,5 @@ def takes_target(model: Any) -> bool:
 
 
 def components(model: Any, A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the components of the rows learnt, and of new ones."""
+    """Return the components of training rows A and of new rows B."""
     return model.transform_many(A), model.transform_many(B)

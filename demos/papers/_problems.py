@@ -1,6 +1,6 @@
-"""What extractors are tried on: real data and data made by plan, cut into training and test rows.
+"""Problems for extractors: real and planted data, split into training and test rows.
 
-A problem is named by a dataset, or by a dataset and what is asked of it, or by a plan.
+The name of a problem is a dataset, a dataset and its target, or a plan.
 """
 
 import zlib
@@ -16,7 +16,7 @@ from sospca_errors import BINARY, prepared
 
 TWO, MANY, LABELS = "two classes", "many classes", "several labels"
 REAL, PLANTED = "regression, real", "regression, planted"
-# A column is told from the others; of a spectrum or an outline from those at least so far away.
+# A column is predicted from the others; in a spectrum or an outline at least this far away.
 FAR = 40
 FAMILIES = {
     TWO: list(BINARY),
@@ -42,20 +42,20 @@ MOST_LABELS = 20
 
 
 class Split(NamedTuple):
-    """Training rows A and their target y, test rows B and what is to be told of them.
+    """Training rows A and their target y, test rows B and their target y_test.
 
-    Columns have mean 0 and deviation 1 in A. A target is codes of classes, numbers, or a matrix of
+    Columns have mean 0 and deviation 1 in A. A target has codes of classes, numbers, or a matrix of
     labels.
     """
 
     A: np.ndarray
     y: np.ndarray
     B: np.ndarray
-    told: np.ndarray
+    y_test: np.ndarray
 
 
 def needed(problem: str) -> str | None:
-    """Return the dataset that a problem is of, if it is of a file."""
+    """Return the dataset of a problem, if it is a file."""
     name = problem.partition(",")[0]
     return None if FAMILY[problem] == PLANTED or name == "diabetes" else name
 
@@ -75,14 +75,14 @@ def split_of(datasets: dict[str, Dataset], problem: str, seed: int, most_rows: i
     return standardised(X[train], y[train], X[test], y[test])
 
 
-def standardised(A: np.ndarray, y: np.ndarray, B: np.ndarray, told: np.ndarray) -> Split:
+def standardised(A: np.ndarray, y: np.ndarray, B: np.ndarray, y_test: np.ndarray) -> Split:
     varies = np.ptp(A, axis=0) > 0.0
     scaler = StandardScaler().fit(A[:, varies])
-    return Split(scaler.transform(A[:, varies]), y, scaler.transform(B[:, varies]), told)
+    return Split(scaler.transform(A[:, varies]), y, scaler.transform(B[:, varies]), y_test)
 
 
 def whole(dataset: Dataset | None, problem: str, most_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return X (n, p) and the target of a problem of real data, at most so many rows of them."""
+    """Return X (n, p) and the target of a problem of real data, at most `most_rows` rows."""
     if dataset is None:
         X, y = load_diabetes(return_X_y=True)
         if problem.endswith("squares"):
@@ -100,7 +100,7 @@ def whole(dataset: Dataset | None, problem: str, most_rows: int) -> tuple[np.nda
 
 
 def labelled(dataset: Dataset, most_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return X and the most frequent labels; words as present or absent, in five rows at least."""
+    """Return X and the most frequent labels; words in at least five rows, as present or absent."""
     rows = np.random.default_rng(0).permutation(dataset.y.size)[:most_rows]
     X, Y = dataset.X[rows], dataset.archive["Y2"][rows]
     if scipy.sparse.issparse(X):
@@ -111,7 +111,7 @@ def labelled(dataset: Dataset, most_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def planted(problem: str, seed: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n rows of a plan, and what they tell with noise of half its deviation added."""
+    """Return n rows of a plan, and the signal plus noise of half its deviation."""
     kind, _, digits = problem.partition(" of ")
     p = int(digits.replace(",", ""))
     rng = np.random.default_rng([zlib.crc32(problem.encode()), seed])
@@ -121,23 +121,23 @@ def planted(problem: str, seed: int, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def factors(rng: np.random.Generator, n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ten factors, each in a twentieth of the columns; three of them tell."""
-    behind, loadings = rng.standard_normal((n, 10)), np.zeros((10, p))
+    """Ten factors, each in a twentieth of the columns; three of them make the target."""
+    latent, loadings = rng.standard_normal((n, 10)), np.zeros((10, p))
     for k in range(10):
         of = rng.choice(p, p // 20, replace=False)
         loadings[k, of] = 0.7 * rng.standard_normal(of.size)
-    X = behind @ loadings + rng.standard_normal((n, p))
-    return X, behind[:, :3] @ np.array([1.0, 1.0, 0.7])
+    X = latent @ loadings + rng.standard_normal((n, p))
+    return X, latent[:, :3] @ np.array([1.0, 1.0, 0.7])
 
 
 def five(rng: np.random.Generator, n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
-    """Five columns tell, all are independent."""
+    """Independent columns; five of them make the target."""
     X = rng.standard_normal((n, p))
     return X, X[:, rng.choice(p, 5, replace=False)].sum(axis=1)
 
 
 def dense(rng: np.random.Generator, n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
-    """A hundred directions of falling variance, and all columns tell."""
+    """A hundred directions of falling variance; all columns make the target."""
     spread = np.arange(1.0, 101.0) ** -0.7
     X = (rng.standard_normal((n, 100)) * spread) @ rng.standard_normal((100, p))
     X = X / X.std() + 0.3 * rng.standard_normal((n, p))
@@ -145,7 +145,7 @@ def dense(rng: np.random.Generator, n: int, p: int) -> tuple[np.ndarray, np.ndar
 
 
 def autoregressive(rng: np.random.Generator, n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
-    """Each column correlates by 0.9 with the one before; ten tell."""
+    """Each column correlates by 0.9 with the one before; ten of them make the target."""
     X = rng.standard_normal((n, p))
     for j in range(1, p):
         X[:, j] = 0.9 * X[:, j - 1] + np.sqrt(1.0 - 0.81) * X[:, j]
@@ -153,11 +153,11 @@ def autoregressive(rng: np.random.Generator, n: int, p: int) -> tuple[np.ndarray
 
 
 def copies(rng: np.random.Generator, n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
-    """Forty columns with thirty noisy copies of each, of which ten tell, among noise."""
-    behind = rng.standard_normal((n, 40))
-    X = np.repeat(behind, 30, axis=1) + 0.3 * rng.standard_normal((n, 1_200))
+    """Thirty noisy copies each of forty columns, among noise; ten of the forty make the target."""
+    latent = rng.standard_normal((n, 40))
+    X = np.repeat(latent, 30, axis=1) + 0.3 * rng.standard_normal((n, 1_200))
     X = np.hstack([X, rng.standard_normal((n, p - 1_200))])
-    return X, behind[:, :10] @ rng.uniform(0.3, 1.0, 10)
+    return X, latent[:, :10] @ rng.uniform(0.3, 1.0, 10)
 
 
 PLANS = {

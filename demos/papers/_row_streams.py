@@ -1,4 +1,4 @@
-"""Streams of rows, transformers of them, and what stands behind: for the scripts `rows_*.py`."""
+"""Streams of rows, transformers and downstream models, for the scripts `rows_*.py`."""
 
 import functools
 import math
@@ -31,17 +31,17 @@ WORDS = ("sms_spam",)
 ALL, EVERY, PROJECTION = "all features", "ProjSe, every row", "random projection"
 BAYES, SMOOTHED, TREE = "naive Bayes", "naive Bayes, smoothed", "Hoeffding tree"
 MODELS = (BAYES, SMOOTHED, TREE, "neighbours", "logistic")
-# What transforms did before there was calm.
-AS_BEFORE: dict[str, float] = {"refresh_factor": 1.0, "hysteresis": 1.0, "warm_up": 0}
+# A selection or map that is computed again at every row.
+EVERY_ROW: dict[str, float] = {"refresh_factor": 1.0, "hysteresis": 1.0, "warm_up": 0}
 Stream = list[tuple[dict[Hashable, float], Any]]
 _NO_PDF, _LEAST_PDF = math.log(1e-9), 1e-9
 
 
 @functools.lru_cache(maxsize=2)
 def stream(folder: Path, name: str, most: int, seed: int) -> Stream:
-    """Return the first rows, at most so many, of a dataset shuffled with a seed.
+    """Return at most `most` rows of a dataset that is shuffled with a seed.
 
-    A row of words names those that it has; of pixels and numbers it names all.
+    A row of words has the words that occur; a row of pixels or numbers has all features.
     """
     rng = np.random.default_rng(seed)
     if name in RIVERS:
@@ -65,10 +65,10 @@ def stream(folder: Path, name: str, most: int, seed: int) -> Stream:
     return list(zip(cells, labels, strict=True))
 
 
-def turning(seed: int, n: int, p: int = 60, relevant: int = 5) -> Stream:
-    """Return rows of p Gaussian variables; five say the class, and from the middle on five others.
+def drifting(seed: int, n: int, p: int = 60, relevant: int = 5) -> Stream:
+    """Return p Gaussian variables; five determine the class, five others from the middle on.
 
-    The class is the sign of their sum and of as much noise as two of them make.
+    The class is the sign of their sum plus noise with the variance of two of them.
     """
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p))
@@ -80,28 +80,28 @@ def turning(seed: int, n: int, p: int = 60, relevant: int = 5) -> Stream:
 
 
 def exchanged(rows: Stream, seed: int) -> Stream:
-    """Return rows whose variables change names among themselves from the middle on."""
+    """Return rows whose variables exchange their names from the middle on."""
     names = list(rows[0][0])
-    turn = np.random.default_rng(seed).permutation(len(names))
-    new = {name: names[j] for name, j in zip(names, turn, strict=True)}
+    order = np.random.default_rng(seed).permutation(len(names))
+    new = {name: names[j] for name, j in zip(names, order, strict=True)}
     half = len(rows) // 2
     return rows[:half] + [({new[j]: v for j, v in x.items()}, y) for x, y in rows[half:]]
 
 
 class GaussianNB(base.Classifier):
-    """River's GaussianNB on arrays: the same answers, a hundred times as fast on wide rows."""
+    """River's GaussianNB on arrays: the same predictions, a hundred times as fast on wide rows."""
 
     def __init__(self) -> None:
-        self.places: dict[Hashable, int] = {}
+        self.index_of: dict[Hashable, int] = {}
         self.classes: dict[Any, int] = {}
-        # Rows in which a class had a feature, their mean and sum of squares; rows of a class.
+        # Per class and feature: rows with the feature, mean, sum of squares; rows per class.
         self.n, self.mean, self.m2 = np.zeros((3, 64, 1024))
         self.seen = np.zeros(64)
 
     def _at(self, x: dict[Hashable, Any]) -> np.ndarray:
-        for name in x.keys() - self.places.keys():
-            self.places[name] = len(self.places)
-        return np.fromiter(map(self.places.__getitem__, x), np.intp, len(x))
+        for name in x.keys() - self.index_of.keys():
+            self.index_of[name] = len(self.index_of)
+        return np.fromiter(map(self.index_of.__getitem__, x), np.intp, len(x))
 
     def learn_one(self, x: dict[Hashable, Any], y: Any) -> None:
         c = self.classes.setdefault(y, len(self.classes))
@@ -131,10 +131,10 @@ class GaussianNB(base.Classifier):
 
 
 class SmoothedNB(GaussianNB):
-    """Gaussian naive Bayes in which a class begins with a row that all classes share.
+    """Gaussian naive Bayes whose classes start with one row of prior, shared by all classes.
 
-    Its mean and its variance are those of all rows. River's has no such prior: of a class with few
-    rows a feature that hardly varied yet decides alone.
+    The prior has the mean and the variance of all rows. River's model has no prior: in a class with
+    few rows a feature of nearly zero variance decides alone.
     """
 
     def _likely(self, at: np.ndarray, values: np.ndarray, k: int) -> np.ndarray:
@@ -153,14 +153,16 @@ class SmoothedNB(GaussianNB):
 
 
 class AsTheyCome(SOSPCA):
-    """SOSPCA whose components are not turned onto those that stood."""
+    """SOSPCA whose components are not rotated onto those in use."""
 
-    def _alignment(self, new: Any, standing: Any) -> np.ndarray:  # noqa: ARG002
+    def _alignment(self, new: Any, in_use: Any) -> np.ndarray:  # noqa: ARG002
         return np.eye(self.n_components)
 
 
-def front(name: str, k: int, q: int, seed: int, p: int, **rules: float) -> list[base.Transformer]:
-    """Return what stands before the model: nothing, or one transformer."""
+def transformer_steps(
+    name: str, k: int, q: int, seed: int, p: int, **rules: float
+) -> list[base.Transformer]:
+    """Return the steps before the model: none, or one transformer."""
     if name == ALL:
         return []
     if name == PROJECTION:
@@ -171,12 +173,12 @@ def front(name: str, k: int, q: int, seed: int, p: int, **rules: float) -> list[
         kind = SOSPCA if name == "SOSPCA" else AsTheyCome
         return [kind(q, target_type="class", **rules)]
     if name == EVERY:
-        return [ProjSe(k, target_type="class", **AS_BEFORE)]
+        return [ProjSe(k, target_type="class", **EVERY_ROW)]
     return [{"ProjSe": ProjSe, "SelectKBest": SelectKBest}[name](k, target_type="class", **rules)]
 
 
-def behind(name: str, *, words: bool, built: bool, by_river: bool = False) -> list[Any]:
-    """Return the model, behind its scaler where it needs one."""
+def model_steps(name: str, *, words: bool, built: bool, by_river: bool = False) -> list[Any]:
+    """Return the model, after a scaler if it needs one."""
     if name in (BAYES, SMOOTHED):
         if words and not built:
             return [naive_bayes.MultinomialNB()]
@@ -198,17 +200,17 @@ def pipeline(steps: list[Any]) -> base.Classifier:
     return functools.reduce(lambda left, right: left | right, steps)
 
 
-def expect_rivers_answers(rows: Stream) -> None:
-    """Fail if our GaussianNB answers otherwise than River's, but for a rare tie of rounding."""
+def expect_rivers_predictions(rows: Stream) -> None:
+    """Fail if our GaussianNB predicts differently from River's, except rare ties of rounding."""
     ours, theirs = (hits(model, rows) for model in (GaussianNB(), naive_bayes.GaussianNB()))
     if np.mean(ours != theirs) > 0.01:
-        raise AssertionError(f"other answers in {np.sum(ours != theirs)} of {len(rows)} rows")
+        raise AssertionError(f"other predictions in {np.sum(ours != theirs)} of {len(rows)} rows")
 
 
 def hits(model: base.Classifier, rows: Iterable[tuple[dict[Hashable, Any], Any]]) -> np.ndarray:
-    """Return for each row whether the model said its class before it learnt the row."""
-    said = []
+    """Return whether each row was predicted correctly, before the model learnt it."""
+    right = []
     for x, y in rows:
-        said.append(model.predict_one(x) == y)
+        right.append(model.predict_one(x) == y)
         model.learn_one(x, y)
-    return np.array(said)
+    return np.array(right)

@@ -1,4 +1,4 @@
-"""What goes by as columns, then row by row: for the script `warehouse.py`."""
+"""Datasets learnt as columns, then row by row, for the script `warehouse.py`."""
 
 import functools
 import time
@@ -22,35 +22,35 @@ from river import (
 from streamsel import ProjSe, RidgeComponents
 
 SCALED, SELECTED = "all features, scaled", "ProjSe"
-RIDGE, RENEWED, POOL = "RidgeComponents", "the same, refresh_factor 1.25", "pool of 500"
+RIDGE, REFRESHED, POOL = "RidgeComponents", "the same, refresh_factor 1.25", "pool of 500"
 ROWS_ALONE = "the same, on rows alone"
 TREE, NEIGHBOURS, LOGISTIC, FOREST = "Hoeffding tree", "neighbours", "logistic", "forest"
 RULES: dict[str, dict[str, Any]] = {
     RIDGE: {},
-    RENEWED: {"refresh_factor": 1.25},
+    REFRESHED: {"refresh_factor": 1.25},
     POOL: {"max_support": 500},
     ROWS_ALONE: {},
 }
 WINDOW, NEAREST, AT_ONCE = 300, 5, 16
 
 
-class Story(NamedTuple):
-    """Rows that lie in the warehouse, and those that come later."""
+class SplitStream(NamedTuple):
+    """Rows that are stored, and rows that come later."""
 
     history: Stream
     rows: Stream
 
 
 @functools.lru_cache(maxsize=2)
-def story(folder: Path, name: str, stored: int, coming: int, seed: int) -> Story:
-    """Return a shuffled dataset cut in two."""
+def split_stream(folder: Path, name: str, stored: int, coming: int, seed: int) -> SplitStream:
+    """Return a shuffled dataset in two parts."""
     made = thresholds(stored + coming, seed) if name == "thresholds" else None
     rows = made or stream(folder, name, stored + coming, seed)
-    return Story(rows[:stored], rows[stored:])
+    return SplitStream(rows[:stored], rows[stored:])
 
 
 def thresholds(n: int, seed: int, p: int = 40) -> Stream:
-    """Return rows of p Gaussian variables; a tree of two of them says the class."""
+    """Return rows of p Gaussian variables; a tree of two of them determines the class."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p))
     y = np.where(X[:, 0] > 0.5, X[:, 1] > 0.0, X[:, 1] < -1.0) != (rng.random(n) < 0.05)
@@ -58,16 +58,18 @@ def thresholds(n: int, seed: int, p: int = 40) -> Stream:
 
 
 def relabelled(rows: Stream, seed: int) -> Stream:
-    """Return rows whose classes change names among themselves from the middle on."""
+    """Return rows whose classes exchange their names from the middle on."""
     names = sorted({y for _, y in rows})
-    turn = np.random.default_rng(seed).permutation(len(names))
-    new = {name: names[j] for name, j in zip(names, turn, strict=True)}
+    order = np.random.default_rng(seed).permutation(len(names))
+    new = {name: names[j] for name, j in zip(names, order, strict=True)}
     half = len(rows) // 2
     return rows[:half] + [(x, new[y]) for x, y in rows[half:]]
 
 
-def front(name: str, history: Stream, k: int, q: int, **rules: Any) -> list[base.Transformer]:
-    """Return what stands before the model; what learns has learnt the history as columns."""
+def transformer_steps(
+    name: str, history: Stream, k: int, q: int, **rules: Any
+) -> list[base.Transformer]:
+    """Return the steps before the model; learners have learnt the history as columns."""
     if name in (ALL, SCALED):
         return [preprocessing.StandardScaler()] if name == SCALED else []
     learner: ProjSe | RidgeComponents
@@ -82,32 +84,32 @@ def front(name: str, history: Stream, k: int, q: int, **rules: Any) -> list[base
 
 
 def columns(history: Stream) -> np.ndarray:
-    """Return the rows as columns; a row names them in order."""
+    """Return the rows as columns, in the order of their names."""
     return np.asfortranarray([list(x.values()) for x, _ in history])
 
 
 class Neighbours(base.Classifier):
-    """River's KNNClassifier of the last rows on arrays: the same answers, faster on wide rows."""
+    """River's KNNClassifier on arrays: the same predictions, faster on wide rows."""
 
     def __init__(self) -> None:
-        self.places: dict[Hashable, int] = {}
+        self.index_of: dict[Hashable, int] = {}
         self.rows = np.zeros((WINDOW, 0))
         self.classes: list[Any] = []
         self.n = 0
 
     def learn_one(self, x: dict[Hashable, Any], y: Any) -> None:
         values = self._values(x)
-        place = self.n % WINDOW
-        self.rows[place] = values
-        self.classes[place : place + 1] = [y]
+        i = self.n % WINDOW
+        self.rows[i] = values
+        self.classes[i : i + 1] = [y]
         self.n += 1
 
     def predict_one(self, x: dict[Hashable, Any]) -> Any:
         if not self.classes:
             return None
         values = self._values(x)
-        apart = self.rows[: len(self.classes)] - values
-        distances = np.sqrt(np.einsum("ij,ij->i", apart, apart))
+        differences = self.rows[: len(self.classes)] - values
+        distances = np.sqrt(np.einsum("ij,ij->i", differences, differences))
         votes: dict[Any, float] = {}
         for i in np.argsort(distances, kind="stable")[:NEAREST].tolist():
             weight = 1.0 / distances[i] if distances[i] else np.inf
@@ -115,18 +117,18 @@ class Neighbours(base.Classifier):
         return max(votes, key=votes.__getitem__)
 
     def _values(self, x: dict[Hashable, Any]) -> np.ndarray:
-        """Return the row, with a place for names that are new; one that is absent is 0."""
-        new = [name for name in x if name not in self.places]
+        """Return the row as an array, extended by new names; absent features are 0."""
+        new = [name for name in x if name not in self.index_of]
         if new:
-            self.places |= {name: len(self.places) + i for i, name in enumerate(new)}
+            self.index_of |= {name: len(self.index_of) + i for i, name in enumerate(new)}
             self.rows = np.pad(self.rows, ((0, 0), (0, len(new))))
-        values = np.zeros(len(self.places))
-        values[[self.places[name] for name in x]] = list(x.values())
+        values = np.zeros(len(self.index_of))
+        values[[self.index_of[name] for name in x]] = list(x.values())
         return values
 
 
-def behind(name: str, *, by_river: bool = False, scaled: bool = False) -> list[Any]:
-    """Return the model; behind a scaler where it needs one and there is none."""
+def model_steps(name: str, *, by_river: bool = False, scaled: bool = False) -> list[Any]:
+    """Return the model, after a scaler if it needs one and there is none."""
     if name == BAYES:
         return [naive_bayes.GaussianNB() if by_river else GaussianNB()]
     if name == SMOOTHED:
@@ -149,17 +151,17 @@ def whole(
     k: int,
     q: int,
     *,
-    knows: bool,
+    is_warm: bool,
     by_river: bool = False,
     **rules: Any,
 ) -> base.Classifier:
-    """Return a pipeline; if the model `knows` it has learnt the history behind what stands before.
+    """Return a pipeline; a warm model has learnt the history through the steps before it.
 
-    What stands before has learnt it as columns, or learns nothing by it but means and scales.
+    These steps have learnt the history as columns, except scalers, which learn it row by row.
     """
-    steps = front(name, history, k, q, **rules)
-    steps += behind(model, by_river=by_river, scaled=name in (SCALED, SELECTED))
-    if knows:
+    steps = transformer_steps(name, history, k, q, **rules)
+    steps += model_steps(model, by_river=by_river, scaled=name in (SCALED, SELECTED))
+    if is_warm:
         for x, y in history:
             for step in steps[:-1]:
                 if isinstance(step, preprocessing.StandardScaler):
@@ -173,10 +175,10 @@ def whole(
 
 
 def clocked(works: dict[str, Callable[[Any], Any]], rows: Stream) -> dict[str, Any]:
-    """Return name -> seconds of every row but the first of each turn, by whoever works on it.
+    """Return name -> processor seconds of every row, except the first of each batch.
 
-    All take the same rows in turn, some at a time. Seconds are those of the processor: on a machine
-    that others use too, what takes long would be interrupted more often.
+    All contenders take the same rows in turn, in batches. Processor time, because on a shared
+    machine longer work is interrupted more often.
     """
     found: dict[str, list[float]] = {name: [] for name in works}
     for first in range(0, len(rows), AT_ONCE):
@@ -184,13 +186,13 @@ def clocked(works: dict[str, Callable[[Any], Any]], rows: Stream) -> dict[str, A
             for i, row in enumerate(rows[first : first + AT_ONCE]):
                 start = time.thread_time()
                 work(row)
-                if i:  # what others have worked on is still in the caches
+                if i:  # at the first row the caches have the data of another contender
                     found[name].append(time.thread_time() - start)
     return {name: np.array(seconds) for name, seconds in found.items()}
 
 
-class Answers:
-    """A pipeline answers a row, then learns it."""
+class Predicts:
+    """A pipeline predicts a row, then learns it."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -200,15 +202,15 @@ class Answers:
         self.model.learn_one(*row)
 
 
-class Transforms(Answers):
-    """A transformer transforms a row, and that alone is done."""
+class Transforms(Predicts):
+    """A transformer transforms a row, and nothing else."""
 
     def __call__(self, row: tuple[dict[Hashable, float], Any]) -> None:
         self.model.transform_one(row[0])
 
 
-class Learns(Answers):
-    """A transformer learns a row, and that alone is done."""
+class Learns(Predicts):
+    """A transformer learns a row, and nothing else."""
 
     def __call__(self, row: tuple[dict[Hashable, float], Any]) -> None:
         if isinstance(self.model, preprocessing.StandardScaler):
@@ -217,8 +219,8 @@ class Learns(Answers):
             self.model.learn_one(*row)
 
 
-class Renews(Answers):
-    """What stands is renewed after a row."""
+class Refreshes(Predicts):
+    """A transformer learns a row and refreshes its snapshot."""
 
     def __call__(self, row: tuple[dict[Hashable, float], Any]) -> None:
         self.model.learn_one(*row)

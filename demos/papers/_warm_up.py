@@ -1,4 +1,4 @@
-"""Streams of the warm-up experiment, and a pipeline that compares what the warm-up returns."""
+"""Streams of the warm-up experiment, and a pipeline that compares rows returned before it."""
 
 import copy
 import functools
@@ -125,15 +125,15 @@ class Pipeline:
     from, one with a target learns it afterwards.
     """
 
-    def __init__(self, front: Any, *, is_class: bool) -> None:
-        self.front, self.is_class = front, is_class
+    def __init__(self, transformer: Any, *, is_class: bool) -> None:
+        self.transformer, self.is_class = transformer, is_class
         fresh = models(is_class=is_class)
         self.models = {
             (before, name): copy.deepcopy(model)
             for before in (FILLED, EMPTY)
             for name, model in fresh.items()
         }
-        # Per row: 1 for a correct answer, or the absolute error.
+        # Per row: 1 for a correct prediction, or the absolute error.
         self.scores: dict[tuple[str, str], list[float]] = {key: [] for key in self.models}
         self.mean, self.of_mean = stats.Mean(), list[float]()
 
@@ -145,26 +145,26 @@ class Pipeline:
         if not self.is_class:
             self.of_mean.append(abs(y - self.mean.get()))
             self.mean.update(y)
-        if self.front._is_supervised:
-            self.front.learn_one(x, y)
+        if self.transformer._is_supervised:
+            self.transformer.learn_one(x, y)
         else:
-            self.front.learn_one(x)
+            self.transformer.learn_one(x)
             given = self.given(x)
         for key, model in self.models.items():
             model.learn_one(given[key[0]], y)
 
     def given(self, x: dict[Hashable, float]) -> dict[str, dict[Hashable, float]]:
         """Return the rows that the models receive."""
-        z = self.front.transform_one(x)
-        if self.front.in_use:
+        z = self.transformer.transform_one(x)
+        if self.transformer.in_use:
             return {FILLED: z, EMPTY: z}
-        names = getattr(self.front, "components", ())
+        names = getattr(self.transformer, "components", ())
         return {FILLED: z or dict.fromkeys(names, 0.0), EMPTY: {}}
 
-    def score(self, answer: Any, y: Any) -> float:
+    def score(self, prediction: Any, y: Any) -> float:
         if self.is_class:
-            return float(answer == y)
-        error = abs(y - answer)
+            return float(prediction == y)
+        error = abs(y - prediction)
         return error if math.isfinite(error) else math.inf
 
     def results(self, start: int = 0) -> dict[tuple[str, str], float]:

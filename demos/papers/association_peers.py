@@ -50,7 +50,7 @@ def genotypes(experiment: Experiment) -> np.ndarray:
 
 
 def background(X: np.ndarray, rng: np.random.Generator, share: float) -> np.ndarray:
-    """Return a trait of which all columns explain a share, by many small effects."""
+    """Return a trait with a share explained by many small effects of all columns."""
     Z = X - X.mean(axis=0)
     u = Z @ rng.normal(size=Z.shape[1])
     return np.sqrt(share) * u / u.std() + np.sqrt(1.0 - share) * rng.normal(size=len(X))

@@ -1,20 +1,20 @@
-"""What do selectors take of pure noise, and what do tests on arrival promise and keep?
+"""How much pure noise do selectors select, and do tests on arrival hold their level?
 
-Two parts, in one CSV:
+Two parts, in one CSV file:
 
-1. *noise*: streams of Gaussian columns that tell nothing of a Gaussian target; every method with
-   its defaults. Those that take k variables take k of noise, too: what counts is how many of these
-   are above `noise_floor()`, the relevance that the best of as many columns of noise exceeds in one
-   stream of twenty. Counted too for those that take none but what passes a test.
+1. *noise*: streams of Gaussian columns that are independent of a Gaussian target; every method with
+   its defaults. Methods that select k variables select k of noise, too: the measure is how many of
+   these are above `noise_floor()`, the relevance that the best of as many columns of noise exceeds
+   in one stream of twenty. It is also counted for methods that select only what passes a test.
 2. *planted*: twenty signals among as many columns. *measurements*: each is the target and an error
    of its own, correlations with the target evenly from 0.1 to 0.5; *parts*: the target is the sum
    of the signals and an error, correlations from 0.1 to 0.3. They come first, evenly spread, or
-   last, and in either case in random order among themselves. A false discovery is a column that is
-   no signal; the rate is the mean over streams of their share, 0 where nothing is selected; power
-   is the share of signals that are found.
+   last, each time in random order among themselves. A false discovery is a column that is not a
+   signal; the rate is the mean over streams of their share, 0 if nothing is selected; power is the
+   share of signals that are found.
 
-The level is 0.05 for OnlineFDR, as by default, and for SelectKBest; alpha-investing has its
-defaults, a wealth and a payout of 0.5, and once a payout of 0.05, from a wealth of 0.05.
+The level is 0.05 for OnlineFDR, the default, and for SelectKBest; alpha-investing has its defaults,
+a wealth and a payout of 0.5, and alternatively a payout and a wealth of 0.05.
 """
 
 import time
@@ -31,7 +31,7 @@ N_SIGNALS = 20
 RANGES = {"measurements": (0.1, 0.5), "parts": (0.1, 0.3)}
 KINDS = ("noise", *RANGES)
 ORDERS = ("first", "spread", "last")
-# Name in the tables -> class, and parameters that are not by default.
+# Name in the tables -> class, and parameters that differ from the defaults.
 TESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "SelectKBest, fdr 0.05": ("SelectKBest", {"fdr": 0.05}),
     "OnlineFDR, lord++": ("OnlineFDR", {}),
@@ -53,7 +53,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def learnt(method: str, X: np.ndarray, y: np.ndarray) -> tuple[Any, float]:
-    """Return a model that has learnt the columns, and how long it took."""
+    """Return a model that has learnt the columns, and its seconds."""
     name, parameters = METHODS[method]
     model = getattr(streamsel, name)(**parameters)
     start = time.perf_counter()
@@ -67,7 +67,7 @@ def noise(p: int, rng: np.random.Generator) -> list[Row]:
     made = []
     for method in METHODS:
         model, seconds = learnt(method, X, y)
-        # Of a pick the relevance is what it says by itself, whatever was picked before.
+        # The relevance of a pick is its own, whatever was picked before.
         above = sum(value > model.noise_floor() for value in model.relevance.values())
         row = {"method": method, "kept": len(model.selected), "above": above}
         made.append(row | {"seconds": seconds})
@@ -85,8 +85,8 @@ def planted(kind: str, rng: np.random.Generator, p: int) -> tuple[np.ndarray, np
     return X, X[:, :N_SIGNALS] @ strength + np.sqrt(1.0 - strength @ strength) * error
 
 
-def places(order: str, p: int) -> np.ndarray:
-    """Return where the signals stand among p columns."""
+def positions(order: str, p: int) -> np.ndarray:
+    """Return the positions of the signals among p columns."""
     if order == "spread":
         return (np.arange(N_SIGNALS) + 0.5) * p // N_SIGNALS
     return np.arange(N_SIGNALS) + (p - N_SIGNALS) * (order == "last")
@@ -96,7 +96,7 @@ def found_among(kind: str, p: int, rng: np.random.Generator) -> list[Row]:
     X, y = planted(kind, rng, p)
     made = []
     for order in ORDERS:
-        signals = places(order, p).astype(int)
+        signals = positions(order, p).astype(int)
         others = np.setdiff1d(np.arange(p), signals)
         arranged = np.empty_like(X)
         arranged[:, signals], arranged[:, others] = X[:, :N_SIGNALS], X[:, N_SIGNALS:]
@@ -126,7 +126,7 @@ def of_noise(found: pd.DataFrame) -> str:
 
 
 def of_planted(found: pd.DataFrame) -> str:
-    """Return a table: rate of false discoveries and power, a line a method and kind."""
+    """Return a table of false discovery rate and power, one row per method and kind."""
     lines = []
     for (kind, method), runs in found.groupby(["kind", "method"], sort=False):
         line = {"": kind, "method": method}
@@ -169,7 +169,7 @@ def main() -> None:
         for seed in range(n_streams)
     ]
     results = experiment.each(work, tasks)
-    # Each part has columns of its own, whole numbers where the others have none.
+    # Each part has its own columns; whole numbers are read as floats because of the other parts.
     found = {part: runs.dropna(axis=1).convert_dtypes() for part, runs in results.groupby("part")}
     experiment.publish(section(found, p))
 

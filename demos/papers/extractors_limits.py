@@ -1,16 +1,15 @@
-"""How far can components be trusted: the order of columns, the size of the pool, columns of noise?
+"""How do components depend on the order of columns, the size of the pool, and columns of noise?
 
-Three short studies of RidgeComponents, on problems of `extractors_worth.py`, whose splits, scale
-and judges these are; told is the mean error of LDA, 1-NN and an SVM, or R2.
+Three short studies of RidgeComponents, on problems of `extractors_worth.py`, with its splits, scale
+and models; the measure is the mean error of LDA, 1-NN and an SVM, or R2.
 
-- *Order.* One split, columns in the order of the file and in six random ones: the pool prunes
-  what it has when it is full, and so depends on the order; SOSPCA does, too. K does not.
+- *Order.* One split, columns in the order of the file and in six random ones: a full pool prunes
+  its variables, and so depends on the order; SOSPCA does, too. K does not.
 - *Size.* Three splits, pools of 50 to 1,000 and the Gram matrix, on problems of more than 1,000
   columns.
-- *Noise.* Three splits; 1,000 and 10,000 Gaussian columns join those of the data, all in random
-  order. And what is said to be no noise where all is: the target is shuffled, or Gaussian numbers
-  beside Gaussian columns, a hundred times, and `n_above_noise` asked, which promises to be more
-  than 0 one time in twenty at most.
+- *Noise.* Three splits; 1,000 and 10,000 Gaussian columns are added to those of the data, all in
+  random order. And false discoveries: the target is shuffled, or it is Gaussian with Gaussian
+  columns, a hundred times. `n_above_noise` should then be more than 0 one time in twenty at most.
 """
 
 from collections.abc import Iterator
@@ -19,18 +18,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _curves import curves, levelled, panels
+from _curves import curves, panels, without_unit_effect
 from _experiment import COLOURS, Dataset, Experiment, Row, machine, plt, table
 from _extractors import STRONG, Pair, axes, kind_of, pls, ridge, sospca
 from _problems import FAMILY, MANY, MOST_ROWS, TWO, Split, needed, split_of
-from extractors_worth import CLASSIFIERS, R2, judged
+from extractors_worth import CLASSIFIERS, R2, measures
 
 from streamsel import RidgeComponents
 
 QS = (2, 10)
 SIZES = (50, 100, 200, 500, 1_000)
 COUNTS = (0, 1_000, 10_000)
-ORDER, SIZE, NOISE, VAIN = "order", "size", "noise", "in vain"
+ORDER, SIZE, NOISE, NULL = "order", "size", "noise", "noise target"
 N_ORDERS, N_SPLITS, N_TARGETS = 7, 3, 100
 GRAM = "K"
 ORDERED = [
@@ -66,14 +65,14 @@ def pool(m: int) -> str:
     return f"pool of {m:,}"
 
 
-def value(judgement: Row) -> float:
+def value(measured: Row) -> float:
     """Return the mean error, or R²."""
-    return judgement[R2] if R2 in judgement else float(np.mean([judgement[c] for c in CLASSIFIERS]))
+    return measured[R2] if R2 in measured else float(np.mean([measured[c] for c in CLASSIFIERS]))
 
 
 def ways(split: Split, sizes: tuple[int, ...], names: tuple[str, ...]) -> Iterator[Row]:
-    """Yield what pools of some sizes and methods of some names are worth on a split."""
-    A, y, B, told = split
+    """Yield the value of pools of some sizes and of some methods on a split."""
+    A, y, B, y_test = split
     most = max(QS)
     pairs: dict[tuple[str, int], Pair] = {}
     made = {pool(m): {"max_support": m} for m in sizes}
@@ -84,23 +83,23 @@ def ways(split: Split, sizes: tuple[int, ...], names: tuple[str, ...]) -> Iterat
     if "SOSPCA" in names:
         pairs |= {("SOSPCA", q): sospca(A, y, B, q) for q in QS}
     if "PLS" in names:
-        turned = axes(A, B)
-        Z, Zt = pls(turned[0], y, turned[1], most)
+        rotated = axes(A, B)
+        Z, Zt = pls(rotated[0], y, rotated[1], most)
         pairs |= {("PLS", q): (Z[:, :q], Zt[:, :q]) for q in QS}
     for (name, q), (Z, Zt) in pairs.items():
-        yield {"method": name, "q": q, "value": value(judged(Z, y, Zt, told))}
+        yield {"method": name, "q": q, "value": value(measures(Z, y, Zt, y_test))}
 
 
 def in_order(split: Split, order: int) -> Iterator[Row]:
-    """Yield what pools and SOSPCA are worth in an order of the columns; 0 is that of the file."""
+    """Yield the value of pools and SOSPCA in an order of the columns; 0 is that of the file."""
     p = split.A.shape[1]
     columns = np.random.default_rng(order).permutation(p) if order else np.arange(p)
-    turned = split._replace(A=split.A[:, columns], B=split.B[:, columns])
-    yield from ways(turned, (200, 500), ("SOSPCA",))
+    reordered = split._replace(A=split.A[:, columns], B=split.B[:, columns])
+    yield from ways(reordered, (200, 500), ("SOSPCA",))
 
 
 def in_noise(split: Split, seed: int) -> Iterator[Row]:
-    """Yield what is left of the components among columns of noise."""
+    """Yield the value of the components among columns of noise."""
     rng = np.random.default_rng(seed)
     for count in COUNTS:
         A, B = (
@@ -108,13 +107,13 @@ def in_noise(split: Split, seed: int) -> Iterator[Row]:
             for rows in (split.A, split.B)
         )
         columns = rng.permutation(A.shape[1])
-        among = split._replace(A=A[:, columns], B=B[:, columns])
-        for row in ways(among, (500,), tuple(STYLES)):
+        with_noise = split._replace(A=A[:, columns], B=B[:, columns])
+        for row in ways(with_noise, (500,), tuple(STYLES)):
             yield row | {"noise": count}
 
 
-def in_vain(split: Split | None, first: int, last: int) -> Iterator[Row]:
-    """Yield how many columns pass for more than noise where the target is shuffled, or noise."""
+def above_noise(split: Split | None, first: int, last: int) -> Iterator[Row]:
+    """Yield the number of columns above the noise floor if the target is shuffled, or noise."""
     for seed in range(first, last):
         rng = np.random.default_rng(seed)
         if split is None:
@@ -132,12 +131,12 @@ def work(
 ) -> list[Row]:
     """Return the rows of one split, order, or ten shuffled targets of a problem."""
     if problem == GAUSSIAN:
-        rows = in_vain(None, *(10 * at, 10 * at + 10))
+        rows = above_noise(None, *(10 * at, 10 * at + 10))
         return [{"study": study, "problem": problem} | row for row in rows]
-    split = split_of(datasets, problem, 0 if study in (ORDER, VAIN) else at, most_rows)
+    split = split_of(datasets, problem, 0 if study in (ORDER, NULL) else at, most_rows)
     shape = {"study": study, "problem": problem, "n": len(split.A), "p": split.A.shape[1]}
-    if study == VAIN:
-        return [shape | row for row in in_vain(split, 10 * at, 10 * at + 10)]
+    if study == NULL:
+        return [shape | row for row in above_noise(split, 10 * at, 10 * at + 10)]
     made = {
         ORDER: partial(in_order, split, at),
         SIZE: partial(ways, split, SIZES, (GRAM,)),
@@ -146,7 +145,7 @@ def work(
     return [shape | {"split": at} | row for row in made[study]()]
 
 
-def told(problem: str, results: pd.DataFrame) -> str:
+def title(problem: str, results: pd.DataFrame) -> str:
     rows = results[results.problem == problem]
     what = "error" if FAMILY[problem] in (TWO, MANY) else "R²"
     return f"{problem} ({int(rows.n.max()):,} × {int(rows.p.max()):,}), {what}"
@@ -157,7 +156,7 @@ def order_table(results: pd.DataFrame) -> str:
     rows = results[results.study == ORDER]
     lines = []
     for problem, of_problem in rows.groupby("problem", sort=False):
-        line = {"file, random orders": told(str(problem), rows)}
+        line = {"file, random orders": title(str(problem), rows)}
         for method in (pool(500), pool(200), "SOSPCA"):
             for q in QS:
                 values = of_problem[(of_problem.method == method) & (of_problem.q == q)]
@@ -174,7 +173,7 @@ def size_table(results: pd.DataFrame) -> str:
     rows = results[results.study == SIZE]
     lines = []
     for problem, of_problem in rows.groupby("problem", sort=False):
-        line = {"m": told(str(problem), rows)}
+        line = {"m": title(str(problem), rows)}
         for q in QS:
             values = of_problem[of_problem.q == q].groupby("method").value.mean()
             for name in [*map(pool, SIZES), GRAM]:
@@ -188,7 +187,7 @@ def noise_table(results: pd.DataFrame) -> str:
     rows = results[results.study == NOISE]
     lines = []
     for problem, of_problem in rows.groupby("problem", sort=False):
-        line = {"columns of noise: 0, 1,000, 10,000": told(str(problem), rows)}
+        line = {"columns of noise: 0, 1,000, 10,000": title(str(problem), rows)}
         for q in QS:
             for method in STYLES:
                 values = of_problem[(of_problem.q == q) & (of_problem.method == method)]
@@ -198,9 +197,9 @@ def noise_table(results: pd.DataFrame) -> str:
     return table(pd.DataFrame(lines))
 
 
-def vain_table(results: pd.DataFrame) -> str:
-    """Return how often any column passed for more than noise, and how many at most."""
-    rows = results[results.study == VAIN]
+def null_table(results: pd.DataFrame) -> str:
+    """Return how often any column was above the noise floor, and how many at most."""
+    rows = results[results.study == NULL]
     lines = [
         {
             "target of noise, columns of": problem,
@@ -213,24 +212,24 @@ def vain_table(results: pd.DataFrame) -> str:
 
 
 def draw(results: pd.DataFrame) -> plt.Figure:
-    """Draw what pools lose to the Gram matrix by size, and errors among noise, means."""
+    """Draw the loss of pools by their size, and mean errors among columns of noise."""
     titles = ["a pool against the Gram matrix", f"columns of noise, {max(QS)} components"]
     figure, axes = panels(titles, 2, 3.0, below=0.05)
     draw_sizes(axes[0], results[results.study == SIZE])
     noised = results[(results.study == NOISE) & (results.q == max(QS))]
     errors = noised.pivot_table("value", "problem", ["noise", "method"])
     labels = {GRAM: "Gram matrix", STRONG: "Gram matrix, sharper"}
-    curves(axes[1], levelled(errors), STYLES, COUNTS, labels)
+    curves(axes[1], without_unit_effect(errors), STYLES, COUNTS, labels)
     axes[1].set_xticks(range(len(COUNTS)), [f"{count:,}" for count in COUNTS])
     axes[1].set(xlabel="additional columns of noise", ylabel="error, %")
     axes[1].set_ylim(0.0, None)
-    for panel, place in zip(axes, ("upper right", "upper left"), strict=False):
-        panel.legend(loc=place)
+    for panel, loc in zip(axes, ("upper right", "upper left"), strict=False):
+        panel.legend(loc=loc)
     return figure
 
 
 def draw_sizes(panel: plt.Axes, sized: pd.DataFrame) -> None:
-    """Draw what pools lose, a line a measure and a number of components."""
+    """Draw the loss of pools, one line per measure and number of components."""
     lost, styles = {}, {}
     for q, style in zip(QS, ("o-", "s--"), strict=True):
         of_q = sized[sized.q == q].pivot_table(index="problem", columns="method", values="value")
@@ -271,7 +270,7 @@ Sharper: K with γ = 8.
 If the target is noise: how often any column exceeded the noise floor (nominally 5 % for Gaussian
 columns), and the largest number of such columns.
 
-{vain_table(results)}
+{null_table(results)}
 
 `python demos/papers/extractors_limits.py`; [all numbers](extractors-limits.csv); made with
 {machine()}.
@@ -284,7 +283,7 @@ def main() -> None:
         ORDER: (experiment.small(ORDERED, ["digits"]), N_ORDERS),
         SIZE: (experiment.small(SIZED, ["AR of 2,000"]), N_SPLITS),
         NOISE: (experiment.small(NOISED, ["wine"]), N_SPLITS),
-        VAIN: (experiment.small(SHUFFLED, [GAUSSIAN]), N_TARGETS // 10),
+        NULL: (experiment.small(SHUFFLED, [GAUSSIAN]), N_TARGETS // 10),
     }
     wanted = {problem for problems, _ in studies.values() for problem in problems}
     files = [needed(problem) for problem in sorted(wanted - {GAUSSIAN})]

@@ -1,23 +1,23 @@
-"""What do factorisations keep of the columns, beside gross errors and where values are missing?
+"""How well do factorisations reconstruct columns, with gross errors and with missing values?
 
-Three questions to SparsePCA, RobustPCA and ProbabilisticPCA, the codes of one online factorisation,
-and to PCA.
+Three studies of SparsePCA, RobustPCA and ProbabilisticPCA, the methods of one online factorisation,
+compared with PCA.
 
-1. Reconstruction. How much of the variance of all columns is lost if from 1 to 50 components all
-   columns are told again, by the linear regression that errs least on the training rows? Of these
-   rows PCA loses least by definition; of the test rows nobody has promised it. Beside them is
-   RandomProjection. At most 1,200 rows, two thirds of them for training; columns as they are in the
-   file (of leukemia logarithms), centred. Three splits.
-2. What they were made for. 200 rows of 1,000 columns that show five hidden variables beside noise
-   of deviation 0.5. "Gross errors": one value in twenty is replaced by one of up to 30 deviations.
-   "Few columns": each hidden variable shows in 40 columns alone. "Missing": 60 columns, of which a
-   fifth of the values is missing, or a half; all but ProbabilisticPCA are given the means of the
-   columns instead. Five drawings. Asked is how much of the hidden variables is in the space of five
-   components, which is the mean squared cosine of the principal angles, and how much each has to do
-   with one component alone, the largest squared correlation.
-3. Missing values. A fifth of the values of real columns, here of deviation 1, is left out at
-   random, and told by ten components of ProbabilisticPCA. Beside it is PCA of columns whose gaps
-   have been filled by their means; errors are in % of those of the means. Three drawings, at most
+1. Reconstruction. The share of the variance of all columns that is lost if all columns are
+   predicted from 1 to 50 components, by the linear regression with the least error on the training
+   rows. On these rows PCA loses least by definition; on test rows it need not. RandomProjection is
+   included for comparison. At most 1,200 rows, two thirds of them for training; columns as in the
+   file (logarithms for leukemia), centred. Three splits.
+2. Purpose of each method. 200 rows of 1,000 columns that depend on five hidden variables, with
+   noise of deviation 0.5. "Gross errors": one value in twenty is replaced by one of up to 30
+   deviations. "Few columns": each hidden variable affects 40 columns. "Missing": 60 columns, a
+   fifth or a half of whose values is missing; all methods except ProbabilisticPCA get the means of
+   the columns instead. Five samples. Two measures: the share of the hidden variables in the space
+   of five components (the mean squared cosine of the principal angles), and the largest squared
+   correlation of each with a single component.
+3. Missing values. A fifth of the values of real columns, scaled to deviation 1, is left out at
+   random and predicted from ten components of ProbabilisticPCA, and for comparison of PCA with gaps
+   filled by the means of the columns; errors are in % of those of the means. Three samples, at most
    800 rows.
 """
 
@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _curves import add_legend, curves, levelled, panels
+from _curves import add_legend, curves, panels, without_unit_effect
 from _experiment import COLOURS, Dataset, Experiment, Row, machine, plt, table
 from _gram_family import (
     PRINCIPAL,
@@ -45,7 +45,7 @@ from sospca_errors import prepared
 QS = (1, 2, 5, 10, 20, 50)
 N_SPLITS, N_DRAWN = 3, 5
 REAL = ("leukemia_golub3571", "isolet", "mnist_10k")
-# Values are left out of these too.
+# For missing values only.
 NARROW = ("crop", "ml_emotions", "spambase")
 METHODS = (PRINCIPAL, SPARSE, ROBUST, PROBABILISTIC)
 STYLES = {
@@ -61,11 +61,11 @@ MOST = {RECONSTRUCTION: 1_200, PLANTED: 200, MISSING: 800}
 GROSS, FEW = "gross errors", "few columns"
 LACKING = {"missing, a fifth": 0.2, "missing, half": 0.5}
 PLANS = (GROSS, FEW, *LACKING)
-HIDDEN, SHOWING, N_TOLD = 5, 40, 10
+N_HIDDEN, N_COLUMNS_OF_ONE, N_COMPONENTS = 5, 40, 10
 
 
 def reconstruction(dataset: Dataset, most_rows: int, method: str, seed: int) -> list[Row]:
-    """Return what is lost of training and of test rows, in % of their variance, for every q."""
+    """Return the lost variance of training and of test rows, in %, for every q."""
     X, _ = prepared(dataset, most_rows)
     A, B = train_test_split(X, train_size=2 / 3, random_state=seed)
     mean = A.mean(axis=0)
@@ -94,21 +94,21 @@ def reconstruction(dataset: Dataset, most_rows: int, method: str, seed: int) -> 
 
 
 def zeros(model: Any, p: int, q: int) -> float:
-    """Return how many of the loadings are 0, in %."""
+    """Return the share of zero loadings, in %."""
     loadings = getattr(model, "loadings", {})
     there = sum(weight != 0.0 for of in loadings.values() for weight in of.values())
     return 100.0 * (1.0 - there / (p * q))
 
 
 def plan(name: str, seed: int, n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return hidden variables, and columns that show them."""
+    """Return hidden variables, and columns that depend on them."""
     rng = np.random.default_rng([seed, PLANS.index(name)])
-    hidden = rng.standard_normal((n, HIDDEN))
-    weights = rng.standard_normal((HIDDEN, p))
+    hidden = rng.standard_normal((n, N_HIDDEN))
+    weights = rng.standard_normal((N_HIDDEN, p))
     if name == FEW:
-        showing = rng.permutation(p)[: HIDDEN * SHOWING].reshape(HIDDEN, SHOWING)
+        columns = rng.permutation(p)[: N_HIDDEN * N_COLUMNS_OF_ONE].reshape(N_HIDDEN, -1)
         mask = np.zeros_like(weights)
-        mask[np.arange(HIDDEN)[:, None], showing] = 2.0
+        mask[np.arange(N_HIDDEN)[:, None], columns] = 2.0
         weights = weights * mask
     X = hidden @ weights + 0.5 * rng.standard_normal((n, p))
     if name == GROSS:
@@ -125,33 +125,35 @@ def filled(X: np.ndarray) -> np.ndarray:
 
 
 def recovery(name: str, method: str, seed: int, n: int) -> list[Row]:
-    """Return how much of what is hidden a method finds, in %."""
+    """Return the share of the hidden variables that a method recovers, in %."""
     p = 60 if name in LACKING else 5 * n
     hidden, X = plan(name, seed, n, p)
-    model = learnt(method, X if method == PROBABILISTIC else filled(X), np.zeros(n), HIDDEN)
+    model = learnt(method, X if method == PROBABILISTIC else filled(X), np.zeros(n), N_HIDDEN)
     Z = model.embedding
     angles = subspace_angles(hidden - hidden.mean(axis=0), Z - Z.mean(axis=0))
-    alone = np.square(np.corrcoef(hidden.T, Z.T)[:HIDDEN, HIDDEN:]).max(axis=1)
+    alone = np.square(np.corrcoef(hidden.T, Z.T)[:N_HIDDEN, N_HIDDEN:]).max(axis=1)
     row = {"part": PLANTED, "problem": name, "n": n, "p": p, "split": seed, "method": method}
     row |= {"found": 100.0 * float(np.mean(np.cos(angles) ** 2))}
-    return [row | {"alone": 100.0 * float(alone.mean()), "zeros": zeros(model, p, HIDDEN)}]
+    return [row | {"alone": 100.0 * float(alone.mean()), "zeros": zeros(model, p, N_HIDDEN)}]
 
 
-def told(dataset: Dataset, most_rows: int, method: str, seed: int) -> list[Row]:
-    """Return the error of values that were left out, in % of that of their columns' means."""
+def imputation(dataset: Dataset, most_rows: int, method: str, seed: int) -> list[Row]:
+    """Return the error of values that were left out, in % of that of the columns' means."""
     X, _ = prepared(dataset, most_rows)
     X = scale(X[:, np.ptp(X, axis=0) > 0.0])
     out = np.random.default_rng(seed).random(X.shape) < 0.2
     gaps = np.where(out, np.nan, X)
     gaps[:, np.isnan(gaps).all(axis=0)] = 0.0
     by_mean = filled(gaps)
-    model = learnt(method, gaps if method == PROBABILISTIC else by_mean, np.zeros(len(X)), N_TOLD)
+    model = learnt(
+        method, gaps if method == PROBABILISTIC else by_mean, np.zeros(len(X)), N_COMPONENTS
+    )
     if method == PROBABILISTIC:
-        said = model.impute(gaps)
+        predicted = model.impute(gaps)
     else:
-        said = np.hstack([values for _, values, _ in model.reconstruct(by_mean).blocks()])
+        predicted = np.hstack([values for _, values, _ in model.reconstruct(by_mean).blocks()])
     row = {"part": MISSING, "problem": dataset.name, "n": len(X), "p": X.shape[1], "split": seed}
-    error, of_mean = (np.square(values - X)[out].mean() for values in (said, by_mean))
+    error, of_mean = (np.square(values - X)[out].mean() for values in (predicted, by_mean))
     return [row | {"method": method, "error": 100.0 * float(np.sqrt(error / of_mean))}]
 
 
@@ -165,12 +167,12 @@ def work(
 ) -> list[Row]:
     if part == PLANTED:
         return recovery(problem, method, seed, most_rows[part])
-    ask = told if part == MISSING else reconstruction
-    return ask(datasets[problem], most_rows[part], method, seed)
+    study = imputation if part == MISSING else reconstruction
+    return study(datasets[problem], most_rows[part], method, seed)
 
 
 def reconstruction_table(results: pd.DataFrame) -> str:
-    """Return what is lost of training and test rows, the least of a column bold."""
+    """Return the lost variance of training and test rows, the lowest of a column bold."""
     lines = []
     for problem, here in results[results.part == RECONSTRUCTION].groupby("problem", sort=False):
         n, p = (int(value) for value in here[["n", "p"]].max())
@@ -190,22 +192,26 @@ def shown(value: float, best: float) -> str:
 
 
 def sparse_sentence(results: pd.DataFrame) -> str:
-    """Say how many loadings of SparsePCA are 0."""
+    """Return a sentence on the zero loadings of SparsePCA."""
     here = results[(results.part == RECONSTRUCTION) & (results.method == SPARSE)]
     means = here.groupby(["problem", "q"], sort=False).zeros.mean()
-    told = "; ".join(
+    shares = "; ".join(
         f"{problem} {', '.join(f'{value:.0f}' for value in values)}"
         for problem, values in means.groupby("problem", sort=False)
     )
-    return f"Share of SparsePCA's loadings that are 0, in %, in the same order of q: {told}."
+    return f"Share of SparsePCA's loadings that are 0, in %, in the same order of q: {shares}."
 
 
 def planted_table(results: pd.DataFrame) -> str:
-    """Return how much is found of what is hidden; of few columns, also how it is found."""
+    """Return the recovered share of the hidden variables; for few columns, also two details."""
     lines = []
-    ask = {"found": "in their space", "alone": "in one of them", "zeros": "loadings that are 0"}
+    measures = {
+        "found": "in their space",
+        "alone": "in one of them",
+        "zeros": "loadings that are 0",
+    }
     for problem, here in results[results.part == PLANTED].groupby("problem", sort=False):
-        for measure, name in ask.items():
+        for measure, name in measures.items():
             if measure == "found" or problem == FEW:
                 means = here.groupby("method", sort=False)[measure].mean().round(1)
                 line = {"hidden variables in components, %": f"{problem}: {name}"}
@@ -219,23 +225,26 @@ def missing_table(results: pd.DataFrame) -> str:
         n, p = (int(value) for value in here[["n", "p"]].max())
         of = here.groupby("method", sort=False).error
         line = {"error, % of that of the means": f"{problem} ({n:,} × {p:,})"}
-        told = zip(of.mean().items(), of.std().fillna(0.0), strict=True)
-        lines.append(line | {m: f"{mean:.1f} ± {spread:.1f}" for (m, mean), spread in told})
+        pairs = zip(of.mean().items(), of.std().fillna(0.0), strict=True)
+        lines.append(line | {m: f"{mean:.1f} ± {spread:.1f}" for (m, mean), spread in pairs})
     return table(pd.DataFrame(lines))
 
 
 def draw(results: pd.DataFrame) -> plt.Figure:
-    """Draw what is lost of test rows against q, a panel a dataset."""
+    """Draw the lost variance of test rows against q, one panel per dataset."""
     here = results[results.part == RECONSTRUCTION]
     problems = list(here.problem.unique())
     figure, axes = panels(problems, len(problems), 2.6)
     for panel, problem in zip(axes, problems, strict=False):
         of_problem = here[here.problem == problem]
         curves(
-            panel, levelled(of_problem.pivot_table("test", "split", ["q", "method"])), STYLES, QS
+            panel,
+            without_unit_effect(of_problem.pivot_table("test", "split", ["q", "method"])),
+            STYLES,
+            QS,
         )
         panel.set_ylim(0.0)
-    axes[0].set_ylabel("lost of test rows, %")
+    axes[0].set_ylabel("lost variance of test rows, %")
     add_legend(axes, 3)
     return figure
 
@@ -258,8 +267,8 @@ Error bars: 95 % intervals of the mean over splits, without differences between 
 
 {planted_table(results)}
 
-**Missing values**, one in five, predicted from {N_TOLD} components: root of the mean squared error,
-means and deviations over draws.
+**Missing values**, one in five, predicted from {N_COMPONENTS} components: root of the mean squared
+error, means and deviations over draws.
 
 {missing_table(results)}
 

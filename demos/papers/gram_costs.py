@@ -1,18 +1,18 @@
-"""What does the Gram matrix of columns cost, where does it lose, and what takes over?
+"""What does the Gram matrix of columns cost, and when are other methods faster?
 
 Ten principal components of n rows and p columns, in float64, in memory. Columns are sums of forty
-hidden variables, whose variances fall off as 1/k, and of as much noise. The ways:
+hidden variables, whose variances fall off as 1/k, and of as much noise. Methods:
 
-- *Gram matrix*: `PCA` after one pass, exact: n² operations a column.
-- *leading axes*: `PCA` with the matrix forbidden, as it is by default above 15,000 rows: 30 axes by
+- *Gram matrix*: `PCA` after one pass, exact: n² operations per column.
+- *leading axes*: `PCA` without the matrix, the default above 15,000 rows: 30 axes by
   incremental singular values, one pass.
-- *settled*: the same, and `learn_loadings`: as many further passes as it takes.
+- *settled*: the same, and `learn_loadings`: further passes until convergence.
 - scikit-learn's `PCA` by a randomized SVD and by ARPACK, and its `IncrementalPCA`.
 
-`seconds` of one thread, of processor time, until the scores of the rows are there: the median of
-three runs, and one of more than ten million numbers; with *settled* and
-scikit-learn's until the loadings of all columns are too. `missed`, the part of the variance of the
-ten exact components that a way's ten do not have; `passes`, how often the columns were read.
+`seconds`: processor time on one thread until the scores of the rows are available, the median of
+three runs, one run for more than ten million numbers; for *settled* and scikit-learn including the
+loadings of all columns. `missed`: the share of the variance of the ten exact components that the
+ten of a method do not have; `passes`: the number of passes over the columns.
 """
 
 import statistics
@@ -37,7 +37,7 @@ WAYS = {
     "incremental": "scikit-learn, IncrementalPCA",
 }
 OURS = ("Gram matrix", "leading axes", "settled")
-# Of more rows the Gram matrix, and of more numbers ARPACK, takes longer than an answer is worth.
+# With more rows the Gram matrix, and with more numbers ARPACK, takes too long.
 MOST_ROWS, MOST_NUMBERS = 8_000, 10**8
 
 
@@ -55,10 +55,10 @@ def made(n: int, p: int) -> np.ndarray:
 
 
 def ours(way: str, X: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return scores, and how many passes they took."""
+    """Return scores and the number of passes."""
     n, p = X.shape
     most = n if way == "Gram matrix" else 2
-    # Of a pool of all columns all would be known without any axes.
+    # With a pool of all columns the axes would not be used.
     model = streamsel.PCA(Q, max_gram_rows=most, max_loadings=min(500, p // 4))
     model.learn_columns(X)
     if way == "settled":
@@ -67,7 +67,7 @@ def ours(way: str, X: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def theirs(way: str, X: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return scores, and how many passes they took as far as one can tell."""
+    """Return scores and the number of passes, if known."""
     if way == "incremental":
         return IncrementalPCA(Q, batch_size=5 * 4 * Q).fit_transform(X), 2
     return PCA(Q, svd_solver=way, random_state=0).fit_transform(X), np.nan
@@ -137,7 +137,7 @@ def figure(found: pd.DataFrame) -> plt.Figure:
 
 
 def summary(found: pd.DataFrame) -> str:
-    """Return the table of seconds, and of what is missed where it is not nothing."""
+    """Return the table of seconds, and of the missed variance if it is not negligible."""
     rows = []
     for (_, n, p), part in found.groupby(["axis", "n", "p"], sort=False):
         row = {"n": f"{n:,}", "p": f"{p:,}"}

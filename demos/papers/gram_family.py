@@ -1,31 +1,30 @@
-"""Do the directions of most variance tell the classes, and if not, which method keeps what does?
+"""Do the directions of largest variance separate classes, and which methods find those that do?
 
-Jung (2022), *Machine Learning: The Basics*, chapter 9, takes PCA for a start and warns of it: what
-reconstructs best need not predict best. For labelled data it ranks all principal components by
-q²/λ, the share of the label that each explains, and takes the largest, which is RankedPCA here.
-Asked is how often a model errs on test rows that sees 1, 2, 5 and 10 components and nothing else:
+Jung (2022), *Machine Learning: The Basics*, chapter 9, starts with PCA and warns that the best
+reconstruction need not be the best prediction. For labelled data it ranks all principal components
+by q²/λ, the share of the label that each explains, and takes the largest; this is RankedPCA. The
+measure is the error on test rows of a model that has 1, 2, 5 and 10 components as its only inputs:
 of PCA, RankedPCA, SupervisedPCA (PCA of the most relevant quarter of the columns, 50 at most, 11 at
-least), PLS, Discriminant and RidgeComponents, all else as it is by default; and of RidgeComponents
-that do not weigh columns by their relevance, γ = 0.
+least), PLS, Discriminant and RidgeComponents, with default parameters otherwise; and of
+RidgeComponents that do not weight columns by their relevance, γ = 0.
 
-What is planted are two classes in 200 rows of ten factors that vary ten times as much as the noise,
-and have nothing to do with the classes but where it says so. "Told by little": the classes lie
-apart along one direction of the noise. "Told by much": they lie apart along the first factor.
+The planted problems are two classes in 200 rows of ten factors whose deviation is ten times that of
+the noise. "Low-variance signal": the classes differ along one direction of the noise.
+"High-variance signal": they differ along the first factor.
 
 The real sets and their splits are those of extractors_worth.py: training rows, at most 600, are two
-thirds of at most 1,200; columns of mean 0 and deviation 1 on the training rows; five splits, ten of
-few rows. Linear discriminant analysis and 1-NN judge, on components as they come, each as large as
-it is beside the others, for that is what a method hands on.
+thirds of at most 1,200; columns have mean 0 and deviation 1 on the training rows; five splits, ten
+of sets with few rows. The models are linear discriminant analysis and 1-NN, on unscaled components,
+with their relative sizes.
 """
 
 import warnings
-import zlib
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from _curves import add_legend, curves, levelled, panels
+from _curves import add_legend, curves, panels, without_unit_effect
 from _experiment import COLOURS, Dataset, Experiment, Row, machine, plt, table
 from _gram_family import (
     DISCRIMINANT,
@@ -51,16 +50,26 @@ from _problems import (
     split_of,
     standardised,
 )
-from extractors_worth import FEW, QS, duel, judged
+from extractors_worth import FEW, QS, compared, measures
+
+
+class Plan(NamedTuple):
+    """Two classes `distance` apart along the noise, or apart along the first factor."""
+
+    n_columns: int
+    distance: float
+    along_factor: bool
+    seed: int
+
 
 PLANS = {
-    "low-variance signal, 100 columns": (100, 4.0, False),
-    "low-variance signal, 2,000 columns": (2_000, 6.0, False),
-    "high-variance signal, 2,000 columns": (2_000, 0.0, True),
+    "low-variance signal, 100 columns": Plan(100, 4.0, False, 2817552143),
+    "low-variance signal, 2,000 columns": Plan(2_000, 6.0, False, 4193219919),
+    "high-variance signal, 2,000 columns": Plan(2_000, 0.0, True, 2970228975),
 }
 UNWEIGHTED = "Ridge, γ = 0"
 METHODS = (PRINCIPAL, RANKED, SUPERVISED, PLS, DISCRIMINANT, RIDGE, UNWEIGHTED)
-# Of what is drawn: the ridge without weights is in the tables.
+# Methods in the figure; the ridge without weights is in the tables.
 STYLES = {
     PRINCIPAL: (COLOURS[3], "v-"),
     RANKED: (COLOURS[1], "s-"),
@@ -69,24 +78,24 @@ STYLES = {
     DISCRIMINANT: (COLOURS[6], "x-"),
     RIDGE: (COLOURS[0], "o-"),
 }
-JUDGES = ("LDA", "1-NN")
+CLASSIFIERS = ("LDA", "1-NN")
 UNDRAWN = ("low-variance signal, 100 columns",)
 N_SPLITS, N_SPLITS_OF_FEW = 5, 10
 
 
 def planted(plan: str, seed: int) -> Split:
-    """Return two classes apart by so much along a direction of the noise, or along a factor."""
-    p, apart, by_much = PLANS[plan]
+    """Return rows of two classes that differ along a direction of the noise, or along a factor."""
+    p, distance, along_factor, plan_seed = PLANS[plan]
     n = N_PLANTED + N_TEST
-    rng = np.random.default_rng([zlib.crc32(plan.encode()), seed])
+    rng = np.random.default_rng([plan_seed, seed])
     y = rng.integers(2, size=n)
     directions = np.linalg.qr(rng.standard_normal((p, 11)))[0].T
     factors = rng.standard_normal((n, 10)) * np.sqrt(p)
-    if by_much:
+    if along_factor:
         factors[:, 0] *= 1.5
         factors[:, 0] += 4.0 * np.sqrt(p) * y
     X = rng.standard_normal((n, p)) + factors @ directions[:10]
-    X += apart * y[:, None] * directions[10]
+    X += distance * y[:, None] * directions[10]
     return standardised(X[:N_PLANTED], y[:N_PLANTED], X[N_PLANTED:], y[N_PLANTED:])
 
 
@@ -106,11 +115,11 @@ def work(datasets: dict[str, Dataset], most_rows: int, problem: str, seed: int) 
         split = planted(problem, seed)
     else:
         split = split_of(datasets, problem, seed, most_rows)
-    A, y, B, told = split
+    A, y, B, y_test = split
     shape = {"family": family_of(problem), "problem": problem, "n": len(A), "p": A.shape[1]}
     shape |= {
         "split": seed,
-        "larger class": 100.0 * float(np.mean(told != np.bincount(y).argmax())),
+        "larger class": 100.0 * float(np.mean(y_test != np.bincount(y).argmax())),
     }
     rows = []
     for method in METHODS:
@@ -118,68 +127,77 @@ def work(datasets: dict[str, Dataset], most_rows: int, problem: str, seed: int) 
             warnings.simplefilter("ignore", UserWarning)
             Z, Zt = components(made(method, A, y, min(max(QS), A.shape[1])), A, B)
         rows += [
-            shape | {"method": method, "q": q} | judged(Z[:, :q], y, Zt[:, :q], told, alike=False)
+            shape
+            | {"method": method, "q": q}
+            | measures(Z[:, :q], y, Zt[:, :q], y_test, scaled=False)
             for q in QS
         ]
     return rows
 
 
-def errors(results: pd.DataFrame, judge: str, q: int) -> pd.DataFrame:
+def errors(results: pd.DataFrame, classifier: str, q: int) -> pd.DataFrame:
     """Return mean errors over splits: problems x methods."""
     rows = results[results.q == q]
-    means = rows.pivot_table(index="problem", columns="method", values=judge, sort=False)
+    means = rows.pivot_table(index="problem", columns="method", values=classifier, sort=False)
     return means[list(METHODS)]
 
 
 def family_table(results: pd.DataFrame) -> str:
-    """Return the mean errors of every family, the least of a line bold."""
+    """Return the mean errors of every family, the lowest of a row bold."""
     lines = []
     for family, here in results.groupby("family", sort=False):
-        for judge in JUDGES:
+        for classifier in CLASSIFIERS:
             for q in QS:
-                means = errors(here, judge, q).mean().round(1)
-                told = {
+                means = errors(here, classifier, q).mean().round(1)
+                cells = {
                     m: f"**{v:.1f}**" if v == means.min() else f"{v:.1f}" for m, v in means.items()
                 }
-                lines.append({"": f"{family}, {judge}", "q": str(q)} | told)
+                lines.append({"": f"{family}, {classifier}", "q": str(q)} | cells)
     return table(pd.DataFrame(lines))
 
 
 def problem_table(results: pd.DataFrame, q: int) -> str:
     lines = []
     for problem, here in results.groupby("problem", sort=False):
-        means = errors(here, JUDGES[0], q).loc[problem].round(1)
-        told = {m: f"**{v:.1f}**" if v == means.min() else f"{v:.1f}" for m, v in means.items()}
+        means = errors(here, CLASSIFIERS[0], q).loc[problem].round(1)
+        cells = {m: f"**{v:.1f}**" if v == means.min() else f"{v:.1f}" for m, v in means.items()}
         n, p = here[["n", "p"]].max()
         chance = f"{here['larger class'].mean():.1f}"
-        lines.append({f"q = {q}, LDA": f"{problem} ({n:,} × {p:,})", "larger class": chance} | told)
+        lines.append(
+            {f"q = {q}, LDA": f"{problem} ({n:,} × {p:,})", "larger class": chance} | cells
+        )
     return table(pd.DataFrame(lines))
 
 
-def duel_table(results: pd.DataFrame) -> str:
-    """Return by how much methods err less than PCA on the real sets."""
+def comparison_table(results: pd.DataFrame) -> str:
+    """Return the differences in error to PCA on the real sets."""
     real, lines = results[~results.problem.isin(PLANS)], []
-    for judge in JUDGES:
+    for classifier in CLASSIFIERS:
         for method in METHODS[1:]:
-            line = {"less than PCA": f"{method}, {judge}"}
+            line = {"less than PCA": f"{method}, {classifier}"}
             for q in QS:
-                means = errors(real, judge, q)
-                line[f"q = {q}"] = duel(means[PRINCIPAL] - means[method])
+                means = errors(real, classifier, q)
+                line[f"q = {q}"] = compared(means[PRINCIPAL] - means[method])
             lines.append(line)
     return table(pd.DataFrame(lines))
 
 
 def draw(results: pd.DataFrame) -> plt.Figure:
-    """Draw mean error against q, a row of panels a judge, a column a family."""
+    """Draw mean error against q, one row of panels per model, one column per family."""
     families = [family for family in results.family.unique() if family not in UNDRAWN]
     short = [family.partition(" columns")[0] for family in families]
-    titles = [f"{family}, {judge}" for judge in JUDGES for family in short]
+    titles = [f"{family}, {classifier}" for classifier in CLASSIFIERS for family in short]
     figure, axes = panels(titles, len(families), 2.2)
-    pairs = [(family, judge) for judge in JUDGES for family in families]
-    for panel, (family, judge) in zip(axes, pairs, strict=False):
+    pairs = [(family, classifier) for classifier in CLASSIFIERS for family in families]
+    for panel, (family, classifier) in zip(axes, pairs, strict=False):
         here = results[results.family == family]
         unit = "split" if family in PLANS else "problem"
-        curves(panel, levelled(here.pivot_table(judge, unit, ["q", "method"])), STYLES, QS)
+        curves(
+            panel,
+            without_unit_effect(here.pivot_table(classifier, unit, ["q", "method"])),
+            STYLES,
+            QS,
+        )
         panel.set_ylim(0.0)
     add_legend(axes)
     return figure
@@ -205,7 +223,7 @@ differences between them.
 number of sets with a lower – equal – higher error. Bold: p < 0.05, Wilcoxon's signed rank test,
 single tests.
 
-{duel_table(results)}
+{comparison_table(results)}
 
 {problem_table(results, QS[1])}
 

@@ -205,7 +205,7 @@ def peer(data: Problem) -> dict[str, Any] | None:
 
 
 def work_of(experiment: Experiment, runs: int, runs_of_peer: int) -> Callable[..., list[Row]]:
-    markers = None if experiment.quick else mice(experiment)
+    markers = None if experiment.quick or experiment.redraws else mice(experiment)
 
     def work(design: str) -> list[Row]:
         made = []

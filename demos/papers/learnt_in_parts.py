@@ -1,18 +1,18 @@
-"""What is lost where columns are learnt in parts, and the models merged?
+"""What is lost if columns are learnt in parts and the models merged?
 
-Moments, Gram matrices and stages are the same however columns are learnt. What is asked of learners
-that keep less than that is how far what is merged is from what one model learns of all columns: of
-the components, of the variables that have loadings, and of what is told by them.
+Moments, Gram matrices and stages do not depend on how columns are learnt. For learners that keep
+less, this experiment compares the merged model with one model of all columns: the components, the
+variables that have loadings, and the accuracy with the components.
 
-Each of 3 random splits has a third of the rows to test on, and columns in a random order. One model
-learns all of these; 4, 16 and 64 others learn parts of equal size, and are merged as processes
-would do it, in a tree of which each node has 8. One more learns all columns in another order: what
-is lost by that is lost anyway.
+Each of 3 random splits has a third of the rows for tests, and columns in a random order. One model
+learns all columns; 4, 16 and 64 others learn parts of equal size, and are merged in a tree whose
+nodes have 8 models, as processes would do it. One more learns all columns in another order, which
+shows the effect of the order alone.
 
-Of every model: `correlation`, the mean of the canonical correlations between its components of the
-training rows and those of the one model, and `angle`, the largest angle, in degrees; `shared`, of
-the variables that have loadings in either, how many have some in both; `right`, of the test rows
-how many a ridge regression on the components (standardised, penalty 1) puts into their class.
+Measures: `correlation`, the mean canonical correlation between the components of the training rows
+and those of the one model, and `angle`, the largest angle, in degrees; `shared`, the share of
+variables with loadings in both models among those with loadings in either; `right`, the accuracy on
+test rows of a ridge classifier on the components (standardised, penalty 1).
 """
 
 import functools
@@ -34,7 +34,7 @@ from streamsel.stream import as_stream
 
 Q, FEW, FAN_IN, SPLITS = 5, 100, 8, 3
 PARTS = (4, 16, 64)
-# Name in the tables -> class, and its parameters beside n_components.
+# Name in the tables -> class, and its parameters in addition to n_components.
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "SOSPCA": ("SOSPCA", {}),
     "RidgeComponents, pool": ("RidgeComponents", {"max_support": FEW}),
@@ -57,9 +57,9 @@ def data(folder: Path, name: str, split: int) -> tuple[Any, np.ndarray, Any, np.
         X, y = BUNDLED[name](return_X_y=True)
     else:
         X, y = read(folder / f"{name}.npz")[1:3]
-    A, B, y, told = train_test_split(X, y, test_size=1 / 3, stratify=y, random_state=split)
+    A, B, y, y_test = train_test_split(X, y, test_size=1 / 3, stratify=y, random_state=split)
     order = np.random.default_rng(split).permutation(X.shape[1])
-    return _columns(A)[:, order], y, _columns(B)[:, order], told
+    return _columns(A)[:, order], y, _columns(B)[:, order], y_test
 
 
 def _columns(X: Any) -> Any:
@@ -86,7 +86,7 @@ def in_order(method: str, X: Any, y: np.ndarray, order: np.ndarray) -> Any:
 
 
 def in_parts(method: str, X: Any, y: np.ndarray, n_parts: int) -> Any:
-    """Return a model merged of those that have learnt a part each."""
+    """Return the merged model of those that have learnt one part each."""
     models = []
     edges = np.linspace(0, X.shape[1], n_parts + 1).astype(int).tolist()
     for start, stop in itertools.pairwise(edges):
@@ -102,27 +102,27 @@ def in_parts(method: str, X: Any, y: np.ndarray, n_parts: int) -> Any:
     return models[0]
 
 
-def apart(A: np.ndarray, B: np.ndarray) -> Row:
-    """Return how far two spaces are apart, each of columns: mean correlation, largest angle."""
+def distance(A: np.ndarray, B: np.ndarray) -> Row:
+    """Return the mean correlation and the largest angle between two column spaces."""
     bases = []
     for Z in (A, B):
         U, s, _ = np.linalg.svd(Z - Z.mean(axis=0), full_matrices=False)
         bases.append(U[:, s > 1e-9 * s.max(initial=0.0)])
     small, large = sorted(bases, key=lambda U: U.shape[1])
     cosines = np.linalg.svd(large.T @ small, compute_uv=False)
-    # Of small angles the sine is known better than the cosine.
+    # The sine of small angles has a smaller rounding error than the cosine.
     sine = np.linalg.norm(large - small @ (small.T @ large), ord=2)
     angle = float(np.degrees(np.arcsin(min(1.0, sine))))
     return {"correlation": float(cosines.sum() / large.shape[1]), "angle": angle}
 
 
-def right(model: Any, X: Any, y: np.ndarray, B: Any, told: np.ndarray) -> float:
-    """Return what part of the test rows a ridge regression on the components puts right."""
-    judge = make_pipeline(StandardScaler(), RidgeClassifier())
+def right(model: Any, X: Any, y: np.ndarray, B: Any, y_test: np.ndarray) -> float:
+    """Return the accuracy on test rows of a ridge classifier on the components."""
+    classifier = make_pipeline(StandardScaler(), RidgeClassifier())
     names = list(range(X.shape[1]))
     rows = (pd.DataFrame(_dense(part), columns=names) for part in (X, B))
     train, test = (np.asarray(model.transform_many(part)) for part in rows)
-    return float(judge.fit(train, y).score(test, told))
+    return float(classifier.fit(train, y).score(test, y_test))
 
 
 def _dense(X: Any) -> np.ndarray:
@@ -130,7 +130,7 @@ def _dense(X: Any) -> np.ndarray:
 
 
 def shared(one: Any, other: Any) -> float:
-    """Return of the variables that have loadings in either how many have in both; NaN for none."""
+    """Return the share of variables with loadings in both models; NaN if there are none."""
     mine, theirs = (
         {name for name, weights in getattr(model, "loadings", {}).items() if any(weights.values())}
         for model in (one, other)
@@ -139,8 +139,8 @@ def shared(one: Any, other: Any) -> float:
 
 
 def work(folder: Path, name: str, split: int, method: str) -> list[Row]:
-    """Return a row for each way to learn."""
-    X, y, B, told = data(folder, name, split)
+    """Return one row for each way to learn."""
+    X, y, B, y_test = data(folder, name, split)
     n, p = X.shape
     one = in_order(method, X, y, np.arange(p))
     other = np.random.default_rng([split, 1]).permutation(p)
@@ -150,14 +150,14 @@ def work(folder: Path, name: str, split: int, method: str) -> list[Row]:
     for way, model in ways.items():
         rows.append(
             {"dataset": name, "n": n, "p": p, "split": split, "method": method, "parts": way}
-            | apart(one.embedding, model.embedding)
-            | {"shared": shared(one, model), "right": right(model, X, y, B, told)}
+            | distance(one.embedding, model.embedding)
+            | {"shared": shared(one, model), "right": right(model, X, y, B, y_test)}
         )
     return rows
 
 
 def summary(found: pd.DataFrame) -> str:
-    """Return a table: a line a dataset and method, what each way to learn comes to."""
+    """Return a table of the ways to learn, one row per dataset and method."""
     lines = []
     for (name, method), rows in found.groupby(["dataset", "method"], sort=False):
         mean = rows.groupby("parts", sort=False)[["correlation", "angle", "shared", "right"]].mean()

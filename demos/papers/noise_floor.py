@@ -1,15 +1,15 @@
-"""How often does noise pass for more: by the Gaussian noise floor, normal scores, permutations?
+"""How often does noise exceed the noise floor: Gaussian, by normal scores, by permutations?
 
 The target of a dataset is permuted, so that no column is associated with it; nominally 5 % of such
 runs have a column above the noise floor, and 5 % of `SelectKBest(fdr=0.05)` select anything. Three
-ways are compared: the law of Gaussian observations with the target as it is; what a report says
-without permutations, which goes by normal scores where a numeric target has heavy tails; and 199
-permutations in the same pass. The chance that a report warns of is noted, too.
+noise floors are compared: the Gaussian law with the target as it is; the one in a report without
+permutations, which uses normal scores if a numeric target has heavy tails; and 199 permutations in
+the same pass. The table also shows whether the report has a warning.
 
 Cases: real columns with their own labels, with one of their own columns as a target, and with a
 log-normal target; and simulated counts and rare variants. The rules (a kurtosis above 1 for normal
 scores, a predicted chance above 10 % for a warning) were chosen on the first half of the datasets;
-the table tells the halves apart.
+the halves have separate tables.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ PERMUTATIONS = 199
 
 
 def counts(rng: np.random.Generator, n: int, p: int) -> np.ndarray:
-    """Return overdispersed counts, such as of cells by gene."""
+    """Return overdispersed counts, as of genes in cells."""
     means = rng.lognormal(-1.5, 1.0, size=p)
     return rng.poisson(means * rng.gamma(0.3, 1.0 / 0.3, size=(n, p))).astype(float)
 
@@ -133,11 +133,11 @@ def interval(successes: int, n: int) -> str:
 def rates(found: pd.DataFrame) -> str:
     lines = []
     for case, runs in found.groupby("case", sort=False):
-        said = [name for name in ("normal scores", "warned") if runs[name].mean() > 0.5]
+        notes = [name for name in ("normal scores", "warned") if runs[name].mean() > 0.5]
         line = {"": case, "n × p": f"{runs['n'].iloc[0]:,} × {runs['p'].iloc[0]:,}"}
         for name in ("gaussian", "reported", "permutations", "fdr", "fdr, permutations"):
             line[name] = interval(int(runs[name].sum()), len(runs))
-        lines.append(line | {"the report": ", ".join(said)})
+        lines.append(line | {"the report": ", ".join(notes)})
     return table(pd.DataFrame(lines))
 
 

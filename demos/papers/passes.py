@@ -1,29 +1,29 @@
-"""How many passes does an exact answer take of a pool, and what is the first pass worth?
+"""How many passes does an exact selection with a bounded pool take, and how good is the first pass?
 
-A selector that holds a bounded pool of candidates answers after one pass, says how many leading
-picks of that are proven (`n_certified`), and with `exact=True` reads the source again until all
-are. Here the pool holds 4k candidates where it is cut back, up to 8k between. By default it holds
-64 MB of columns, which is all of these streams but those of 2,000 × 5,000, and one pass is
-exact.
+A selector with a bounded pool of candidates has a selection after one pass, reports how many of its
+leading picks are proven (`n_certified`), and with `exact=True` makes further passes until all are.
+In this experiment the pool is pruned to 4k candidates whenever it has 8k. The default is a pool of
+64 MB of columns, which is enough for all of these streams except those of 2,000 × 5,000, so that
+one pass is exact.
 
 Real sets in the order of their files; expression levels of colon are log-transformed. Streams are
-made of unit Gaussians, their columns in random order but for "neighbours":
+made of unit Gaussians, with columns in random order except for "neighbours":
 
-- *noise*: nothing tells anything of the target.
+- *noise*: no column is related to the target.
 - *equicorrelated*: any two columns correlate by 1/2; the target is the sum of twelve and an error.
-- *suppressors*: twelve columns are each a part of the target plus a disturbance as large, twelve
-  are the disturbances, which tell nothing of the target until the first are picked.
+- *suppressors*: twelve columns are each a part of the target plus a disturbance of the same size,
+  twelve are the disturbances, which are uninformative until the first ones are picked.
 - *neighbours*: each column correlates with the next by 0.95; the target is as before.
 
-Targets that are classes are classes to all but LASSO, which wants a number: it gets 0 for the first
+Targets that are classes are used as classes, except by LASSO, which needs a number: 0 for the first
 half of the classes and 1 for the others.
 
-Of every answer: `right`, how many of the first pass's picks are among the exact k; `leading`,
-how many of them are the exact ones in the exact order; `proven`, `n_certified` after one pass;
-`share`, what the first pass's k picks explain of the target space, as part of what the exact
-ones do: by least squares, and for ForwardSelection by a regression with its own ridge, which is the
-objective that it climbs. LASSO's stages are the solutions of its path, 100 at most, and its picks
-are proven together or not at all.
+Measures: `right`, the number of picks of the first pass among the exact k; `leading`, the number of
+leading picks that are exact, in the exact order; `proven`, `n_certified` after one pass; `share`,
+the part of the target space explained by the picks of the first pass, relative to the exact ones:
+by least squares, and for ForwardSelection by a regression with its own ridge, which is its
+objective. LASSO's stages are the solutions of its path, 100 at most, and its picks are proven
+together or not at all.
 """
 
 import functools
@@ -42,7 +42,7 @@ from streamsel.stream import ColumnStream
 
 KS = (10, 25, 50)
 BLOCK = 100  # columns: a pass ends after a block
-# Name in the tables -> class, and its parameters beside k, max_candidates and exact.
+# Name in the tables -> class, and its parameters in addition to k, max_candidates and exact.
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "ForwardSelection": ("ForwardSelection", {}),
     "ridge 0": ("ForwardSelection", {"ridge": 0.0}),
@@ -76,8 +76,8 @@ def made(kind: str, n: int, p: int, seed: int = 0) -> tuple[np.ndarray, np.ndarr
     X = rng.standard_normal((p, n)).T
     if kind == "noise":
         return X, rng.standard_normal(n)
-    told = rng.choice(p, 2 * PARTS, replace=False)
-    parts, disturbances = told[:PARTS], told[PARTS:]
+    drawn = rng.choice(p, 2 * PARTS, replace=False)
+    parts, disturbances = drawn[:PARTS], drawn[PARTS:]
     if kind == "equicorrelated":
         X = np.sqrt(0.5) * (X + rng.standard_normal((n, 1)))
     elif kind == "neighbours":
@@ -129,7 +129,7 @@ def explained(X: np.ndarray, picks: list[int], U: np.ndarray, ridge: float) -> f
 
 
 def work(folder: Path, name: str, n: int, p: int, method: str, k: int) -> list[Row]:
-    """Return one row: an answer after one pass beside the exact one."""
+    """Return one row: a selection after one pass, compared with the exact one."""
     X, y, is_class = data(folder, name, n, p)
     if method == "Lasso" and is_class:
         y, is_class = (y >= (y.max() + 1) / 2).astype(float), False
@@ -168,7 +168,7 @@ def work(folder: Path, name: str, n: int, p: int, method: str, k: int) -> list[R
 
 
 def by_stream(found: pd.DataFrame, cell: Callable[[pd.DataFrame], str]) -> str:
-    """Return a table with a line a stream, a column a method, and a cell of all k."""
+    """Return a table with one row per stream, one column per method, and all k in a cell."""
     lines = []
     for (name, n, p), runs in found.groupby(["stream", "n", "p"], sort=False):
         line = {"": f"{name}, {n:,} × {p:,}"}
@@ -187,7 +187,7 @@ def first_pass(runs: pd.DataFrame) -> str:
 
 
 def shares(found: pd.DataFrame) -> str:
-    """Return a table of the share of what the exact picks explain, over all streams."""
+    """Return a table of the explained share, relative to the exact picks, over all streams."""
     lines = []
     for method, runs in found.groupby("method", sort=False):
         by_k = runs.groupby("k")["share"]
@@ -228,7 +228,7 @@ def main() -> None:
     sources = [(name, 0, 0) for name in experiment.available(experiment.small(REAL, QUICK))]
     sources += experiment.small(STREAMS, QUICK_STREAMS)
     ks = experiment.small(KS, (3, 8))
-    # As many picks as rows explain everything: that is seen on glioma.
+    # As many picks as rows explain everything: glioma is an example.
     tasks = [
         (name, n, p, method, k)
         for name, n, p in sources

@@ -1,21 +1,21 @@
-"""Is a linear regression on rows better behind principal components, and behind which others?
+"""Is a linear regression on rows better after principal components, and after which others?
 
-Principal component regression in a River pipeline. Half of the rows, at most 400, go by as columns,
-from which components are made; the regression learns from the components of these rows. As many
-rows come one by one then, are answered first and learnt then, by the extractor too. "From nothing":
-all begin with the first row that comes; for the first 50, `warm_up`, components are 0, or with
-`warm_up=0` there are some at once.
+Principal component regression in a River pipeline. Half of the rows, at most 400, are learnt as
+columns, and the regression learns the components of these rows. The same number of rows then comes
+one by one, each predicted first and then learnt, also by the extractor. "From nothing": everything
+starts with the first row that comes; for the first 50 rows, `warm_up`, components are 0, and with
+`warm_up=0` there are components at once.
 
-Two regressions of River's stand behind everything: LinearRegression by gradient steps of 0.01,
-behind a scaler, and BayesianLinearRegression, which takes no steps, but the square of the number of
-its inputs a row. All features are tried with both, and with steps of 0.001 and 0.0001.
+Each transformer precedes two River models: LinearRegression by gradient steps of 0.01, after a
+scaler, and BayesianLinearRegression, which has no step size, but takes time quadratic in the number
+of its inputs per row. All features are tried with both, and with steps of 0.001 and 0.0001.
 
-The regressions are the real ones of extractors_worth.py with enough rows: diabetes, also with all
-squares and products; and isolet and shapesall, where the column a quarter along the file is told by
-the others, but for those less than 40 away. What is told is in units of its deviation on the stored
-rows. PCA and PLS bring columns to deviation 1, RidgeComponents weigh them anyway, SOSPCA is given
-columns of that deviation. Three shuffles. A model that errs by a hundred times the deviation in the
-mean counts as divergent.
+The problems are the real regressions of extractors_worth.py with enough rows: diabetes, also with
+all squares and products; and isolet and shapesall, in which the column a quarter along the file is
+predicted from the others, except those less than 40 away. The target is in units of its deviation
+on the stored rows. PCA and PLS scale columns to deviation 1, RidgeComponents weight columns anyway,
+and SOSPCA receives columns of that deviation. Three shuffles. A model whose error is a hundred
+times the deviation in the mean counts as divergent.
 """
 
 from functools import partial
@@ -47,7 +47,7 @@ DIVERGENT = -1e4
 
 
 def halves(datasets: dict[str, Dataset], problem: str, seed: int, most: int) -> tuple[Any, ...]:
-    """Return columns and target of stored rows, in units of their deviation, and of later ones."""
+    """Return columns and target of stored rows and of later ones, in units of the deviation."""
     X, y = whole(datasets.get(needed(problem)), problem, most_rows=2 * most)
     half = min(most, len(y) // 2)
     order = np.random.default_rng(seed).permutation(len(y))[: 2 * half]
@@ -60,23 +60,23 @@ def halves(datasets: dict[str, Dataset], problem: str, seed: int, most: int) -> 
 
 
 class Bayesian(linear_model.BayesianLinearRegression):
-    """River's, which fails on a row without features: those before there are components."""
+    """River's model, without its failure on an empty row, which comes before components exist."""
 
     def learn_one(self, x: dict[Any, float], y: float) -> None:
         if x:
             super().learn_one(x, y)
 
 
-def regression(behind: str, step: float = STEPS[0]) -> Any:
-    if behind == BAYESIAN:
+def regression(model: str, step: float = STEPS[0]) -> Any:
+    if model == BAYESIAN:
         return Bayesian()
     return preprocessing.StandardScaler() | linear_model.LinearRegression(optim.SGD(step))
 
 
-def pipeline(method: str, behind: str, q: int, A: np.ndarray, y: np.ndarray) -> Any:
-    """Return a pipeline that has learnt the stored rows, if it begins with these."""
+def pipeline(method: str, regressor: str, q: int, A: np.ndarray, y: np.ndarray) -> Any:
+    """Return a pipeline that has learnt the stored rows, unless it starts from nothing."""
     name, parameters = METHODS[method]
-    model, last = getattr(streamsel, name)(q, **parameters), regression(behind)
+    model, last = getattr(streamsel, name)(q, **parameters), regression(regressor)
     if method not in (FROM_NOTHING, AT_ONCE):
         if model._is_supervised:
             model.learn_target(y)
@@ -86,62 +86,62 @@ def pipeline(method: str, behind: str, q: int, A: np.ndarray, y: np.ndarray) -> 
     return model | last
 
 
-def of_all(behind: str, step: float, A: np.ndarray, y: np.ndarray) -> Any:
+def of_all(regressor: str, step: float, A: np.ndarray, y: np.ndarray) -> Any:
     """Return a regression of all features that has learnt the stored rows."""
-    model = regression(behind, step)
+    model = regression(regressor, step)
     for x, target in zip(A.tolist(), y.tolist(), strict=True):
         model.learn_one(dict(enumerate(x)), target)
     return model
 
 
-def explained(model: Any, B: np.ndarray, told: np.ndarray) -> float:
-    """Return R² in % of rows that are answered first and learnt then; NaN of one that diverged."""
-    errors = np.zeros(len(told))
-    for i, (x, target) in enumerate(zip(B.tolist(), told.tolist(), strict=True)):
+def explained(model: Any, B: np.ndarray, y: np.ndarray) -> float:
+    """Return R² in % of rows that are predicted first and then learnt; NaN after divergence."""
+    errors = np.zeros(len(y))
+    for i, (x, target) in enumerate(zip(B.tolist(), y.tolist(), strict=True)):
         row = dict(enumerate(x))
         errors[i] = target - model.predict_one(row)
         model.learn_one(row, target)
     with np.errstate(over="ignore", invalid="ignore"):
-        left = np.square(errors).sum() / np.square(told - told.mean()).sum()
+        left = np.square(errors).sum() / np.square(y - y.mean()).sum()
     return 100.0 * (1.0 - left) if left < -DIVERGENT else np.nan
 
 
 def work(
-    datasets: dict[str, Dataset], most: int, problem: str, seed: int, method: str, behind: str
+    datasets: dict[str, Dataset], most: int, problem: str, seed: int, method: str, regressor: str
 ) -> list[Row]:
-    A, y, B, told = halves(datasets, problem, seed, most)
-    shape = {"problem": problem, "n": len(A), "p": A.shape[1], "shuffle": seed, "behind": behind}
+    A, y, B, y_later = halves(datasets, problem, seed, most)
+    shape = {"problem": problem, "n": len(A), "p": A.shape[1], "shuffle": seed, "model": regressor}
     if method in METHODS:
-        models = {(method, q): pipeline(method, behind, q, A, y) for q in QS}
-    elif behind == BAYESIAN:
-        models = {("all features", 0): of_all(behind, 0.0, A, y)}
+        models = {(method, q): pipeline(method, regressor, q, A, y) for q in QS}
+    elif regressor == BAYESIAN:
+        models = {("all features", 0): of_all(regressor, 0.0, A, y)}
     else:
         models = {
-            (f"all features, steps of {step:g}", 0): of_all(behind, step, A, y) for step in STEPS
+            (f"all features, steps of {step:g}", 0): of_all(regressor, step, A, y) for step in STEPS
         }
     return [
-        shape | {"method": name, "q": q, "R2": explained(model, B, told)}
+        shape | {"method": name, "q": q, "R2": explained(model, B, y_later)}
         for (name, q), model in models.items()
     ]
 
 
-def problem_table(results: pd.DataFrame, behind: str) -> str:
-    """Return mean R² with its deviation over shuffles: methods in lines, problems in columns."""
+def problem_table(results: pd.DataFrame, regressor: str) -> str:
+    """Return mean R² with its deviation over shuffles: methods in rows, problems in columns."""
     lines = []
-    results = results[results.behind == behind]
+    results = results[results["model"] == regressor]
     for (method, q), of in results.groupby(["method", "q"], sort=False):
-        line = {f"before: {behind}": f"{method}, q = {q}" if q else method}
+        line = {f"before: {regressor}": f"{method}, q = {q}" if q else method}
         for problem, here in of.groupby("problem", sort=False):
             spread = f" ± {here.R2.std():.1f}" if len(here) > 1 else ""
-            told = f"{here.R2.mean():.1f}{spread}".replace("-", "−")
+            mean = f"{here.R2.mean():.1f}{spread}".replace("-", "−")
             n, p = here[["n", "p"]].max()
-            line[f"{problem} ({n:,} × {p:,})"] = "diverges" if here.R2.isna().any() else told
+            line[f"{problem} ({n:,} × {p:,})"] = "diverges" if here.R2.isna().any() else mean
         lines.append(line)
     return table(pd.DataFrame(lines))
 
 
 def text(results: pd.DataFrame) -> str:
-    tables = "\n\n".join(problem_table(results, behind) for behind in (BY_STEPS, BAYESIAN))
+    tables = "\n\n".join(problem_table(results, regressor) for regressor in (BY_STEPS, BAYESIAN))
     return f"""
 R² in % of rows that are predicted first and then learnt, means and deviations over
 {results.shuffle.nunique()} shuffles; in brackets the number of stored rows, which equals that of
@@ -160,8 +160,8 @@ def main() -> None:
     files = dict.fromkeys(filter(None, map(needed, problems)))
     datasets = {dataset.name: dataset for dataset in experiment.datasets(files)}
     tasks = [
-        (problem, seed, method, behind)
-        for behind in (BY_STEPS, BAYESIAN)
+        (problem, seed, method, regressor)
+        for regressor in (BY_STEPS, BAYESIAN)
         for problem in problems
         if needed(problem) is None or needed(problem) in datasets
         for seed in range(experiment.small(N_SHUFFLES, 1))

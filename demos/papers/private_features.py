@@ -1,25 +1,24 @@
-"""What can still be told of a sensitive property from features that hide it, and at what cost?
+"""How well can a sensitive property be predicted from features that hide it, and at what cost?
 
-Jung (2022), *Machine Learning: The Basics*, chapter 9, hands on the principal components that tell
-least of a sensitive property: RankedPCA(rank_by="private"). PrivateFeatures take what varies most
-of all sums of columns that are uncorrelated with it. Both are asked twice. What do attackers tell
-of the property: linear discriminant analysis, 1-NN and an SVM with a Gaussian kernel? And what do
-the same three still tell of another property, for the sake of which features are handed on? Beside
-them are PCA, which does not heed the property, and all columns.
+Jung (2022), *Machine Learning: The Basics*, chapter 9, publishes the principal components that are
+least informative about a sensitive property: RankedPCA(rank_by="private"). PrivateFeatures are the
+combinations of columns with the largest variance among those that are uncorrelated with it. Two
+measures: the accuracy of attackers for the sensitive property (linear discriminant analysis, 1-NN
+and an SVM with a Gaussian kernel), and the accuracy of the same three models for another property,
+the requested one. They are compared with PCA, which ignores the property, and with all columns.
 
-The properties: mnist_10k, whether the digit is odd is sensitive, and in which pair it is (0 and 1,
-2 and 3, ...) is asked for. isolet, whether the spoken letter rhymes with E is sensitive, and which
-of 26 it is is asked for. ml_emotions, quiet-still is sensitive, and sad-lonely, with which it
-correlates by 0.55, is asked for; and relaxing-calm and happy-pleased, 0.13. ml_bibtex, the most
-frequent tag and the second.
+The properties, sensitive and requested: mnist_10k, whether the digit is odd, and its pair (0 and 1,
+2 and 3, ...). isolet, whether the spoken letter rhymes with E, and which of 26 it is. ml_emotions,
+quiet-still and sad-lonely, which correlate by 0.55; and relaxing-calm and happy-pleased, 0.13.
+ml_bibtex, the most frequent tag and the second.
 
-At most 1,200 rows: of one half features are made, a quarter is other rows, a quarter is for tests;
-five splits. Attackers learn from the rows that features were made of, where nothing linear is to be
-found by construction, and once more from the other rows, whose property nobody has taken out.
-Columns have mean 0 and deviation 1 on the rows that features are made of, words count as present or
-absent; features come to attackers with deviation 1, for nobody keeps them from doing that. Accuracy
-is balanced, the mean over classes, and the models take classes to be equally frequent: chance is 50
-% for a property of two classes.
+At most 1,200 rows: one half is for learning features, a quarter is other rows, a quarter is for
+tests; five splits. Attackers learn from the rows of the features, where by construction no linear
+relation is left, and once more from the other rows, whose property was not removed. Columns have
+mean 0 and deviation 1 on the rows of the features, words count as present or absent; attackers
+receive features of deviation 1, which they could compute themselves. Accuracy is balanced, the mean
+over classes, and the models assume equally frequent classes: chance is 50 % for a property of two
+classes.
 """
 
 import itertools
@@ -46,16 +45,16 @@ ALL = "all columns"
 METHODS = (PRINCIPAL, RANKED, PRIVATE)
 STYLES = {PRINCIPAL: COLOURS[3], RANKED: COLOURS[1], PRIVATE: COLOURS[0], ALL: COLOURS[6]}
 MODELS = ("linear", "1-NN", "SVM")
-KEPT, OTHERS, ASKED = "sensitive", "sensitive, other rows", "requested"
+SENSITIVE, OTHERS, REQUESTED = "sensitive", "sensitive, other rows", "requested"
 RHYMES = [letter in "BCDEGPTVZ" for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"]
 
 
 class Problem(NamedTuple):
-    """A dataset, and two properties of its rows: labels of it, or none, for those of classes."""
+    """A dataset, and two properties of its rows: names of labels, or derived from the classes."""
 
     dataset: str
     sensitive: str
-    asked: str
+    requested: str
 
 
 PROBLEMS = {
@@ -69,7 +68,7 @@ QUICK = {"digits: odd, pair": Problem("digits", "odd", "pair")}
 
 
 def properties(dataset: Dataset, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sensitive property of all rows, and the one asked for, as codes of classes."""
+    """Return the sensitive and the requested property of all rows, as codes of classes."""
     y = dataset.y
     of = {"odd": y % 2, "pair": y // 2, "letter": y}
     if problem.sensitive == "rhymes":
@@ -77,11 +76,11 @@ def properties(dataset: Dataset, problem: Problem) -> tuple[np.ndarray, np.ndarr
     if "Y2" in dataset.archive:
         names = dataset.archive["label_names"].tolist()
         of = {name: dataset.archive["Y2"][:, names.index(name)].astype(int) for name in problem[1:]}
-    return of[problem.sensitive], of[problem.asked]
+    return of[problem.sensitive], of[problem.requested]
 
 
 def rows_of(dataset: Dataset, most_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return which rows are taken, and their columns; words as present or absent, in five rows."""
+    """Return indices of rows, and their columns; words in at least five rows, as 0 or 1."""
     rows = np.random.default_rng(0).permutation(dataset.y.size)[:most_rows]
     X = dataset.X[rows]
     if dataset.name == "ml_bibtex":
@@ -90,8 +89,8 @@ def rows_of(dataset: Dataset, most_rows: int) -> tuple[np.ndarray, np.ndarray]:
     return rows, np.asarray(X, dtype=float)
 
 
-def told(Z: np.ndarray, y: np.ndarray, Zt: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield (model, what it says of the test rows)."""
+def predictions(Z: np.ndarray, y: np.ndarray, Zt: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield (model, predictions of the test rows)."""
     classes = np.unique(y)
     even = np.full(classes.size, 1.0 / classes.size)
     linear = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto", priors=even)
@@ -101,26 +100,26 @@ def told(Z: np.ndarray, y: np.ndarray, Zt: np.ndarray) -> Iterator[tuple[str, np
 
 
 def accuracy(Z: np.ndarray, y: np.ndarray, Zt: np.ndarray, truth: np.ndarray) -> Row:
-    """Return the balanced accuracies, in %, of models that learn from features of deviation 1."""
+    """Return the balanced accuracies, in %, of models that learn features of deviation 1."""
     deviation = Z.std(axis=0)
     there = deviation > 1e-9 * deviation.max(initial=1e-9)
     Z, Zt = Z[:, there] / deviation[there], Zt[:, there] / deviation[there]
     with warnings.catch_warnings():
-        # Of few rows a class may be in no test row, or in no training row.
+        # With few rows a class may have no test row, or no training row.
         warnings.simplefilter("ignore", UserWarning)
         return {
-            model: 100.0 * float(balanced_accuracy_score(truth, said))
-            for model, said in told(Z, y, Zt)
+            model: 100.0 * float(balanced_accuracy_score(truth, predicted))
+            for model, predicted in predictions(Z, y, Zt)
         }
 
 
 def work(
     datasets: dict[str, Dataset], problems: dict[str, Problem], most_rows: int, name: str, seed: int
 ) -> list[Row]:
-    """Let models judge every method on one split."""
+    """Measure every method on one split."""
     dataset = datasets[problems[name].dataset]
     rows, X = rows_of(dataset, most_rows)
-    secret, asked = (values[rows] for values in properties(dataset, problems[name]))
+    secret, requested = (values[rows] for values in properties(dataset, problems[name]))
     made, later = train_test_split(
         np.arange(rows.size), test_size=0.5, stratify=secret, random_state=seed
     )
@@ -130,23 +129,23 @@ def work(
     other, test = later[np.isin(later, other)], later[np.isin(later, test)]
     shape = {"problem": name, "n": made.size, "p": A.shape[1], "split": seed}
 
-    def judged(method: str, q: int, Z: np.ndarray, Zo: np.ndarray, Zt: np.ndarray) -> list[Row]:
+    def measures(method: str, q: int, Z: np.ndarray, Zo: np.ndarray, Zt: np.ndarray) -> list[Row]:
         kept = 100.0 * float(Z.var(axis=0).sum() / A.var(axis=0).sum())
         row = shape | {"method": method, "q": q, "variance": kept}
         return [
-            row | {"of": KEPT} | accuracy(Z, secret[made], Zt, secret[test]),
+            row | {"of": SENSITIVE} | accuracy(Z, secret[made], Zt, secret[test]),
             row | {"of": OTHERS} | accuracy(Zo, secret[other], Zt, secret[test]),
-            row | {"of": ASKED} | accuracy(Z, asked[made], Zt, asked[test]),
+            row | {"of": REQUESTED} | accuracy(Z, requested[made], Zt, requested[test]),
         ]
 
-    found = judged(ALL, X.shape[1], A, B["other"], B["test"])
+    found = measures(ALL, X.shape[1], A, B["other"], B["test"])
     for method in METHODS:
         parameters = {"rank_by": "private"} if method == RANKED else {}
         model = learnt(method, A, secret[made], min(max(QS), A.shape[1] - 1), **parameters)
         Z, Zo = components(model, A, B["other"])
         Zt = model.transform_many(B["test"])
         for q in QS:
-            found += judged(method, q, Z[:, :q], Zo[:, :q], Zt[:, :q])
+            found += measures(method, q, Z[:, :q], Zo[:, :q], Zt[:, :q])
     return found
 
 
@@ -163,7 +162,7 @@ def problem_table(results: pd.DataFrame) -> str:
                 "q": "" if method == ALL else str(q),
                 "variance": f"{of.variance.mean():.1f}",
             }
-            for which in (KEPT, OTHERS, ASKED):
+            for which in (SENSITIVE, OTHERS, REQUESTED):
                 means = of[of["of"] == which][list(MODELS)].mean()
                 line[which] = " / ".join(f"{mean:.0f}" for mean in means)
             lines.append(line)
@@ -171,19 +170,19 @@ def problem_table(results: pd.DataFrame) -> str:
 
 
 def draw(results: pd.DataFrame) -> plt.Figure:
-    """Draw what is told of the one property against what is told of the other.
+    """Draw accuracy for the requested property against accuracy for the sensitive one.
 
-    At the left by the linear model, at the right by the best of three; a row a problem.
+    The linear model on the left, the best of three on the right; one row per problem.
     """
     problems = list(results.problem.unique())
     results = results.assign(best=results[list(MODELS)].max(axis=1))
-    judges = {MODELS[0]: "linear model", "best": "best of three"}
-    titles = [f"{problem}, {judge}" for problem in problems for judge in judges.values()]
-    figure, axes = panels(titles, len(judges), 2.2)
-    pairs = itertools.product(problems, judges)
-    for panel, (problem, judge) in zip(axes, pairs, strict=False):
+    columns = {MODELS[0]: "linear model", "best": "best of three"}
+    titles = [f"{problem}, {column}" for problem in problems for column in columns.values()]
+    figure, axes = panels(titles, len(columns), 2.2)
+    pairs = itertools.product(problems, columns)
+    for panel, (problem, column) in zip(axes, pairs, strict=False):
         of_split = results[results.problem == problem].pivot_table(
-            judge, "split", ["method", "q", "of"]
+            column, "split", ["method", "q", "of"]
         )
         for method, colour in STYLES.items():
             draw_tradeoff(panel, of_split[method], method, colour)
@@ -204,11 +203,11 @@ def draw_tradeoff(panel: plt.Axes, found: pd.DataFrame, method: str, colour: str
     """Draw the points of one method, the larger the more features, each with its intervals."""
     means, halves = interval(found)
     qs = sorted(found.columns.unique("q"))
-    attackers = [max(((q, KEPT), (q, OTHERS)), key=means.get) for q in qs]
-    asked = [(q, ASKED) for q in qs]
-    x, y = means[attackers], means[asked]
-    bars = {"fmt": "-", "color": colour, "lw": 0.8, "elinewidth": 0.6}
-    panel.errorbar(x, y, halves[asked], halves[attackers], **bars)
+    attackers = [max(((q, SENSITIVE), (q, OTHERS)), key=means.get) for q in qs]
+    requested = [(q, REQUESTED) for q in qs]
+    x, y = means[attackers], means[requested]
+    style = {"fmt": "-", "color": colour, "lw": 0.8, "elinewidth": 0.6}
+    panel.errorbar(x, y, halves[requested], halves[attackers], **style)
     panel.scatter(x, y, s=12.0 + 16.0 * np.arange(len(qs)), color=colour, label=method)
 
 

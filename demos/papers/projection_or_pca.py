@@ -1,48 +1,48 @@
 """Is a random projection as good as PCA, and for which classifier?
 
-Fradkin and Madigan (2003), *Experiments with random projections for machine learning*, as told by
-Hsu (2005), *Dimensionality reduction for supervised learning*: a decision tree, nearest neighbours
-and an SVM on k dimensions of PCA and of a random projection, on five datasets of two classes. What
-they find:
+Fradkin and Madigan (2003), *Experiments with random projections for machine learning*, as reported
+by Hsu (2005), *Dimensionality reduction for supervised learning*: a decision tree, nearest
+neighbours and an SVM on k dimensions of PCA and of a random projection, on five datasets of two
+classes. Their findings:
 
-1. nearest neighbours care least which of the two it is;
-2. an SVM errs more in few dimensions and soon less in more; random projection suits it, but not as
-   well as PCA, and leaves it more support vectors;
-3. either spoils a decision tree.
+1. nearest neighbours depend least on the choice between the two;
+2. an SVM has a higher error in few dimensions, which soon falls with more; a random projection
+   suits it, but less than PCA, and gives more support vectors;
+3. both are bad for a decision tree.
 
-Beside them, beyond the paper: RidgeComponents as they are by default, of all variables; these see
-the classes of the training rows.
+In addition to the paper: RidgeComponents with their defaults, of all variables; these use the
+classes of the training rows.
 
-Theirs are the datasets, the numbers of dimensions, the sizes of the test sets, 100 random splits
-(30 of internet_ads), variables standardised by mean and variance of the training rows, and entries
-of -1 and 1, equally likely, in the random projection. Differences:
+The datasets, the numbers of dimensions, the sizes of the test sets, 100 random splits (30 of
+internet_ads), variables standardised by mean and variance of the training rows, and equally likely
+entries of -1 and 1 in the random projection are those of the paper. Differences:
 
-- internet_ads is another version, of 1,966 rows where theirs has 3,279: the test set is the same
-  share of it. (Hsu prints its dimensions as those of a second Spambase.)
-- C4.5 is scikit-learn's tree by entropy, at least two rows a leaf, with C4.5's pruning: a subtree
-  goes where the upper limit of its errors (one-sided, 75 %) is no better than that of a leaf. Its
-  gain ratio and its raising of subtrees are left out. The tree before pruning is in the CSV.
+- internet_ads is another version, with 1,966 rows instead of 3,279: the test set is the same share
+  of it. (Hsu prints its dimensions as those of a second Spambase.)
+- C4.5 is scikit-learn's tree by entropy, at least two rows per leaf, with C4.5's pruning: a subtree
+  is removed if the upper limit of its errors (one-sided, 75 %) is no better than that of a leaf.
+  The gain ratio and the raising of subtrees are left out. The CSV file also has the tree before
+  pruning.
 - SVMLight's defaults are kept: a linear kernel, and C = 1 / mean of x'x, so that no scale matters.
 - "Nearest neighbour methods" are taken as 1-NN and 5-NN.
 
-Where they are silent: splits are stratified, the intensities of colon are logarithms, variables
-that do not vary in the training rows are left out. PCA is made once a split and cut to its first k;
-so is the random projection, of which the first k of 500 columns are as random as k drawn anew, so
-that every error has the distribution that it would have; only errors of one split at different k
-are alike. PCA has no more dimensions than training rows (less one, for the mean). For each split
-another projection is drawn: its chance is in the intervals.
+Choices that the paper does not state: splits are stratified, the intensities of colon are
+logarithms, variables without variance in the training rows are left out. PCA is computed once per
+split and cut to its first k dimensions, and so is the random projection: the first k of 500 random
+columns are as random as k new ones, so every error has the right distribution, and only errors of
+one split at different k are dependent. PCA has no more dimensions than training rows (less one, for
+the mean). Each split draws another projection, so intervals include its randomness.
 
-Intervals are of Nadeau and Bengio (2003): splits share their rows, and the variance of a mean of s
-of them is taken as (1/s + test rows / training rows) times that of one, not 1/s times.
+Intervals are those of Nadeau and Bengio (2003): splits share their rows, so the variance of a mean
+of s of them is (1/s + test rows / training rows) times that of one, not 1/s times.
 """
 
-import textwrap
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from _curves import add_legend, curves, levelled, panels
+from _curves import add_legend, curves, panels, without_unit_effect
 from _experiment import COLOURS, Dataset, Experiment, Row, machine, plt, table
 from scipy.stats import beta, t
 from sklearn.decomposition import PCA
@@ -59,7 +59,7 @@ FEW, MANY = (5, 10, 15, 20, 25, 30), (5, 10, 25, 50, 100, 200, 500)
 
 
 class Protocol(NamedTuple):
-    """What is done with one dataset; `shown` are the dimensions of the tables."""
+    """The protocol of one dataset; `shown` are the dimensions in the tables."""
 
     n_test: int
     n_splits: int
@@ -94,16 +94,16 @@ Split = tuple[np.ndarray, np.ndarray]
 def split_of(dataset: Dataset, n_test: int, seed: int) -> tuple[Split, Split]:
     """Return X and y of the training rows of a random split, and of its test rows."""
     X, y = prepared(dataset, dataset.y.size)
-    A, B, y, told = train_test_split(X, y, test_size=n_test, stratify=y, random_state=seed)
+    A, B, y, y_test = train_test_split(X, y, test_size=n_test, stratify=y, random_state=seed)
     varies = np.ptp(A, axis=0) > 0.0
     scaler = StandardScaler().fit(A[:, varies])
-    return (scaler.transform(A[:, varies]), y), (scaler.transform(B[:, varies]), told)
+    return (scaler.transform(A[:, varies]), y), (scaler.transform(B[:, varies]), y_test)
 
 
 def reduced(
     reduction: str, A: np.ndarray, y: np.ndarray, B: np.ndarray, most: int, seed: int
 ) -> Split:
-    """Return training and test rows in as many dimensions, or in as many as there are."""
+    """Return training and test rows in `most` dimensions, or in as many as there are."""
     if reduction == NONE:
         return A, B
     if reduction == RANDOM:
@@ -115,8 +115,8 @@ def reduced(
     if reduction == PRINCIPAL:
         pca = PCA(most, svd_solver="full").fit(A)
         return pca.transform(A), pca.transform(B)
-    # All variables are held, so that there is nothing to approximate: as a pool where they are
-    # fewer than rows, else beside their Gram matrix.
+    # All variables are kept, so the result is exact: as a pool if they are fewer than the rows,
+    # else in addition to their Gram matrix.
     ridge = RidgeComponents(
         most, target_type="class", max_support=p if p < n else None, max_loadings=p
     )
@@ -126,7 +126,7 @@ def reduced(
 
 
 def pruned(tree: DecisionTreeClassifier) -> np.ndarray:
-    """Return for each node the one where rows that reach it stop once the tree is pruned."""
+    """Return for each node the leaf of the pruned tree for rows that reach the node."""
     nodes = tree.tree_
     n = nodes.n_node_samples
     wrong = np.rint(n * (1.0 - nodes.value[:, 0].max(axis=1)))
@@ -145,33 +145,33 @@ def pruned(tree: DecisionTreeClassifier) -> np.ndarray:
 
 
 def nearest(A: np.ndarray, B: np.ndarray, most: int) -> np.ndarray:
-    """Return the nearest rows of A to each row of B, of equally near ones the first."""
-    # Rows that repeat each other are equally near: rounding errors must not choose among them.
-    apart = euclidean_distances(B, A, squared=True)
-    apart = (apart / apart.mean()).round(9)
+    """Return the nearest rows of A to each row of B, the first ones of ties."""
+    # Repeated rows are ties: rounding errors must not choose among them.
+    distances = euclidean_distances(B, A, squared=True)
+    distances = (distances / distances.mean()).round(9)
     found = []
-    for _ in range(most):  # a few passes, where to sort takes longer than to learn
-        found.append(apart.argmin(axis=1))
-        apart[np.arange(len(B)), found[-1]] = np.inf
+    for _ in range(most):  # a few passes, because sorting takes longer than learning
+        found.append(distances.argmin(axis=1))
+        distances[np.arange(len(B)), found[-1]] = np.inf
     return np.column_stack(found)
 
 
-def judged(A: np.ndarray, y: np.ndarray, B: np.ndarray, told: np.ndarray, seed: int) -> Row:
-    """Return the errors of the classifiers, and how many support vectors the SVM has."""
+def measures(A: np.ndarray, y: np.ndarray, B: np.ndarray, y_test: np.ndarray, seed: int) -> Row:
+    """Return the errors of the classifiers, and the number of support vectors of the SVM."""
     tree = DecisionTreeClassifier(criterion="entropy", min_samples_leaf=2, random_state=seed)
     at = tree.fit(A, y).apply(B)
-    says = tree.tree_.value[:, 0].argmax(axis=1)
+    of_node = tree.tree_.value[:, 0].argmax(axis=1)
     near = nearest(A, B, 5)
     gram = A @ A.T
     svm = SVC(kernel="precomputed", C=len(A) / np.trace(gram)).fit(gram, y)
-    answers = {
-        "tree": says[pruned(tree)[at]],
-        "tree, not pruned": says[at],
+    predictions = {
+        "tree": of_node[pruned(tree)[at]],
+        "tree, not pruned": of_node[at],
         "1-NN": y[near[:, 0]],
         "5-NN": (y[near].mean(axis=1) > 0.5).astype(int),
         "SVM": svm.predict(B @ A.T),
     }
-    errors = {name: float(np.mean(said != told)) for name, said in answers.items()}
+    errors = {name: float(np.mean(made != y_test)) for name, made in predictions.items()}
     return errors | {"support vectors": int(svm.n_support_.sum())}
 
 
@@ -182,17 +182,17 @@ def work(
     seed: int,
     reduction: str,
 ) -> list[Row]:
-    """Judge one reduction to every k on one split."""
+    """Measure one reduction to every k on one split."""
     n_test, _, ks, _ = protocols[name]
-    (A, y), (B, told) = split_of(datasets[name], n_test, seed)
-    shape = {"dataset": name, "split": seed, "n_train": y.size, "n_test": told.size}
-    shape |= {"p": A.shape[1], "majority": float(np.mean(told != np.bincount(y).argmax()))}
+    (A, y), (B, y_test) = split_of(datasets[name], n_test, seed)
+    shape = {"dataset": name, "split": seed, "n_train": y.size, "n_test": y_test.size}
+    shape |= {"p": A.shape[1], "majority": float(np.mean(y_test != np.bincount(y).argmax()))}
     train, test = reduced(reduction, A, y, B, max(ks), seed)
     most = A.shape[1] if reduction == RANDOM else len(A)
     made = []
     for k in (A.shape[1],) if reduction == NONE else [k for k in ks if k <= most]:
         row = {"reduction": reduction, "k": k, "used": int(np.any(train[:, :k], axis=0).sum())}
-        made.append(shape | row | judged(train[:, :k], y, test[:, :k], told, seed))
+        made.append(shape | row | measures(train[:, :k], y, test[:, :k], y_test, seed))
     return made
 
 
@@ -207,13 +207,13 @@ class Mean(NamedTuple):
         """Return half the length of the interval of 95 %."""
         return float(t.ppf(1.0 - LEVEL / 2.0, self.freedom) * np.sqrt(self.variance))
 
-    def told(self) -> str:
-        told = f"{self.value:+.1f} ± {self.half_width():.1f}"
-        return f"**{told}**" if abs(self.value) > self.half_width() else told
+    def format(self) -> str:
+        text = f"{self.value:+.1f} ± {self.half_width():.1f}"
+        return f"**{text}**" if abs(self.value) > self.half_width() else text
 
 
 def over_splits(values: pd.Series, here: pd.DataFrame) -> Mean:
-    """Return the mean of one value a split, with the variance of Nadeau and Bengio."""
+    """Return the mean of one value per split, with the variance of Nadeau and Bengio."""
     share = here.n_test.iloc[0] / here.n_train.iloc[0]
     variance = values.var() * (1.0 / len(values) + share)
     return Mean(float(values.mean()), float(variance), len(values) - 1)
@@ -251,31 +251,31 @@ def error_table(results: pd.DataFrame, protocols: dict[str, Protocol]) -> str:
                     worse = over_splits(found - alone[classifier], here)
                     mark = " ▲" if worse.value > 0.0 else " ▼"
                     mark = mark if abs(worse.value) > worse.half_width() else ""
-                    told = f"{found.mean():.1f}{mark}" if len(found) else "–"
-                    line[f"{classifier}, {short}"] = told
+                    cell = f"{found.mean():.1f}{mark}" if len(found) else "–"
+                    line[f"{classifier}, {short}"] = cell
             lines.append(line)
     return table(pd.DataFrame(lines))
 
 
-def price_table(results: pd.DataFrame, reduction: str) -> str:
-    """Return what a reduction costs that is not PCA, mean over all k that both have."""
+def difference_table(results: pd.DataFrame, reduction: str) -> str:
+    """Return the error of a reduction minus that of PCA, mean over all k that both have."""
     lines, columns = [], {}
     for name, here in by_dataset(results).items():
         common = here[here.k.isin(here[here.reduction == PRINCIPAL].k)]
-        price = errors(common, reduction) - errors(common, PRINCIPAL)
+        difference = errors(common, reduction) - errors(common, PRINCIPAL)
         if reduction == RANDOM:
             for classifier in ("tree", "5-NN", "SVM"):
-                price[f"{classifier} less 1-NN"] = price[classifier] - price["1-NN"]
-        means = {column: over_splits(price[column], here) for column in price}
-        lines.append({"": name} | {column: mean.told() for column, mean in means.items()})
+                difference[f"{classifier} minus 1-NN"] = difference[classifier] - difference["1-NN"]
+        means = {column: over_splits(difference[column], here) for column in difference}
+        lines.append({"": name} | {column: mean.format() for column, mean in means.items()})
         for column, mean in means.items():
             columns.setdefault(column, []).append(mean)
-    last = {column: of_datasets(means).told() for column, means in columns.items()}
+    last = {column: of_datasets(means).format() for column, means in columns.items()}
     return table(pd.DataFrame([*lines, {"": "mean of the datasets"} | last]))
 
 
-def worth_table(results: pd.DataFrame) -> str:
-    """Return what reductions cost beside all variables, in the fewest and the most dimensions."""
+def all_variables_table(results: pd.DataFrame) -> str:
+    """Return the error minus that on all variables, in the fewest and the most dimensions."""
     lines = []
     for reduction in REDUCTIONS:
         for which, at in {"fewest": min, "most": max}.items():
@@ -286,13 +286,13 @@ def worth_table(results: pd.DataFrame) -> str:
                     k = at(here[here.reduction == PRINCIPAL].k)
                     worse = errors(here, reduction, k) - errors(here, NONE)
                     means.append(over_splits(worse[classifier], here))
-                line[classifier] = of_datasets(means).told()
+                line[classifier] = of_datasets(means).format()
             lines.append(line)
     return table(pd.DataFrame(lines))
 
 
 def support_table(results: pd.DataFrame, protocols: dict[str, Protocol]) -> str:
-    """Return how many of the training rows are support vectors, in %."""
+    """Return the share of training rows that are support vectors, in %."""
     lines = []
     share = results.assign(share=100.0 * results["support vectors"] / results.n_train)
     for name, here in by_dataset(share).items():
@@ -306,7 +306,7 @@ def support_table(results: pd.DataFrame, protocols: dict[str, Protocol]) -> str:
 
 
 def draw(results: pd.DataFrame) -> plt.Figure:
-    """Draw mean error against k, a row of panels a dataset, a column a classifier."""
+    """Draw mean error against k, one row of panels per dataset, one column per classifier."""
     frames = by_dataset(results)
     titles = [f"{name}, {classifier}" for name in frames for classifier in SHOWN]
     figure, axes = panels(titles, len(SHOWN), 1.8)
@@ -315,7 +315,7 @@ def draw(results: pd.DataFrame) -> plt.Figure:
         ks = sorted(here[here.reduction == RANDOM].k.unique())
         reduced = here[here.reduction.isin(REDUCTIONS)]
         found = 100.0 * reduced.pivot_table(classifier, "split", ["k", "reduction"])
-        curves(panel, levelled(found), STYLES, ks)
+        curves(panel, without_unit_effect(found), STYLES, ks)
         levels = {"all variables": errors(here, NONE)[classifier].mean()}
         levels["larger class"] = 100.0 * here.majority.mean()
         for (label, level), style in zip(levels.items(), ("-", ":"), strict=True):
@@ -333,14 +333,13 @@ def text(results: pd.DataFrame, protocols: dict[str, Protocol], figure: str) -> 
         f"variables, {here.split.nunique()} splits"
         for name, here in by_dataset(results).items()
     )
-    sizes = textwrap.fill(f"{sizes}.", 100)
     grown = results[results.reduction != NONE]
     before = 100.0 * (grown["tree, not pruned"] - grown["tree"]).groupby(grown.reduction).mean()
     alone = results[results.reduction == NONE]
     alone = 100.0 * (alone["tree, not pruned"] - alone["tree"]).mean()
-    told = ", ".join(f"{before[name]:+.1f} ({name})" for name in REDUCTIONS)
+    others = ", ".join(f"{before[name]:+.1f} ({name})" for name in REDUCTIONS)
     return f"""
-{sizes}
+{sizes}.
 
 ![Error against the number of dimensions, one row of panels per dataset, for the decision tree,
 1-NN and the SVM: PCA, random projection, RidgeComponents, all variables as a horizontal line and
@@ -354,22 +353,22 @@ Errors in %, means over splits, on all variables and on k dimensions of PCA, of 
 and of RidgeComponents. ▲ more, ▼ less than on all: paired t-test over splits, corrected for the
 rows that they share (Nadeau and Bengio), 95 %, single tests. PCA and RidgeComponents have no more
 dimensions than training rows. The error of the tree without pruning is higher by these points,
-means over all rows of the CSV: {alone:+.1f} (all variables), {told}.
+means over all rows of the CSV: {alone:+.1f} (all variables), {others}.
 
-**Reduced less all variables**, errors in points, means of the datasets at the fewest dimensions (5)
-and at the most that PCA has (30, 500, 50); intervals of 95 % by the same correction, bold where 0
+**Reduced minus all variables**, errors in points, means of the datasets at the fewest dimensions
+(5) and at the most that PCA has (30, 500, 50); intervals of 95 % by the same correction, bold if 0
 is outside.
 
-{worth_table(results)}
+{all_variables_table(results)}
 
-**Random projection less PCA**, likewise, means over all k that both have. Last columns: how much
+**Random projection minus PCA**, likewise, means over all k that both have. Last columns: how much
 more a classifier loses than 1-NN.
 
-{price_table(results, RANDOM)}
+{difference_table(results, RANDOM)}
 
-**RidgeComponents less PCA**, likewise.
+**RidgeComponents minus PCA**, likewise.
 
-{price_table(results, RIDGE)}
+{difference_table(results, RIDGE)}
 
 **Support vectors** of the SVM, in % of the training rows.
 

@@ -1,8 +1,8 @@
-"""Do the variables that ProjSe selects tell many classes apart?
+"""How accurate are classifiers of many classes on variables that ProjSe selects?
 
 Figure 6 of Szedmak et al. (2023), *Scalable variable selection for two-view learning tasks with
 projection operators*, section 5.3: variables selected for one-hot classes, with three kernels
-between variables, judged by the centred alignment of a kernel of the samples, restricted to the
+between variables, measured by the centred alignment of a kernel of the samples, restricted to the
 selected variables, with the linear kernel of the one-hot classes, and by the accuracy of SVMs on
 the official test rows. Of the paper's three datasets of the UCR archive Thorax is left out.
 
@@ -12,12 +12,12 @@ selected: gamma = 1 / (2 sigma^2). C = 1; the linear SVM is one against the rest
 loss. ProjSe centres and scales the variables and the indicators of the classes; its rbf kernel has
 sigma the mean distance between the indicators.
 
-Crop has 7,200 rows to train and 16,799 to test: the selection sees all of the former, SVMs and
-alignment 2,400 of them, accuracy is of 4,800 of the latter (stratified samples). Crop repeats many
+Crop has 7,200 rows to train and 16,799 to test: the selection uses all of the former, SVMs and
+alignment 2,400 of them, and accuracy 4,800 of the latter (stratified samples). Crop repeats many
 rows, some of them both in training and test: its accuracies are optimistic, for every selection.
 
-Beyond the paper: the most relevant variables, without deflation, as a rival. Selections go up to
-the number of classes, as there.
+Beyond the paper: the most relevant variables, without deflation. Selections go up to the number of
+classes, as in the paper.
 """
 
 import time
@@ -112,13 +112,13 @@ def sample(rows: Split, most: int) -> Split:
     return X[kept], y[kept]
 
 
-def judge(train: Split, test: Split) -> dict[str, float]:
-    (A, y), (B, told) = train, test
+def measures(train: Split, test: Split) -> dict[str, float]:
+    (A, y), (B, y_test) = train, test
     gamma = 1.0 / (2.0 * pdist(A).mean() ** 2)
     indicators = (y[:, None] == np.unique(y)).astype(float)
     return {
-        "svm_linear": LinearSVC(dual=False).fit(A, y).score(B, told),
-        "svm_rbf": SVC(gamma=gamma).fit(A, y).score(B, told),
+        "svm_linear": LinearSVC(dual=False).fit(A, y).score(B, y_test),
+        "svm_rbf": SVC(gamma=gamma).fit(A, y).score(B, y_test),
         "alignment_linear": evaluate.linear_alignment(A, indicators),
         "alignment_rbf": evaluate.kernel_alignment(
             rbf_kernel(A, gamma=gamma), indicators @ indicators.T
@@ -126,21 +126,21 @@ def judge(train: Split, test: Split) -> dict[str, float]:
     }
 
 
-def judged_selection(
+def measured_selection(
     datasets: dict[str, Dataset], name: str, selection: str, seed: int
 ) -> list[dict[str, Any]]:
     train, test = official(datasets[name])
     X, y = train
     select = SELECTIONS[selection]
-    select(X[:, :5], y, 2, seed)  # compiled code is there before the clock starts
+    select(X[:, :5], y, 2, seed)  # compile before the measurement
     start = time.perf_counter()
     selected = select(X, y, COUNTS[name][-1], seed)
     seconds = time.perf_counter() - start
     n = {"n": y.size, "p": X.shape[1], "classes": len(set(y)), "n_test": test[1].size}
-    (A, y), (B, told) = sample(train, MOST["train"]), sample(test, MOST["test"])
+    (A, y), (B, y_test) = sample(train, MOST["train"]), sample(test, MOST["test"])
     rows = []
     for k in (X.shape[1],) if selection == ALL else COUNTS[name]:
-        measured = judge((A[:, selected[:k]], y), (B[:, selected[:k]], told))
+        measured = measures((A[:, selected[:k]], y), (B[:, selected[:k]], y_test))
         task = {"dataset": name, "selection": selection, "seed": seed, "k": k}
         rows.append(task | n | measured | {"seconds": seconds})
     return rows
@@ -229,7 +229,7 @@ def main() -> None:
         for selection in SELECTIONS
         for seed in range(experiment.small(5, 2) if selection == "random" else 1)
     ]
-    results = experiment.each(partial(judged_selection, datasets), tasks)
+    results = experiment.each(partial(measured_selection, datasets), tasks)
     experiment.publish(text(results, draw(experiment, results)))
 
 

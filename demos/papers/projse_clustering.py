@@ -1,4 +1,4 @@
-"""Do the variables that ProjSe selects without a target show the classes?
+"""Do clusters of variables that ProjSe selects without a target agree with the classes?
 
 Table 2 of Szedmak et al. (2023), *Scalable variable selection for two-view learning tasks with
 projection operators*, section 5.2: gene expression, variables selected without the classes, and
@@ -11,18 +11,18 @@ another round. Without a target every score is 1 at first, and the first column 
 first pick: so columns arrive in random order, seed by seed.
 
 Beyond the paper: two more datasets (the paper's other one, Carcinoma, is left out); the rbf kernel
-on centred variables that are not scaled to unit variance, which the other two kernels could not
-tell apart; the linear kernel after the mean of every sample is taken away; random selection, the
+on centred variables that are not scaled to unit variance, which makes no difference to the other
+two kernels; the linear kernel after the mean of every sample is taken away; random selection, the
 variables of largest variance, and all of them.
 
 "As released" is what the authors' code computes (github.com/aalto-ics-kepaco/ProjSe, version 0.21,
-written anew here), where it differs from the paper's algorithm:
+reimplemented here) where it differs from the paper's algorithm:
 
 - it centres the kernel across variables, not over samples: the linear one loses the mean of each
   sample, and keeps the level of each gene;
 - it never projects out the first pick;
-- so rounding decides the first two picks, whose scores are 1, and all picks after the rank is used
-  up, of which nothing but rounding errors are left. Here chance decides, seed by seed.
+- so rounding decides the first two picks, whose scores are 1, and all picks beyond the rank, when
+  only rounding errors are left. Here these picks are random, seed by seed.
 
 Their script examples/experiment_carcinom_glioma.py prints as NMI at 10 variables the second of a
 series that begins with 1, 5, 10: what the paper calls NMI(10) may be NMI(5).
@@ -191,7 +191,7 @@ def value(rows: pd.DataFrame, k: int) -> str:
 
 
 def numbers(results: pd.DataFrame, counts: tuple[int, ...]) -> str:
-    """Return the table of one dataset; of the paper's, the paper's numbers beside ours."""
+    """Return the table of one dataset, with the numbers of the paper for its dataset."""
     lines = []
     for selection, rows in results.groupby("selection", sort=False):
         line = {"selection": selection} | {f"NMI({k})": value(rows, k) for k in counts}
@@ -207,7 +207,7 @@ def numbers(results: pd.DataFrame, counts: tuple[int, ...]) -> str:
 
 
 def draw(experiment: Experiment, results: pd.DataFrame) -> str:
-    """Draw ProjSe beside other selections, and beside what it was; a row of panels a dataset."""
+    """Draw ProjSe with other selections, and with earlier versions; one row per dataset."""
     names = list(results.dataset.unique())
     titles = [f"{name}, {what}" for name in names for what in DRAWN]
     figure, axes = panels(titles, len(DRAWN), 2.4, below=1.4)

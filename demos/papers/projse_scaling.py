@@ -3,21 +3,22 @@
 Szedmak and others (2023), section 5.1 and figure 4: X Gaussian, Y = X W + noise, W Gaussian; "less
 than four seconds" at the largest sample, on a "12th Gen Intel Core i5-12600K * 10". Their published
 script makes as many outputs as variables, 100, and selects all 100; the noise is as strong as the
-signal. So it is here, and with 10 outputs and 10 selections besides. (Their rows have length 1,
-which changes the scale alone; here W is divided by the root of the number of variables instead.)
+signal. This experiment does the same, and also 10 outputs and 10 selections. (Their rows have
+length 1, which changes only the scale; here W is divided by the root of the number of variables
+instead.)
 
-Rows: blocks of 10,000 are made, learnt by `learn_many`, and let go; 16 GB at ten million rows of
-100 variables and 100 outputs. The kernels differ in the selection alone, for all are functions of
+Rows: blocks of 10,000 are made, learnt by `learn_many`, and discarded; 16 GB at ten million rows of
+100 variables and 100 outputs. The kernels differ only in the selection, as functions of
 the same moments, and are run to a smaller size.
 Columns in memory: `learn_target` and `learn_columns` of arrays; rows must select the same there.
 Variables: blocks of columns of 1,000 rows, with all candidates and with a pool of 100. The paper
-has no planted variables; here ten among the first hundred make up the outputs, and ought to be
+has no planted variables; here ten among the first hundred make the outputs, and should be
 selected.
 
 Seconds are those of learning, summed over blocks, and of `selected` afterwards; making the data is
-not counted. Beside them, on the same blocks and in turn, are the limits: the product X'Y, the
+not counted. Lower limits, on the same blocks and in turn: the product X'Y, the
 product Y'Y that the target's covariance needs, and reading X once (`X.sum()`). One thread; the
-first block is learnt twice, for loops are compiled and memory is had for the first time.
+first block is learnt twice, because at first loops are compiled and memory is allocated.
 """
 
 import pickle
@@ -48,7 +49,7 @@ LINES = {
 
 
 class Seconds(defaultdict):
-    """Seconds spent on this and that."""
+    """Seconds spent on each kind of work."""
 
     def __init__(self) -> None:
         super().__init__(float)
@@ -60,7 +61,7 @@ class Seconds(defaultdict):
         self[what] += time.perf_counter() - started
 
     def on_limits(self, X: np.ndarray, Y: np.ndarray, *, new_target: bool) -> None:
-        """Add the times of what nobody can do without."""
+        """Add the times of the lower limits."""
         self.on("xty", lambda: X.T @ Y)
         self.on("read", X.sum)
         if new_target:
@@ -68,7 +69,7 @@ class Seconds(defaultdict):
 
 
 def blocks_of_rows(outputs: int, seed: int, edges: list[int]) -> Iterator[tuple]:
-    """Yield (rows so far, X, Y), cut at the edges; the arrays are used again."""
+    """Yield (rows so far, X, Y), cut at the edges; the arrays are reused."""
     rng = np.random.default_rng([seed, outputs])
     W = rng.standard_normal((P, outputs)) / np.sqrt(P)
     X, Y, signal = np.empty((BLOCK, P)), np.empty((BLOCK, outputs)), np.empty((BLOCK, outputs))
@@ -102,7 +103,7 @@ def blocks_of_columns(outputs: int, seed: int, edges: list[int]) -> Iterator[tup
 
 
 def follow(axis: str, outputs: int, kind: str, seed: int, end: int) -> list[dict]:
-    """Return what a model took and holds after 10^2 or 10^3, ... rows or columns of one stream."""
+    """Return time and state of a model after 10^2 or 10^3, ... rows or columns of one stream."""
     by_rows = axis == "rows"
     edges = [10**e for e in range(3 if by_rows else 2, round(np.log10(end)) + 1)]
     blocks = (blocks_of_rows if by_rows else blocks_of_columns)(outputs, seed, edges)
@@ -122,7 +123,7 @@ def follow(axis: str, outputs: int, kind: str, seed: int, end: int) -> list[dict
             size = {"n": at, "p": P} if by_rows else {"n": FEW_ROWS, "p": at}
             planted = np.mean([name < PLANTED for name in model.selected])
             right = {} if by_rows else {"right": float(planted)}
-            found.append(size | held(model, before) | right | dict(seconds))
+            found.append(size | memory_of(model, before) | right | dict(seconds))
     return found
 
 
@@ -141,7 +142,7 @@ def in_memory(outputs: int, seed: int, n: int) -> list[dict]:
     seconds.on_limits(X, Y, new_target=True)
     same = np.mean([a == b for a, b in zip(model.selected, on_rows.selected, strict=True)])
     size = {"n": n, "p": P, "right": float(same)}
-    return [size | held(model, before) | dict(seconds)]
+    return [size | memory_of(model, before) | dict(seconds)]
 
 
 def learn(axis: str, model: ProjSe, X: np.ndarray, Y: np.ndarray, seconds: Seconds) -> None:
@@ -154,13 +155,13 @@ def learn(axis: str, model: ProjSe, X: np.ndarray, Y: np.ndarray, seconds: Secon
     seconds.on("learn", lambda: model.learn_columns(X))
 
 
-def held(model: ProjSe, before: float) -> dict[str, float]:
-    """Return the size of a model, and how much the process has grown."""
+def memory_of(model: ProjSe, before: float) -> dict[str, float]:
+    """Return the size of a model and the growth of the process."""
     return {"model_bytes": len(pickle.dumps(model)), "grown_bytes": resident() - before}
 
 
 def resident() -> float:
-    """Return the bytes of this process in memory; NaN where nobody tells."""
+    """Return the resident bytes of this process; NaN if the system does not report them."""
     return float(resident_bytes() or np.nan)
 
 
@@ -218,7 +219,7 @@ def figure(middle: pd.DataFrame) -> plt.Figure:
 
 
 def summary(middle: pd.DataFrame) -> str:
-    """Return the table of the two largest sizes of everything."""
+    """Return the table of the two largest sizes of each case."""
     largest = middle.groupby(["axis", "outputs", "kind"], sort=False).tail(2)
     paper = (largest.axis == "rows") & (largest.n == 10**7) & (largest.outputs == P)
     shown = {

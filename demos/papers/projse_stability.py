@@ -1,8 +1,8 @@
-"""Are the same variables selected when the rows are drawn again?
+"""Are the same variables selected from other samples of the rows?
 
-Section 5.4 and figure 8 of Szedmak, Huusari, Le and Rousu (2023): the stability of ProjSe's choice
-over subsets of the training rows, by the stability index of Nogueira, Sechidis and Brown (2018) and
-the mean correlation of importances of Hamer and Dupont (2021).
+Section 5.4 and figure 8 of Szedmak, Huusari, Le and Rousu (2023): the stability of ProjSe's
+selection over subsets of the training rows, by the stability index of Nogueira, Sechidis and Brown
+(2018) and the mean correlation of importances of Hamer and Dupont (2021).
 
 Protocol. MNIST's 60,000 training images. Figure 8 belongs to the paper's two-view data, so that its
 target is the other view; here that is one of two: "other half" selects from the left half of the
@@ -12,12 +12,12 @@ selected variable is its relevance, of any other 0. The text gives neither sizes
 
 Beyond the paper:
 
-- disjoint subsets. Two random subsets of 90 % have nearly all rows in common, and what agrees there
-  may not on other data; samples of the same size without a row in common say what would;
+- disjoint subsets. Two random subsets of 90 % have nearly all rows in common, and their agreement
+  may not hold on other data; samples of the same size without a common row show what would;
 - the k most relevant variables (without projecting out what was picked), k at random, and SOSPCA
   with 10 components, its support in order of importance (the sum of squared loadings), with the
   columns always in the same order and in another one for each subset;
-- neighbouring pixels say nearly the same, and a pick that moves to its neighbour counts as changed.
+- neighbouring pixels are nearly equivalent, but a pick that moves to a neighbour counts as changed.
   The stability of Sechidis et al. (2019) has correlated variables as partly the same: with C the
   squared correlations of the pixels, S the covariance of the ten selections, and S0 that under
   random selection, it is 1 - tr(C S) / tr(C S0). With C the identity it is the index of Nogueira et
@@ -165,22 +165,22 @@ def curves(found: pd.DataFrame, k: int, size: int) -> plt.Figure:
     rows = found[found["k"] != SUPPORT]
     for i, target in enumerate(TARGETS):
         here = rows[rows["target"] == target]
-        disjoint, drawn, by_k, alike = axes[i : -1 : len(TARGETS)]
+        disjoint, drawn, by_k, tolerant = axes[i : -1 : len(TARGETS)]
         for panel, draw in ((disjoint, "disjoint"), (drawn, "random")):
             of_draw = here[(here["k"] == k) & (here["draw"] == draw)]
             lines(panel, of_draw, "rows", bars=draw == "disjoint")
             panel.set_xlabel("training rows in a subset")
         chosen = here[(here["rows"] == size) & (here["draw"] == "disjoint")]
         lines(by_k, chosen, "k", bars=True)
-        lines(alike, chosen.assign(value=chosen["tolerant"]), "k", bars=False)
-        for panel in (by_k, alike):
+        lines(tolerant, chosen.assign(value=chosen["tolerant"]), "k", bars=False)
+        for panel in (by_k, tolerant):
             panel.set_xlabel("pixels selected")
     add_legend(axes, 3)
     return fig
 
 
 def lines(panel: plt.Axes, found: pd.DataFrame, along: str, *, bars: bool) -> None:
-    """Draw a line a method, with its intervals or without."""
+    """Draw one line per method, with or without intervals."""
     for method, line in found.groupby("method", sort=False):
         error = (line["value"] - line["low"], line["high"] - line["value"]) if bars else None
         style = {"color": COLOUR[method], "lw": 1.3, "ms": 4, "elinewidth": 0.8, "label": method}
@@ -210,7 +210,7 @@ def pictures(found: pd.DataFrame, side: int) -> plt.Figure:
 
 
 def section(found: pd.DataFrame, k: int, size: int, images: tuple[str, str]) -> str:
-    """Return the text: what was done, the figures, the measures at one k and on the support."""
+    """Return the text, with figures and the measures at one k and on the support."""
     lines = []
     shown = found[found["k"].isin([k, SUPPORT])]
     largest = shown["rows"].max()
@@ -233,9 +233,9 @@ The stability of the selection over {M} subsets of the training rows of {found["
 (Szedmak et al. 2023, section 5.4 and figure 8): the index
 of Nogueira et al. with its 95 % confidence interval, the same with correlated pixels as partly the
 same (Sechidis et al. 2019), and the mean correlation of importances (Hamer and Dupont 2021). 1 is
-the same selection every time, 0 that of chance. Target: the classes, or the right half of an image
-for the pixels of the left. Table: disjoint subsets of {size:,} rows; last column: random subsets,
-which overlap.
+the same selection every time, 0 that of a random selection. Target: the classes, or the right half
+of an image for the pixels of the left. Table: disjoint subsets of {size:,} rows; last column:
+random subsets, which overlap.
 
 ![Stability against the number of rows, for disjoint and for random subsets, and against the number
 of selected pixels, as they are and with correlated ones as partly the same; error bars are 95 %

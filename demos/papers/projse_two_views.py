@@ -1,28 +1,28 @@
-"""Two views, each the target of the other: how much do the variables selected from each share?
+"""Two views, each the target of the other: how strongly do selected variables correlate?
 
 Section 5.4 and figure 7 of Szedmak, Huusari, Le and Rousu (2023): from each view ProjSe selects
 variables with the other view as its target, and the canonical correlations between the first k
-selected of either side tell how much of what the views share is left in k variables of each.
+selected of either side measure how much of the common variation k variables of each keep.
 
 Protocol. MNIST (60,000 training and 10,000 test images): the left and the right half of an image,
-392 pixels each. ml_bibtex (4,880 and 2,515 documents): 1,836 words and 159 labels; it stands in for
+392 pixels each. ml_bibtex (4,880 and 2,515 documents): 1,836 words and 159 labels; it replaces
 the paper's MediaMill. Selection and canonical directions are learnt on the training rows; the
 correlations on the test rows are those of the test rows' projections on these directions, pair by
-pair. The Gaussian kernel is between variables, with the default width. Beside ProjSe: the k most
+pair. The Gaussian kernel is between variables, with the default width. For comparison: the k most
 relevant variables of each view (the same relevance, without projecting out what was picked), k
 variables at random (mean of 10 draws), and all variables.
 
-Some pixels are lit in one training image of 60,000. Such a pixel is explained in full by whatever
-is as rare in the other half, and tells nothing of any other image. So MNIST is there twice: as it
-is, and with the pixels that are lit in at least one training image of a thousand.
+Some pixels are lit in one training image of 60,000. Such a pixel is explained in full by an
+equally rare one in the other half, and is uninformative about other images. So MNIST is used twice:
+as it is, and with the pixels that are lit in at least one training image of a thousand.
 
 The time of a selection is that of `learn_target`, `learn_columns` and `selected` for both views, on
-the uint8 data as they are; beside it, the product of one view's transpose with the other, in
-float64 made beforehand, which is the least that any method needs that looks at both views.
+the uint8 data; the lower limit for comparison is the product of one view's transpose with the
+other, in float64 prepared in advance, which any method of both views needs.
 
 Departures from the paper. It does not say which canonical correlation it shows, nor on which rows;
 here are the first, the mean and the sum, on training and on test rows. Its numbers (figure 7,
-tables 4 and 5) are not in the text that this was written from, so none stand beside ours.
+tables 4 and 5) are not in the available text, so they are not compared.
 """
 
 import functools
@@ -185,7 +185,7 @@ def seconds(folder: Path, name: str, what: str, k: int) -> list[Row]:
         learn(parts[0][:100], parts[1][:100], k, what).selected  # noqa: B018 (compiles)
         begin = time.perf_counter()
         for X, target in (parts, parts[::-1]):
-            learn(X, target, k, what).selected  # noqa: B018 (is computed when asked for)
+            learn(X, target, k, what).selected  # noqa: B018 (computed on access)
         taken = time.perf_counter() - begin
     return [{"dataset": name, "method": KERNELS.get(what, what), "k": k, "seconds": taken}]
 
@@ -230,7 +230,7 @@ def figure(found: pd.DataFrame) -> plt.Figure:
 
 
 def section(found: pd.DataFrame, timed: pd.DataFrame, image: str) -> str:
-    """Return the text: what was done, the figure, correlations at a few k, the times."""
+    """Return the text, with the figure, correlations at a few k, and times."""
     test = found[found["rows"] == "test"]
     lines = []
     for (name, method), curve in test.groupby(["dataset", "method"], sort=False):

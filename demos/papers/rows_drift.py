@@ -1,27 +1,27 @@
-"""Other variables matter from the middle on: how many rows later is a pipeline on rows back?
+"""After a change of the relevant variables, how many rows does a pipeline take to recover?
 
-Transforms use a *standing* selection, renewed when the rows have multiplied by `refresh_factor`
-(where they fade, when so many of equal weight are new), and a variable that stands stays while it
-is among the best `hysteresis` k, but at most among k and an eighth of the others. That is calm
-while nothing changes; here something does.
+Transforms use a snapshot of the selection, which is refreshed when the number of rows has grown by
+`refresh_factor` (with fading: when so much of their weight is new). A selected variable stays while
+it is among the best `hysteresis` k, but at most among k and an eighth of the others. This keeps
+inputs stable while nothing changes; in this experiment something does.
 
-Two streams. *planted*: 60 Gaussian variables, of which five say the class, and from row 1,500 on
-five others. *spambase*: 57 features of mails, shuffled, which exchange their names at random from
-row 2,300 on, all of them. ProjSe selects ten; behind it a StandardScaler and logistic regression,
-which follows a change by itself. It answers each row first and learns it then. "all features" is
-the same without a selection.
+Two streams. *planted*: five of 60 Gaussian variables determine the class, and five others from row
+1,500 on. *spambase*: all 57 features of mails, shuffled, exchange their names at random at row
+2,300. ProjSe selects ten variables before a StandardScaler and logistic regression, which follows a
+change by itself. Each row is predicted first and then learnt. "all features" is the same pipeline
+without a selection.
 
-With a fading factor of 0 or 0.01, and with others than the default renewal of 2 and slack of 3;
-"every row" is what transforms did before there was calm (renewal 1, slack 1, no warm-up). Alarm:
-River's ADWIN, as it is by default, watches the errors of the pipeline, and at an alarm calls
-`refresh()`, which lets the best k of that moment stand, whatever stood; or begins with a new
-selector, which has learnt nothing.
+The fading factor is 0 or 0.01, and rules differ from the default `refresh_factor=2` and
+`hysteresis=3`; "every row" selects again at every row (both 1, no warm-up). Detected drift: River's
+ADWIN with its defaults monitors the errors of the pipeline. At a detection either `refresh()` is
+called, which uses the best k of that moment without hysteresis, or a new selector starts, which has
+learnt nothing.
 
 Accuracy is counted in blocks of 50 rows, and the curves are means over ten streams (seeds 0 to 9).
-"Before" is that of the 500 rows before the change. It is "back" at the first block from which on
-200 rows are within three points of before. The two with a renewal of 1.25 were added when the
-others had been seen; and when these had, slack was narrowed and `refresh()` made to disregard it.
-So these streams are no test of either.
+"Before" is the accuracy of the 500 rows before the change. "Back" is the first block from which on
+200 rows are within three points of before. The two rules with `refresh_factor=1.25` were added
+after the results of the others; after these the hysteresis was narrowed and `refresh()` changed to
+disregard it. So these streams are no test of either.
 """
 
 import functools
@@ -32,7 +32,17 @@ import numpy as np
 import pandas as pd
 from _curves import interval
 from _experiment import COLOURS, Experiment, Row, machine, plt, table
-from _row_streams import ALL, AS_BEFORE, Stream, behind, exchanged, hits, pipeline, stream, turning
+from _row_streams import (
+    ALL,
+    EVERY_ROW,
+    Stream,
+    drifting,
+    exchanged,
+    hits,
+    model_steps,
+    pipeline,
+    stream,
+)
 from river import drift
 
 from streamsel import ProjSe
@@ -45,22 +55,22 @@ UNFADED = (
     "refresh() at a detected drift",
     "a new one at a detected drift",
 )
-# Name -> parameters, what an alarm does.
-FOLLOWERS: dict[str, tuple[dict[str, float], str]] = {
+# Name -> parameters, action at a detected drift.
+RULES: dict[str, tuple[dict[str, float], str]] = {
     "refresh_factor 1": ({"refresh_factor": 1.0}, ""),
     "refresh_factor 1.25": ({"refresh_factor": 1.25}, ""),
     "refresh_factor 2": ({}, ""),
     "refresh_factor 4": ({"refresh_factor": 4.0}, ""),
     "hysteresis 1": ({"hysteresis": 1.0}, ""),
     "hysteresis 1, refresh_factor 1.25": ({"hysteresis": 1.0, "refresh_factor": 1.25}, ""),
-    "every row": (AS_BEFORE, ""),
-    "refresh() at a detected drift": ({}, "renew"),
-    "hysteresis 1, refresh() at a detected drift": ({"hysteresis": 1.0}, "renew"),
+    "every row": (EVERY_ROW, ""),
+    "refresh() at a detected drift": ({}, "refresh"),
+    "hysteresis 1, refresh() at a detected drift": ({"hysteresis": 1.0}, "refresh"),
     "a new one at a detected drift": ({}, "new"),
 }
 FADING = (0.0, 0.01)
 SEEDS = tuple(range(10))
-BLOCK = 50  # rows that a point of a curve counts
+BLOCK = 50  # rows per point of a curve
 LEVEL_ROWS, BACK_ROWS, POINTS = 500, 200, 3.0
 SHOWN = {
     ALL: (COLOURS[5], "-"),
@@ -72,49 +82,49 @@ SHOWN = {
 }
 
 
-def work(folder: Path, name: str, follower: str, fading: float, seed: int) -> list[Row]:
+def work(folder: Path, name: str, rule: str, fading: float, seed: int) -> list[Row]:
     if name == "planted":
-        rows = turning(seed, N_PLANTED)
+        rows = drifting(seed, N_PLANTED)
     else:
         rows = exchanged(stream(folder, name, N_SPAMBASE, seed), seed)
-    model = behind("logistic", words=False, built=False)
-    alarms: list[int] = []
-    if follower == ALL:
+    model = model_steps("logistic", words=False, built=False)
+    detected: list[int] = []
+    if rule == ALL:
         right = hits(pipeline(model), rows)
     else:
-        rules, at_alarm = FOLLOWERS[follower]
-        selector = ProjSe(K, target_type="class", fading_factor=fading, **rules)
-        right, alarms = watched(selector, model, rows, at_alarm)
+        parameters, at_drift = RULES[rule]
+        selector = ProjSe(K, target_type="class", fading_factor=fading, **parameters)
+        right, detected = monitored(selector, model, rows, at_drift)
     counts = right[: len(right) // BLOCK * BLOCK].reshape(-1, BLOCK).sum(axis=1)
-    shape = {"dataset": name, "rule": follower, "fading": fading, "seed": seed, "n": len(rows)}
-    shape |= {"accuracy": right.mean(), "drifts": " ".join(map(str, alarms))}
+    shape = {"dataset": name, "rule": rule, "fading": fading, "seed": seed, "n": len(rows)}
+    shape |= {"accuracy": right.mean(), "drifts": " ".join(map(str, detected))}
     return [shape | {"right": " ".join(map(str, counts.tolist()))}]
 
 
-def watched(
-    selector: ProjSe, model: list[Any], rows: Stream, at_alarm: str
+def monitored(
+    selector: ProjSe, model: list[Any], rows: Stream, at_drift: str
 ) -> tuple[np.ndarray, list[int]]:
-    """Return which rows were answered rightly, and the rows of the alarms of ADWIN."""
-    watch, right, alarms = drift.ADWIN(), [], []
+    """Return which rows were predicted correctly, and the rows at which ADWIN detected a drift."""
+    detector, right, detected = drift.ADWIN(), [], []
     both = pipeline([selector, *model])
     for i, (x, y) in enumerate(rows):
         right.append(both.predict_one(x) == y)
         both.learn_one(x, y)
-        watch.update(not right[-1])
-        if at_alarm and watch.drift_detected:
-            alarms.append(i)
-            if at_alarm == "new":
+        detector.update(not right[-1])
+        if at_drift and detector.drift_detected:
+            detected.append(i)
+            if at_drift == "new":
                 selector = selector.clone()
                 both = pipeline([selector, *model])
             else:
                 selector.refresh()
-    return np.array(right), alarms
+    return np.array(right), detected
 
 
-class Followed(NamedTuple):
-    """The mean curve of one way to follow: accuracy a block, in %, and what it says.
+class Recovery(NamedTuple):
+    """Accuracy per block of one rule, in %, and its summary.
 
-    `curves` has a stream a row, of which `curve` is the mean.
+    `curves` has one row per stream; `curve` is their mean.
     """
 
     curves: np.ndarray
@@ -124,8 +134,8 @@ class Followed(NamedTuple):
     back: int | None
 
 
-def followed(rows: pd.DataFrame) -> Followed:
-    """Sum up the streams of one way to follow."""
+def recovery(rows: pd.DataFrame) -> Recovery:
+    """Summarise the streams of one rule."""
     counts = np.array([[int(count) for count in line.split()] for line in rows["right"]])
     curves = 100.0 * counts / BLOCK
     curve = curves.mean(axis=0)
@@ -135,24 +145,24 @@ def followed(rows: pd.DataFrame) -> Followed:
     level = np.convolve(curve[change:], np.ones(width) / width, "valid")
     within = np.flatnonzero(level >= before - POINTS)
     after = curve[change : change + LEVEL_ROWS // BLOCK].mean()
-    return Followed(curves, curve, before, after, BLOCK * int(within[0]) if within.size else None)
+    return Recovery(curves, curve, before, after, BLOCK * int(within[0]) if within.size else None)
 
 
-def draw(found: dict[tuple[Any, ...], Followed], names: list[str]) -> plt.Figure:
+def draw(found: dict[tuple[Any, ...], Recovery], names: list[str]) -> plt.Figure:
     heights = [1.0, 1.0, 0.2]
     fig, axes = plt.subplots(
         3, len(names), figsize=(7.6, 6.2), height_ratios=heights, squeeze=False
     )
     for fading, line in zip(FADING, axes, strict=False):
         for name, ax in zip(names, line, strict=True):
-            for follower, (colour, style) in SHOWN.items():
-                one = found.get((name, follower, 0.0 if follower == ALL else fading))
+            for rule, (colour, style) in SHOWN.items():
+                one = found.get((name, rule, 0.0 if rule == ALL else fading))
                 if one is not None:
                     width = BACK_ROWS // BLOCK
                     means = pd.DataFrame(one.curves).T.rolling(width).mean().dropna().T
                     smooth, half = interval(means)
                     x = BLOCK * (np.arange(smooth.size) + width) - BLOCK * one.curve.size // 2
-                    ax.plot(x, smooth, style, color=colour, lw=1.3, label=follower)
+                    ax.plot(x, smooth, style, color=colour, lw=1.3, label=rule)
                     band = {"color": colour, "alpha": 0.15, "lw": 0}
                     ax.fill_between(x, smooth - half, smooth + half, **band)
             ax.axvline(0.0, color="black", lw=0.6, ls=":")
@@ -164,23 +174,23 @@ def draw(found: dict[tuple[Any, ...], Followed], names: list[str]) -> plt.Figure
         blank.axis("off")
     lines = axes[1, 0].get_legend_handles_labels()
     legend = axes[2, 0].legend(*lines, ncols=3, loc="center left")
-    legend.set_in_layout(False)  # it is as wide as both columns
+    legend.set_in_layout(False)  # as wide as both columns
     return fig
 
 
-def section(found: dict[tuple[Any, ...], Followed], results: pd.DataFrame, image: str) -> str:
-    """Return the text: what was done, the figure, a table."""
+def section(found: dict[tuple[Any, ...], Recovery], results: pd.DataFrame, image: str) -> str:
+    """Return the text, with the figure and a table."""
     lines = []
     names = list(dict.fromkeys(name for name, _, _ in found))
-    pairs = dict.fromkeys((follower, fading) for _, follower, fading in found)
-    for follower, fading in sorted(pairs, key=lambda pair: (pair[0] != ALL, pair[1])):
-        line = {"": follower, "fading": "" if follower == ALL else f"{fading:g}"}
+    pairs = dict.fromkeys((rule, fading) for _, rule, fading in found)
+    for rule, fading in sorted(pairs, key=lambda pair: (pair[0] != ALL, pair[1])):
+        line = {"": rule, "fading": "" if rule == ALL else f"{fading:g}"}
         for name in names:
-            one = found[name, follower, fading]
+            one = found[name, rule, fading]
             line[f"{name}: before, %"] = f"{one.before:.1f}"
             line["500 rows after" if name == names[0] else "500 rows after "] = f"{one.after:.1f}"
             key = "back after rows" if name == names[0] else "back after rows "
-            line[key] = f"{one.back:,}" if one.back is not None else "> " + left(one)
+            line[key] = f"{one.back:,}" if one.back is not None else "> " + rows_after(one)
         lines.append(line)
     return f"""
 ProjSe (k = {K}) before a StandardScaler and logistic regression, by progressive validation:
@@ -202,8 +212,8 @@ Bands: 95 % intervals of the mean over the streams.
 """
 
 
-def left(one: Followed) -> str:
-    """Say how many rows there are after the change."""
+def rows_after(one: Recovery) -> str:
+    """Return the number of rows after the change."""
     return f"{BLOCK * (one.curve.size - one.curve.size // 2):,}"
 
 
@@ -213,16 +223,16 @@ def main() -> None:
     there = experiment.available([name for name in names if name != "planted"])
     names = [name for name in names if name in (*there, "planted")]
     tasks = [
-        (name, follower, fading, seed)
+        (name, rule, fading, seed)
         for seed in experiment.small(SEEDS, SEEDS[:1])
         for name in names
         for fading in FADING
-        for follower in (ALL, *FOLLOWERS)
-        if (follower == ALL and not fading) or follower in (FOLLOWERS if fading else UNFADED)
+        for rule in (ALL, *RULES)
+        if (rule == ALL and not fading) or rule in (RULES if fading else UNFADED)
     ]
     results = experiment.each(functools.partial(work, experiment.data), tasks)
     groups = results.groupby(["dataset", "rule", "fading"], sort=False)
-    found = {key: followed(rows) for key, rows in groups}
+    found = {key: recovery(rows) for key, rows in groups}
     image = experiment.draw(draw(found, names))
     experiment.publish(section(found, results, image))
 

@@ -1,14 +1,14 @@
 """How many rows before components or a selection exist, and what is returned until then?
 
 A transformer that learns rows has nothing to return at first. Before `warm_up` rows an extractor
-returns its components as 0.0, which a scaler behind it learns, and a selector returns all features.
-Here `warm_up` varies, and with each of its values what is returned before: that ("filled"), or no
-feature at all, `{}` ("empty").
+returns its components as 0.0, which a downstream scaler learns, and a selector returns all
+features. Here `warm_up` varies, and with each of its values what is returned before: that
+("filled"), or no feature at all, `{}` ("empty").
 
-Each row is predicted first and learnt then (progressive validation), at most 1,000 rows per stream.
+Each row is predicted first and then learnt (progressive validation), at most 1,000 rows per stream.
 The transformers are three extractors with 5 and 10 components (fewer where there are fewer
 features), two selectors, and KernelPCA, which begins with its first window of 200 rows. The models
-behind them are naive Bayes, logistic regression after a StandardScaler and a Hoeffding tree for
+downstream are naive Bayes, logistic regression after a StandardScaler and a Hoeffding tree for
 classes, linear regression after a StandardScaler and a Hoeffding tree for numbers. Streams are
 shuffled with two seeds; sets ordered in time keep their order. Every third to sixth column of wide
 sets is used.
@@ -78,7 +78,7 @@ QS, SEEDS, MOST_ROWS = (5, 10), (0, 1), 1000
 WAS = 50
 # Rows from here on are past every warm-up; shorter streams than twice that have too few.
 LATE = 400
-APART = 0.5
+CLEAR = 0.5
 KINDS = {"extractors": EXTRACTORS, "window": BY_WINDOW, "selectors": SELECTORS}
 
 
@@ -87,17 +87,23 @@ def work(
     most: int,
     half: str,
     name: str,
-    front: str,
+    transformer: str,
     size: int,
     warm_up: int,
     seed: int,
 ) -> list[Row]:
     rows, is_class = labelled(folder, name, most, seed)
-    pipeline = Pipeline(learner(front, size, warm_up, is_class=is_class), is_class=is_class)
+    pipeline = Pipeline(learner(transformer, size, warm_up, is_class=is_class), is_class=is_class)
     for x, y in rows:
         pipeline.take(x, y)
     late = pipeline.results(LATE) if len(rows) >= 2 * LATE else {}
-    shape = {"half": half, "dataset": name, "is_class": is_class, "front": front, "size": size}
+    shape = {
+        "half": half,
+        "dataset": name,
+        "is_class": is_class,
+        "transformer": transformer,
+        "size": size,
+    }
     shape |= {"seed": seed, "n": len(rows), "warm_up": warm_up}
     return [
         shape
@@ -134,21 +140,21 @@ def sizes(p: int) -> list[int]:
 def gains(rows: pd.DataFrame, column: str = "result") -> pd.DataFrame:
     """Return what each stream and model gains over the former default, over sizes and seeds."""
     rows = rows.dropna(subset=[column])
-    keys = ["half", "is_class", "dataset", "front", "size", "seed", "model"]
+    keys = ["half", "is_class", "dataset", "transformer", "size", "seed", "model"]
     was = rows[(rows["warm_up"] == WAS) & (rows["before"] == FILLED)].set_index(keys)[column]
     rows = rows.join(was.rename("was"), on=keys)
     saved = 100.0 * (rows["was"] - rows[column]) / rows["was"].clip(lower=1e-12)
     points = rows[column] - rows["was"]
     rows = rows.assign(gain=points.where(rows["is_class"], saved.clip(-100.0, 100.0)))
     means: pd.DataFrame = rows.groupby(
-        ["half", "is_class", "front", "before", "warm_up", "dataset", "model"], sort=False
+        ["half", "is_class", "transformer", "before", "warm_up", "dataset", "model"], sort=False
     )["gain"].mean()
     return means.reset_index()
 
 
 def cell(values: pd.Series) -> str:
     """Return mean gain, wins and losses."""
-    wins, losses = int((values > APART).sum()), int((values < -APART).sum())
+    wins, losses = int((values > CLEAR).sum()), int((values < -CLEAR).sum())
     return f"{values.mean():+.1f} ({wins}/{losses})"
 
 
@@ -166,7 +172,7 @@ def gains_table(found: pd.DataFrame, rows_of: str, label: str) -> str:
 
 
 def of_kind(found: pd.DataFrame, kind: str) -> pd.DataFrame:
-    part = found[found["front"].isin(KINDS[kind])]
+    part = found[found["transformer"].isin(KINDS[kind])]
     targets = part["is_class"].map({True: "classes, points", False: "numbers, % of the error"})
     return part.assign(target=targets)
 
@@ -176,11 +182,11 @@ def draw(found: pd.DataFrame) -> plt.Figure:
     fig, axes = plt.subplots(1, 2, figsize=(8.0, 3.4))
     judged = found[(found["half"] == "judge") & found["is_class"]]
     for kind, ax in zip(("extractors", "selectors"), axes, strict=True):
-        for i, front in enumerate(KINDS[kind]):
+        for i, name in enumerate(KINDS[kind]):
             for before, style in ((FILLED, "-"), (EMPTY, ":")):
-                part = judged[(judged["front"] == front) & (judged["before"] == before)]
+                part = judged[(judged["transformer"] == name) & (judged["before"] == before)]
                 mean = part.groupby("warm_up")["gain"].mean()
-                label = front if before == FILLED else f"{front}, {{}}"
+                label = name if before == FILLED else f"{name}, {{}}"
                 ax.plot(mean.index, mean, style, marker="o", ms=3, color=COLOURS[i], label=label)
         ax.axhline(0.0, color="black", lw=0.6)
         ax.set_title(kind)
@@ -191,10 +197,10 @@ def draw(found: pd.DataFrame) -> plt.Figure:
 
 
 def section(found: pd.DataFrame, late: pd.DataFrame, image: str) -> str:
-    """Return the text: what was done, the figure, the tables."""
+    """Return the text, with the figure and the tables."""
     extractors, selectors = of_kind(found, "extractors"), of_kind(found, "selectors")
     return f"""
-Mean gain over `warm_up={WAS}`, filled, with the wins and losses of more than {APART} among pairs
+Mean gain over `warm_up={WAS}`, filled, with the wins and losses of more than {CLEAR} among pairs
 of a stream and a model. *Filled*: an extractor returns 0.0, a selector all features. *Empty*: both
 return `{{}}`. The defaults were chosen on one half of the streams, *choose*, and judged on the
 other, *judge*.
@@ -208,7 +214,7 @@ Extractors:
 
 Each extractor, all targets:
 
-{gains_table(extractors, "front", "extractor")}
+{gains_table(extractors, "transformer", "extractor")}
 
 Models downstream of the extractors:
 
@@ -246,7 +252,9 @@ def main() -> None:
     }
     most, seeds = experiment.small((MOST_ROWS, SEEDS), (150, SEEDS[:1]))
     call = functools.partial(work, experiment.data, most)
-    rows = experiment.each(call, tasks(experiment.data, most, halves, seeds))
+    rows = experiment.each(
+        call, [] if experiment.redraws else tasks(experiment.data, most, halves, seeds)
+    )
     found = gains(rows)
     experiment.publish(section(found, gains(rows, "late"), experiment.draw(draw(found))))
 

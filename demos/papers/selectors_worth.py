@@ -1,39 +1,38 @@
-"""What are k selected variables worth: how often do classifiers err that see no others?
+"""What is the error of classifiers on k selected variables?
 
-No figure of a paper, but the question behind "Choosing a method": every selector of the package
-that takes classes and keeps k variables, beside FastCan, which is forward selection without a ridge
-in memory, k variables at random, and all of them. How much ridge forward selection needs is asked
-in the same way: it is chosen on one half of the datasets and judged on the other.
+No figure of a paper, but the evidence for "Choosing a method": every selector of the package that
+accepts classes and keeps k variables, compared with FastCan (forward selection without a ridge, in
+memory), with k random variables, and with all of them. The ridge of forward selection is studied in
+the same way: chosen on one half of the datasets and tested on the other.
 
-A dataset is split into halves ten times, each class by itself: variables are selected on one half,
-and LDA, 1-NN and an SVM learn from it what the other half is to tell. At most 4,000 rows are taken
-(a stratified sample); of more than 1,000 the classifiers judge five of the ten splits. Variables
-that do not vary in the training rows are left out; the classifiers see variables of mean 0 and
-deviation 1. LDA shrinks its covariance by Ledoit and Wolf's rule, for k may be the number of rows;
-the SVM has C = 1 and the Gaussian kernel with gamma = 1 / (k variance), scikit-learn's "scale".
-Words count as present or absent; of the labels of ml_emotions the one that most nearly halves the
-rows is the class (ml_bibtex is left out: two of its words say its label without an error). A
-selection of 25 is cut to its first 10 and 5; one that ends earlier is judged as it is; a dataset of
-p variables counts where k < p. All variables are judged on two splits only, and not by LDA, for
-which 5,000 are too many.
+A dataset is split into stratified halves ten times: variables are selected on one half, on which
+LDA, 1-NN and an SVM are fitted, and the other half is for tests. At most 4,000 rows are used (a
+stratified sample); with more than 1,000 rows the classifiers use five of the ten splits. Variables
+without variance in the training rows are left out; the classifiers get variables of mean 0 and
+deviation 1. LDA shrinks its covariance by Ledoit and Wolf's rule, because k may be the number of
+rows; the SVM has C = 1 and the Gaussian kernel with gamma = 1 / (k variance), scikit-learn's
+"scale". Words count as present or absent; the class of ml_emotions is the label nearest to a share
+of one half (ml_bibtex is left out: two of its words predict its label without an error). A
+selection of 25 is cut to its first 10 and 5; a shorter one is used as it is; a dataset of p
+variables counts if k < p. All variables are tested on two splits only, and without LDA, for which
+5,000 are too many.
 
-Of the ten selections of k = 10 the stability is told, the index of Nogueira et al. (2018).
+Stability is the index of Nogueira et al. (2018) of the ten selections with k = 10.
 
-Lasso is one target's: indicators of the classes, one after another, where there are more than two,
-and the variables that enter their paths are taken in turn. SelectKBest ranks by F, which for
-classes is also the limit of forward selection as the ridge grows. Crop repeats rows, some of them
-in training and test: its errors are optimistic for every selection.
+Lasso has one target: with more than two classes, one path for each indicator of a class, and the
+variables that enter the paths are taken in turn. SelectKBest ranks by F, which for classes is also
+the limit of forward selection as the ridge grows. Crop has repeated rows, some of them in training
+and test: its errors are optimistic for every selection.
 """
 
 import functools
 import itertools
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from _curves import add_legend, curves, levelled, panels
+from _curves import add_legend, curves, panels, without_unit_effect
 from _experiment import COLOURS, Dataset, Experiment, Row, machine, plt, table
 from fastcan import FastCan
 from scipy.stats import wilcoxon
@@ -55,8 +54,8 @@ KS = (5, 10, 25)
 STABLE_K = 10
 MOST_ROWS = 4_000
 N_SPLITS = 10
-FEW_ROWS, JUDGED = 1_000, 5  # of more rows so many splits are judged
-JUDGED_ALL = 2  # and of all variables, which takes long
+FEW_ROWS, N_TESTED = 1_000, 5  # splits with classifiers if there are more rows
+N_TESTED_ALL = 2  # splits with classifiers of all variables, which take long
 CLASSIFIERS = ("LDA", "1-NN", "SVM")
 RIDGES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
 DEFAULT = 1.0
@@ -92,7 +91,7 @@ STYLES = {
 
 
 def rows_of(dataset: Dataset, most_rows: int) -> Split:
-    """Return X (n, p) and y of at most so many rows; of several labels the most even one."""
+    """Return X (n, p) and y of at most `most_rows` rows; the most balanced of several labels."""
     if "Y2" in dataset.archive:
         labels = dataset.archive["Y2"]
         most_even = np.abs(labels.mean(axis=0) - 0.5).argmin()
@@ -101,11 +100,11 @@ def rows_of(dataset: Dataset, most_rows: int) -> Split:
 
 
 def halves(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[Split, Split, np.ndarray]:
-    """Return X and y of the half that is learnt from, of the other, and which columns vary."""
-    A, B, y, told = train_test_split(X, y, test_size=0.5, stratify=y, random_state=seed)
+    """Return X and y of the training half and of the test half, and the columns that vary."""
+    A, B, y, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_state=seed)
     varies = np.flatnonzero(np.ptp(A, axis=0))
     scaler = StandardScaler().fit(A[:, varies])
-    return (scaler.transform(A[:, varies]), y), (scaler.transform(B[:, varies]), told), varies
+    return (scaler.transform(A[:, varies]), y), (scaler.transform(B[:, varies]), y_test), varies
 
 
 def learnt(learner: str, parameters: dict[str, Any], X: np.ndarray, target: np.ndarray) -> Any:
@@ -117,13 +116,13 @@ def learnt(learner: str, parameters: dict[str, Any], X: np.ndarray, target: np.n
 
 
 def in_turn(rankings: list[list[int]]) -> list[int]:
-    """Return the first of every ranking, then the second of each, none of them twice."""
+    """Return the first of every ranking, then the second of each, without repetition."""
     rounds = itertools.zip_longest(*rankings)
     return list(dict.fromkeys(j for taken in rounds for j in taken if j is not None))
 
 
 def ranking(method: str, X: np.ndarray, y: np.ndarray, seed: int) -> list[int]:
-    """Return the variables that a method selects, the first of them first."""
+    """Return the variables that a method selects, in its order."""
     n, p = X.shape
     if method == ALL:
         return list(range(p))
@@ -131,7 +130,7 @@ def ranking(method: str, X: np.ndarray, y: np.ndarray, seed: int) -> list[int]:
         return np.random.default_rng(seed).permutation(p)[: max(KS)].tolist()
     indicators = (y[:, None] == np.unique(y)).astype(float)[:, 1:]
     if method == FASTCAN:
-        # There are n - 1 directions for columns without their means, and FastCan wants one a pick.
+        # Centred columns span n - 1 directions, and FastCan needs one per pick.
         most = min(max(KS), p, n - 1)
         return FastCan(most, verbose=0).fit(X, indicators).indices_.tolist()
     learner, parameters = OURS[method]
@@ -143,28 +142,28 @@ def ranking(method: str, X: np.ndarray, y: np.ndarray, seed: int) -> list[int]:
 
 
 def errors(train: Split, test: Split, *, with_lda: bool) -> Row:
-    """Return the share of the test rows that each classifier gets wrong."""
-    (A, y), (B, told) = train, test
-    # A few words have equally near rows: rounding errors must not choose among them.
+    """Return the error of each classifier on the test rows."""
+    (A, y), (B, y_test) = train, test
+    # Rows of few words are ties: rounding errors must not choose among them.
     nearest = euclidean_distances(B, A, squared=True).round(9).argmin(axis=1)
-    said = {"1-NN": y[nearest], "SVM": SVC().fit(A, y).predict(B)}
+    predictions = {"1-NN": y[nearest], "SVM": SVC().fit(A, y).predict(B)}
     if with_lda:
         lda = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto").fit(A, y)
-        said["LDA"] = lda.predict(B)
-    return {name: float(np.mean(answers != told)) for name, answers in said.items()}
+        predictions["LDA"] = lda.predict(B)
+    return {name: float(np.mean(made != y_test)) for name, made in predictions.items()}
 
 
 def work(
     datasets: dict[str, Dataset], most_rows: int, methods: list[str], name: str, seed: int
 ) -> list[Row]:
-    """Select on one half of a split by every method, judge on the other."""
+    """Select on one half of a split by every method, test on the other."""
     X, y = rows_of(datasets[name], most_rows)
     (A, of_train), (B, of_test), varies = halves(X, y, seed)
     shape = {"dataset": name, "n": y.size, "p": X.shape[1], "classes": len(set(y.tolist()))}
-    is_judged = seed < JUDGED or y.size <= FEW_ROWS
+    is_tested = seed < N_TESTED or y.size <= FEW_ROWS
     rows = []
     for method in methods:
-        if method == ALL and seed >= JUDGED_ALL:
+        if method == ALL and seed >= N_TESTED_ALL:
             continue
         ranked = ranking(method, A, of_train, seed)
         p = len(varies)
@@ -173,7 +172,7 @@ def work(
             if k == STABLE_K:
                 row["selected"] = " ".join(map(str, varies[ranked[:k]]))
             seen = (A[:, ranked[:k]], of_train), (B[:, ranked[:k]], of_test)
-            rows.append(row | (errors(*seen, with_lda=method != ALL) if is_judged else {}))
+            rows.append(row | (errors(*seen, with_lda=method != ALL) if is_tested else {}))
     return rows
 
 
@@ -216,17 +215,19 @@ def stability(results: pd.DataFrame) -> pd.Series:
 
 
 def columns(lines: dict[str, pd.Series], index: list[str], digits: int = 1) -> str:
-    """Return a table of means, the least of every column bold, of stability the largest."""
+    """Return a table of means; the lowest error and the highest stability are bold."""
     frame = pd.DataFrame(lines).loc[index]
-    told = pd.DataFrame(index=frame.index)
+    text = pd.DataFrame(index=frame.index)
     for name, values in frame.items():
-        places = 2 if name == "stability" else digits
+        decimals = 2 if name == "stability" else digits
         best = values.max() if name == "stability" else values.min()
-        told[name] = [
-            f"**{v:.{places}f}**" if round(v, places) == round(best, places) else f"{v:.{places}f}"
+        text[name] = [
+            f"**{v:.{decimals}f}**"
+            if round(v, decimals) == round(best, decimals)
+            else f"{v:.{decimals}f}"
             for v in values
         ]
-    return table(told.reset_index(names=""))
+    return table(text.reset_index(names=""))
 
 
 def main_table(results: pd.DataFrame) -> str:
@@ -242,7 +243,7 @@ def main_table(results: pd.DataFrame) -> str:
 
 
 def ridge_table(results: pd.DataFrame) -> str:
-    """Return mean errors for each ridge; F ranks as a ridge without bounds would."""
+    """Return mean errors for each ridge; F has the ranking of an infinite ridge."""
     lines = {f"k = {k}": of_datasets(results, (k,)).mean() for k in KS}
     means = of_datasets(results)
     ridges = [*map(forward, RIDGES), "SelectKBest"]
@@ -250,14 +251,14 @@ def ridge_table(results: pd.DataFrame) -> str:
     lines["rank"] = means[ridges].round(9).rank(axis=1).mean()
     lines |= {kind: of_datasets(rows).mean() for kind, rows in kinds(results).items()}
     lines["stability"] = stability(results)
-    told = [*(f"λ = {ridge:g}" for ridge in RIDGES), "λ = ∞ (F)"]
-    names = dict(zip(ridges, told, strict=True))
+    heads = [*(f"λ = {ridge:g}" for ridge in RIDGES), "λ = ∞ (F)"]
+    names = dict(zip(ridges, heads, strict=True))
     renamed = {name: values.rename(names) for name, values in lines.items()}
-    return columns(renamed, told, 2)
+    return columns(renamed, heads, 2)
 
 
 def paired(results: pd.DataFrame) -> str:
-    """Return on how many datasets the flagship errs less, as much and more, and the p-values."""
+    """Return the numbers of datasets with lower, equal and higher error, and the p-values."""
     flagship = forward(DEFAULT)
     views = {f"k = {k}": of_datasets(results, (k,)) for k in KS} | {"all k": of_datasets(results)}
     views |= {kind: of_datasets(rows) for kind, rows in kinds(results).items()}
@@ -265,18 +266,18 @@ def paired(results: pd.DataFrame) -> str:
     for rival in shown(results):
         line = {f"{flagship} against": rival}
         for view, means in views.items():
-            told, p = duel(means[flagship] - means[rival])
-            line[view] = f"**{told}**" if p < LEVEL else told
+            cell, p = compared(means[flagship] - means[rival])
+            line[view] = f"**{cell}**" if p < LEVEL else cell
         if rival != flagship:
             lines.append(line)
     return table(pd.DataFrame(lines))
 
 
-def duel(apart: pd.Series) -> tuple[str, float]:
-    """Return how often a difference is less, as much and more than 0, and the p-value."""
-    apart = apart.round(9).to_numpy()
-    counts = "–".join(str(int(np.sum(np.sign(apart) == sign))) for sign in (-1, 0, 1))
-    p = p_value(wilcoxon, apart)
+def compared(differences: pd.Series) -> tuple[str, float]:
+    """Return how often a difference is below, equal to and above 0, and the p-value."""
+    differences = differences.round(9).to_numpy()
+    counts = "–".join(str(int(np.sum(np.sign(differences) == sign))) for sign in (-1, 0, 1))
+    p = p_value(wilcoxon, differences)
     return f"{counts} ({p:.2g})", p
 
 
@@ -286,53 +287,53 @@ def dataset_table(results: pd.DataFrame) -> str:
     lines = []
     for name, values in means.iterrows():
         n, p, classes = shapes.loc[name]
-        told = {
+        cells = {
             method: f"**{v:.1f}**" if v <= values.min() + 1e-9 else f"{v:.1f}"
             for method, v in values.items()
         }
-        lines.append({"": f"{name} ({n:,} × {p:,}, {classes})"} | told)
+        lines.append({"": f"{name} ({n:,} × {p:,}, {classes})"} | cells)
     return table(pd.DataFrame(lines))
 
 
 def chosen_by_halves(results: pd.DataFrame) -> str:
-    """Say which ridge one half of the datasets chooses, and what it is worth on the other.
+    """Return a paragraph on the ridge chosen on one half of the datasets and tested on the other.
 
-    Chosen by the mean of errors, which few datasets may decide, or of their ranks.
+    Chosen by the mean error, which a few datasets may dominate, or by the mean rank.
     """
     means = of_datasets(results)[[forward(ridge) for ridge in RIDGES]]
     errors, ranks = means.to_numpy(), means.round(9).rank(axis=1).to_numpy()
     d = len(errors)
     rng = np.random.default_rng(0)
     halved = [np.split(rng.permutation(d), [d // 2]) for _ in range(HALVINGS)]
-    told = (
-        f"Chosen on one half of the datasets, judged on the other, {HALVINGS:,} random halvings. "
+    text = (
+        f"Chosen on one half of the datasets, tested on the other, {HALVINGS:,} random halvings. "
     )
     for what, values in {"error": errors, "rank": ranks}.items():
         chosen = [int(values[choosing].mean(axis=0).argmin()) for choosing, _ in halved]
         pairs = zip(chosen, halved, strict=True)
-        worth = np.mean([errors[judging, at].mean() for at, (_, judging) in pairs])
+        error = np.mean([errors[testing, at].mean() for at, (_, testing) in pairs])
         counts = np.bincount(chosen, minlength=len(RIDGES))
         times = ", ".join(f"{r:g} {c} times" for r, c in zip(RIDGES, counts, strict=True) if c)
-        told += f"By mean {what}: λ = {times}; the error on the other half is {worth:.2f} %. "
-    fixed = np.mean([errors[judging].mean(axis=0) for _, judging in halved], axis=0)
-    errs = ", ".join(f"{r:g} {e:.2f} %" for r, e in zip(RIDGES, fixed, strict=True))
-    told += (
-        f"One λ for all, on the same halves: {errs}. Each against λ = {DEFAULT:g}, all datasets: "
+        text += f"By mean {what}: λ = {times}; the error on the other half is {error:.2f} %. "
+    fixed = np.mean([errors[testing].mean(axis=0) for _, testing in halved], axis=0)
+    each = ", ".join(f"{r:g} {e:.2f} %" for r, e in zip(RIDGES, fixed, strict=True))
+    text += (
+        f"One λ for all, on the same halves: {each}. Each against λ = {DEFAULT:g}, all datasets: "
     )
     default = means[forward(DEFAULT)]
-    told += ", ".join(
-        f"{r:g} {duel(means[forward(r)] - default)[0]}" for r in RIDGES if r != DEFAULT
+    text += ", ".join(
+        f"{r:g} {compared(means[forward(r)] - default)[0]}" for r in RIDGES if r != DEFAULT
     )
-    return textwrap.fill(f"{told}.", 100)
+    return f"{text}."
 
 
 def draw(results: pd.DataFrame) -> plt.Figure:
-    """Draw mean error against k, a panel a classifier, and against the ridge."""
+    """Draw mean error against k, one panel per classifier, and against the ridge."""
     figure, axes = panels([*CLASSIFIERS, "ForwardSelection, mean of the three"], 2, 2.7)
     for panel, classifier in zip(axes, CLASSIFIERS, strict=False):
         each = {k: of_datasets(results, (k,), (classifier,)).filter(list(STYLES)) for k in KS}
         labels = {forward(1.0): "ForwardSelection", RANDOM: "at random"}
-        curves(panel, levelled(pd.concat(each, axis=1)), STYLES, KS, labels)
+        curves(panel, without_unit_effect(pd.concat(each, axis=1)), STYLES, KS, labels)
         panel.set_title(classifier)
         panel.set_xlabel("variables selected")
     last = axes[len(CLASSIFIERS)]
@@ -340,7 +341,9 @@ def draw(results: pd.DataFrame) -> plt.Figure:
     each = {}
     for k, colour in zip(KS, (COLOURS[1], COLOURS[2], COLOURS[4]), strict=True):
         styles[f"{k} variables"] = (colour, "o-")
-        found = levelled(of_datasets(results, (k,))[[forward(ridge) for ridge in RIDGES]])
+        found = without_unit_effect(
+            of_datasets(results, (k,))[[forward(ridge) for ridge in RIDGES]]
+        )
         for ridge, (_, errors_of_ridge) in zip(RIDGES, found.items(), strict=True):
             each[f"{ridge:g}", f"{k} variables"] = errors_of_ridge
     curves(last, pd.DataFrame(each), styles, [f"{ridge:g}" for ridge in RIDGES])
@@ -387,7 +390,7 @@ bold below {LEVEL} (single tests).
 
 {paired(results)}
 
-**How much ridge.** Mean errors of the three classifiers in %; F is the limit of a large λ.
+**Ridge.** Mean errors of the three classifiers in %; F is the limit of a large λ.
 
 {ridge_table(results)}
 

@@ -8,18 +8,18 @@ The paper's own datasets were "prepared by other students" and are not to be had
 from 30 to 5,000 variables. As there, every variable lies in [-1, 1] (range of the training rows),
 so that one of two values is an indicator of -1 and 1; word counts become indicators of presence.
 Variables that do not vary in the training rows are left out. What is reduced is learnt on the
-training rows alone, in the order of the file. Where the paper is silent: folds are stratified,
-C = 1, and `signed=True` sees the correlation with the second of the two classes.
+training rows alone, in the order of the file. Choices that the paper does not state: folds are
+stratified, C = 1, and `signed=True` uses the correlation with the second of the two classes.
 
 Beyond the paper:
 
-- the rivals: the q most correlated variables, PCA, PLS, a Gaussian random projection, and SOSPCA
+- other methods: the q most correlated variables, PCA, PLS, a Gaussian random projection, and SOSPCA
   with the columns in random order;
 - a second SVM whose bandwidth follows the data (gamma = 1 / (q variance), scikit-learn's "scale").
-  With sigma = 0.3 two points of [-1, 1]^p are strangers unless p is small: the kernel matrix is
-  nearly the identity, and whatever reduces p must look good;
-- the error of the larger class, which is what a classifier without knowledge attains;
-- two datasets of more classes, in the second figure only, for `signed=True` has no meaning there;
+  With sigma = 0.3 two points of [-1, 1]^p are nearly orthogonal unless p is small: the kernel
+  matrix is nearly the identity, and any reduction of p improves it;
+- the error of the larger class, the baseline of a constant prediction;
+- two datasets of more classes, in the second figure only, because `signed=True` needs two classes;
   glioma with 7 folds, as many as its smallest class has rows.
 
 At most 1,200 rows of a dataset are taken (a stratified sample): two SVMs on each of 43
@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse
-from _curves import add_legend, curves, levelled, panels
+from _curves import add_legend, curves, panels, without_unit_effect
 from _experiment import COLOURS, Dataset, Experiment, machine, plt, table
 from scipy.stats import ttest_1samp, wilcoxon
 from sklearn.cross_decomposition import PLSRegression
@@ -69,9 +69,9 @@ MOST_ROWS = 1_200
 SIGMA = 0.3
 LEVEL = 0.05
 PAPERS_SVM = "SVM, σ = 0.3"
-SHOWN = "SVM, scale"  # of which the second figure and table are
+SHOWN = "SVM, scale"  # of the second figure and table
 NONE = "none"
-# Of what is drawn: not of the shuffled, which lie upon the others, nor of projections at random.
+# Methods in the figures: without the shuffled one, which coincides, and random projections.
 STYLES = {
     "SOSPCA": (COLOURS[0], "o-"),
     "SOSPCA, paper": (COLOURS[1], "s-"),
@@ -102,7 +102,7 @@ def prepared(dataset: Dataset, most_rows: int) -> Split:
 
 
 def n_folds(y: np.ndarray) -> int:
-    return min(10, int(np.bincount(y).min()))
+    return min(10, int(np.bincount(y, minlength=1).min()))
 
 
 def scaled(train: np.ndarray, test: np.ndarray) -> Split:
@@ -191,16 +191,16 @@ def errors_of_fold(
     return [
         shape
         | {"reduction": reduction, "q": q, "used": reduced[0].shape[1], "classifier": classifier}
-        | {"error": float(np.mean(said != of_test)), "kernel": kernel}
+        | {"error": float(np.mean(predicted != of_test)), "kernel": kernel}
         for reduction, q, reduced in representations(A, y, B, qs, fold)
-        for classifier, said, kernel in predictions(reduced[0], y, reduced[1])
+        for classifier, predicted, kernel in predictions(reduced[0], y, reduced[1])
     ]
 
 
 def over_folds(
     experiment: Experiment, work: Callable[..., list[dict[str, Any]]], qs: tuple[int, ...]
 ) -> pd.DataFrame:
-    """Return the rows that `work(datasets, qs, most_rows, name, fold)` makes of every fold."""
+    """Return the rows of `work(datasets, qs, most_rows, name, fold)` for every fold."""
     names = experiment.small([*BINARY, *MORE_CLASSES], ["breast_cancer", "wine"])
     datasets = {dataset.name: dataset for dataset in experiment.datasets(names)}
     tasks = [
@@ -225,7 +225,7 @@ def p_value(test: Callable[..., Any], differences: np.ndarray) -> float:
 
 
 def mean_errors(frame: pd.DataFrame, qs: tuple[int, ...]) -> str:
-    """Return the table of mean errors, marked where they differ from those without reduction."""
+    """Return the table of mean errors, marked if they differ from those without reduction."""
     lines = []
     for classifier in frame.classifier.unique():
         unreduced = errors(frame, classifier, NONE, None)
@@ -245,7 +245,7 @@ def mean_errors(frame: pd.DataFrame, qs: tuple[int, ...]) -> str:
 
 
 def matches(frame: pd.DataFrame, qs: tuple[int, ...]) -> str:
-    """Return on how many datasets SOSPCA errs less than a rival, as much, and more."""
+    """Return the numbers of datasets on which SOSPCA has a lower, equal and higher error."""
     lines = []
     for rival in REDUCTIONS[1:]:
         line = [rival]
@@ -262,18 +262,18 @@ def matches(frame: pd.DataFrame, qs: tuple[int, ...]) -> str:
 
 
 def curve(panel: plt.Axes, frame: pd.DataFrame, classifier: str, unit: str) -> None:
-    """Draw mean error against q, a line a reduction, with intervals over datasets or folds."""
+    """Draw mean error against q, one line per reduction, with 95 % intervals."""
     frame = frame[frame.classifier == classifier]
     reduced = frame[frame.reduction.isin(list(STYLES))]
     errors = 100.0 * reduced.pivot_table("error", unit, ["q", "reduction"])
-    curves(panel, levelled(errors), STYLES, sorted(reduced.q.unique()))
+    curves(panel, without_unit_effect(errors), STYLES, sorted(reduced.q.unique()))
     alone = 100.0 * frame[frame.reduction == NONE].error.mean()
     panel.axhline(alone, color=COLOURS[6], lw=1.0, label="no reduction")
     panel.set_ylim(0.0)
 
 
 def draw(experiment: Experiment, binary: pd.DataFrame, results: pd.DataFrame) -> tuple[str, str]:
-    """Draw the means over datasets a classifier, and one classifier a dataset."""
+    """Draw means over datasets for each classifier, and one classifier for each dataset."""
     classifiers = list(binary.classifier.unique())
     means, axes = panels(classifiers, 2, 2.8)
     for panel, classifier in zip(axes, classifiers, strict=False):

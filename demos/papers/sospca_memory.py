@@ -1,22 +1,22 @@
-"""How much does SOSPCA have to remember of a stream of ten million columns?
+"""How large is the state of SOSPCA after a stream of ten million columns?
 
-Fillmore (2009), section 3.2, says that the rows of B to be stored are "proportional to (log p)/p".
-That is the share of the columns that are kept. What theory gives for their number: if columns
-arrive in random order, column t is among the best q so far with chance min(1, q/t), whatever the
-distribution of their relevance. So of p columns q (1 + ln(p/q)) are expected to be, which is what
-a learner would keep that held the q best and never rotated. This experiment counts these columns
-in the stream beside those that SOSPCA accepts, whose bar rotations raise.
+Fillmore (2009), section 3.2, states that the rows of B to be stored are "proportional to (log
+p)/p". That is the share of the columns that are kept. A theoretical number: if columns arrive in
+random order, column t is among the best q so far with chance min(1, q/t), whatever the distribution
+of their relevance. So q (1 + ln(p/q)) of p columns are expected, the number that a learner would
+accept that kept the q best without rotations. This experiment counts these columns in the stream,
+and those that SOSPCA accepts, whose threshold rises with rotations.
 
 Random order: "noise", Gaussian columns, and "factors", correlated columns, each the sum of noise
-and one of five latent factors that make up the target, of a share of its own in (0, 0.9).
+and one of five latent factors that make the target, with its own share in (0, 0.9).
 Rising relevance, where the argument does not hold: "sorted", Gaussian noise from the least to the
 most relevant column, and "refined", one measurement of the target that gets better from column to
 column, its error nearly the same in all (a hundredth of it is new), so that there is nothing to
 average out: the worst case.
 
-n = 50 observations, a numeric target, float32 blocks of 10,000 columns that are made as they are
-learnt. What a rotation drops has left its loadings to the survivor, too, so that a variable once
-accepted stays, unless the angle was exactly 0 or a right one, or its loading underflowed after some
+n = 50 observations, a numeric target, float32 blocks of 10,000 columns that are generated as they
+are learnt. A rotation passes the loadings of the dropped component to the survivor, so an accepted
+variable stays, unless the angle was exactly 0 or a right one, or its loading underflowed after some
 thousand rotations: `left` counts those, and columns accepted are `support` + `left`. The size of a
 model is that of its pickle; the growth of the process's memory is that after column 10,000, or
 after a tenth of a shorter stream.
@@ -36,7 +36,7 @@ from streamsel._utils.system import resident_bytes
 
 N = 50
 BLOCK = 10_000
-# So short that a variable that joins and leaves is seen in between.
+# Short, so that variables that join and leave are noticed.
 BLOCK_OF_REFINED = 100
 QS = (5, 20, 50)
 FACTORS = 5
@@ -49,12 +49,12 @@ STREAMS = {
 
 
 def bound(p: np.ndarray | int, q: int) -> np.ndarray:
-    """Return how many of p columns in random order are among the best q when they arrive."""
+    """Return the expected number of columns that are among the best q when they arrive."""
     return q * (1.0 + np.log(np.maximum(p, q) / q))
 
 
 class Stream:
-    """The target (n,), and float32 blocks of columns (b, n), a column a row."""
+    """The target (n,), and float32 blocks of columns (b, n), one column per row."""
 
     def __init__(self, kind: str, seed: int, p: int) -> None:
         self.kind = kind
@@ -67,10 +67,10 @@ class Stream:
         self.y = y
         self.direction = ((y - y.mean()) / np.linalg.norm(y - y.mean())).astype(np.float32)
         # Every measurement of "refined" has most of this error.
-        self.error = self._beside_target(self.rng.standard_normal((1, N), dtype=np.float32))
+        self.error = self._uncorrelated(self.rng.standard_normal((1, N), dtype=np.float32))
 
     def fill(self, block: np.ndarray, start: int) -> None:
-        """Make the columns from place `start` on."""
+        """Fill a block with the columns from index `start` on."""
         self.rng.standard_normal(out=block, dtype=np.float32)
         if self.kind == "factors":
             share = self.rng.uniform(0.0, 0.9, (len(block), 1)).astype(np.float32)
@@ -79,7 +79,7 @@ class Stream:
             block += share * of_factor
         elif self.kind in ("sorted", "refined"):
             level = (start + 0.5 + np.arange(len(block))) / self.p
-            own = self._beside_target(block)
+            own = self._uncorrelated(block)
             if self.kind == "sorted":
                 relevance2 = scipy.stats.beta(0.5, 0.5 * (N - 2)).ppf(level)
             else:
@@ -88,20 +88,20 @@ class Stream:
             relevance = np.sqrt(relevance2).astype(np.float32)[:, None]
             block[:] = relevance * self.direction + np.sqrt(1.0 - relevance**2) * own
 
-    def _beside_target(self, columns: np.ndarray) -> np.ndarray:
+    def _uncorrelated(self, columns: np.ndarray) -> np.ndarray:
         """Return centred columns of length 1 that do not correlate with the target."""
         columns = columns - columns.mean(axis=1, keepdims=True)
         columns -= np.outer(columns @ self.direction, self.direction)
         return columns / np.linalg.norm(columns, axis=1, keepdims=True)
 
     def relevance(self, block: np.ndarray) -> np.ndarray:
-        """Return the relevance of each column by itself, computed apart from the model."""
+        """Return the relevance of each column, computed without the model."""
         squares = np.einsum("ij,ij->i", block, block) - block.mean(axis=1) ** 2 * N
         return np.abs(block @ self.direction) / np.sqrt(squares)
 
 
 def join_best(best: list[float], relevance: np.ndarray, q: int) -> int:
-    """Keep the q best in a heap; return how many columns were among them when they came."""
+    """Keep the q best in a heap; return how many columns were among them on arrival."""
     came = 0
     waiting = relevance if len(best) < q else relevance[relevance > best[0]]
     for value in waiting.tolist():
@@ -116,7 +116,7 @@ def join_best(best: list[float], relevance: np.ndarray, q: int) -> int:
 
 
 def follow(kind: str, q: int, seed: int, p: int) -> list[dict]:
-    """Return what a model holds after 100, 1,000, ... columns of one stream of p."""
+    """Return the state of a model after 100, 1,000, ... columns of one stream of p."""
     stream = Stream(kind, seed, p)
     model = SOSPCA(q)
     model.learn_target(stream.y)
@@ -161,7 +161,7 @@ def follow(kind: str, q: int, seed: int, p: int) -> list[dict]:
 
 
 def resident() -> float:
-    """Return the bytes of this process in memory; NaN where nobody tells."""
+    """Return the resident bytes of this process; NaN if the system does not report them."""
     return float(resident_bytes() or np.nan)
 
 
@@ -196,13 +196,13 @@ def figure(found: pd.DataFrame) -> plt.Figure:
         else:
             axis.set_ylim(0)
     axes[0, 0].plot([], [], "x", color=COLOURS[5], label="among the best so far")
-    axes[0, 0].plot([], [], "--", color=COLOURS[5], lw=1, label="expected of random order")
+    axes[0, 0].plot([], [], "--", color=COLOURS[5], lw=1, label="expected in random order")
     axes[0, 0].legend(loc="upper left", fontsize=8)
     return drawn
 
 
 def summary(found: pd.DataFrame) -> str:
-    """Return the table of what is held at the end of the longest streams."""
+    """Return the table of the state at the end of the longest streams."""
     rows = []
     for (kind, q), runs in found.groupby(["stream", "q"], sort=False):
         p = runs.p.max()

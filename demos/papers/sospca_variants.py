@@ -1,15 +1,17 @@
-"""Which of its three rules costs SOSPCA what, and what would mend it?
+"""What does each of its three rules cost SOSPCA, and which change would help?
 
-SOSPCA errs more than PLS (`sospca_errors.py`). This ablation changes its rules one after another:
+SOSPCA has a higher error than PLS (`sospca_errors.py`). This ablation changes its rules one after
+another:
 
-1. Who joins: a column more relevant than the least relevant component. *Admission*: every column
-   whose relevance is significant, p < 0.01 for a single column (under no association relevance² ~
-   Beta(r/2, (n - 1 - r)/2)); *noise floor*: 0.05 for the best of all p columns (Bonferroni).
-2. The angle: that of no correlation between the two components, of which the more relevant
-   survives. *Angle*: the direction of most covariance with the target space survives. For one
-   target, r = 1, it keeps all covariance: theta = atan2(c_b, c_a).
-3. Which two: the two least relevant. *Pair*: the component that adds least to the multiple
-   correlation with the target space, and the one with which it correlates most.
+1. A column joins if it is more relevant than the least relevant component. *Admission*: every
+   column whose relevance is significant, p < 0.01 for a single column (under no association
+   relevance² ~ Beta(r/2, (n - 1 - r)/2)); *noise floor*: 0.05 for the best of all p columns
+   (Bonferroni).
+2. The angle makes the two components uncorrelated, and the more relevant one survives. *Angle*: the
+   direction of most covariance with the target space survives. For one target, r = 1, it keeps all
+   covariance: theta = atan2(c_b, c_a).
+3. The pair is the two least relevant components. *Pair*: the component that adds least to the
+   multiple correlation with the target space, and the one with which it correlates most.
 
 The functions `adds_least`, `survivor` and `loadings` are the specification. In every variant two
 components z_a, z_b become one, z_a cos(theta) + z_b sin(theta), and so do their loadings. Columns
@@ -17,13 +19,13 @@ of B are at first unit vectors e_j of different j; a unit vector in the plane of
 columns is orthogonal to all others. So B's columns stay orthonormal, whatever the rules.
 
 A significance level holds from the first column on, so that fewer than q components are possible,
-or none: then the larger class is the answer. Order of the columns: that of the file.
+or none: then the prediction is the larger class. Order of the columns: that of the file.
 
 Data, scaling, folds and classifiers are those of `sospca_errors.py`, without the SVM with sigma =
-0.3. Means are over its ten datasets of two classes; the two of more stand by themselves. Relevance
-and correlation are means over components, and pairs of them, without their sign. In few test rows
-relevance is high by chance: with r target columns and m rows about sqrt(r/(m - 1)). "SOSPCA" is the
-package's own; the tests compare these functions with it.
+0.3. Means are over its ten datasets of two classes; the two with more are reported separately.
+Relevance and correlation are means over components, and pairs of them, without their sign. In few
+test rows relevance is high by chance: with r target columns and m rows about sqrt(r/(m - 1)).
+"SOSPCA" is the package's own; the tests compare these functions with it.
 """
 
 from collections.abc import Iterator
@@ -31,7 +33,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from _curves import add_legend, curves, levelled, panels
+from _curves import add_legend, curves, panels, without_unit_effect
 from _experiment import COLOURS, Dataset, Experiment, machine, table
 from scipy.stats import wilcoxon
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -58,9 +60,9 @@ VANISHED = 1e-12
 
 
 class Rules(NamedTuple):
-    """Who joins ("weakest", or significant: "single", "floor"); angle and pair, if changed."""
+    """Admission ("weakest", or significant: "single", "noise floor"); changed angle and pair."""
 
-    joins: str = "weakest"
+    admission: str = "weakest"
     angle: bool = False
     pair: bool = False
 
@@ -71,9 +73,9 @@ VARIANTS = {
     "admission": Rules("single"),
     "admission, angle": Rules("single", angle=True),
     "admission, angle, pair": Rules("single", angle=True, pair=True),
-    "noise floor, angle, pair": Rules("floor", angle=True, pair=True),
+    "noise floor, angle, pair": Rules("noise floor", angle=True, pair=True),
 }
-UNDRAWN = "angle"  # all but the same as SOSPCA
+UNDRAWN = "angle"  # nearly the same as SOSPCA
 STYLES = {
     "SOSPCA": (COLOURS[0], "o-"),
     "angle": (COLOURS[5], "x-"),
@@ -86,10 +88,10 @@ STYLES = {
 
 
 class Components:
-    """At most q components, in slots of their own, and a slot for the column that joins them.
+    """At most q components, with one index each, and one more for the column that joins them.
 
     Z (n, q + 1) centred scores, B (p, q + 1) loadings, C = U'Z (r, q + 1) covariances with the
-    target space, M = Z'Z. The first `count` slots are taken.
+    target space, M = Z'Z. The first `count` indices are in use.
     """
 
     def __init__(self, n: int, p: int, r: int, q: int) -> None:
@@ -111,7 +113,7 @@ class Components:
     def merge(self, a: int, b: int, v: np.ndarray) -> None:
         """Components a < b become one, in the direction v of their plane, ‖v‖ = 1: O(n q).
 
-        It stands in slot a, the last component in slot b. (B is dense here: O(p) more.)
+        It gets index a, the last component index b. (B is dense here: O(p) more.)
         """
         last = self.count - 1
         for A in (self.Z, self.B, self.C):
@@ -139,7 +141,7 @@ def least_relevant(state: Components) -> list[int]:
 
 
 def adds_least(state: Components) -> list[int]:
-    """Return the component that adds least to the multiple correlation, and the one most like it.
+    """Return the component that adds least to the multiple correlation, and the one nearest to it.
 
     With G the correlations of the components, H (q + 1, r) those with the target space and
     beta = G⁻¹ H, the squared multiple correlations lose ‖beta_k‖² / (G⁻¹)_kk without component k.
@@ -176,28 +178,28 @@ def survivor(M: np.ndarray, C: np.ndarray, *, angle: bool) -> np.ndarray:
 
 
 def loadings(X: np.ndarray, y: np.ndarray, q: int, rules: Rules) -> np.ndarray:
-    """Return B (p, q or fewer): the columns of X (n, p) one by one, each seen once.
+    """Return B (p, q or fewer) after one pass over the columns of X (n, p).
 
-    A column that does not join costs O(n r), one that does O(n q + q³) more.
+    A column that does not join costs O(n r), one that joins O(n q + q³) more.
     """
     X = np.asfortranarray(X - X.mean(0))
     U = target_space(y)
     (n, p), r = X.shape, U.shape[1]
     C = U.T @ X
     relevances = relevance(C, (X**2).sum(0))
-    levels = {"single": noise_floor(n, r, 1, 0.01), "floor": noise_floor(n, r, p, 0.05)}
-    bar = levels.get(rules.joins, -1.0)
+    levels = {"single": noise_floor(n, r, 1, 0.01), "noise floor": noise_floor(n, r, p, 0.05)}
+    threshold = levels.get(rules.admission, -1.0)
     state = Components(n, p, r, q)
     for j in range(p):
-        if relevances[j] <= bar:
+        if relevances[j] <= threshold:
             continue
         state.join(j, X[:, j], C[:, j])
         if state.count > q:
             pair = adds_least(state) if rules.pair else least_relevant(state)
             M, of_pair = state.M[np.ix_(pair, pair)], state.C[:, pair]
             state.merge(*pair, survivor(M, of_pair, angle=rules.angle))
-        if rules.joins == "weakest" and state.count == q:
-            bar = state.relevance().min()
+        if rules.admission == "weakest" and state.count == q:
+            threshold = state.relevance().min()
     return state.B[:, : state.count]
 
 
@@ -234,19 +236,21 @@ def mean_correlation(Z: np.ndarray) -> float:
 
 
 def measures(A: np.ndarray, y: np.ndarray, T: np.ndarray, t: np.ndarray) -> dict[str, float]:
-    """Return errors and what explains them, of components in training rows and in test rows."""
+    """Return errors of components, with relevance and correlation in training and test rows."""
     if not A.shape[1]:
         majority = float(np.mean(t != np.bincount(y).argmax()))
         return dict.fromkeys(CLASSIFIERS, majority)
-    # Components of a few words have equally near rows; rounding error must not choose among them.
+    # Components of a few words have ties; rounding errors must not choose among them.
     among, to = (euclidean_distances(rows, A, squared=True) for rows in (A, T))
     gamma = 1.0 / (A.shape[1] * A.var())
-    said = (
+    predictions = (
         LinearDiscriminantAnalysis().fit(A, y).predict(T),
         y[to.round(9).argmin(1)],
         SVC(kernel="precomputed").fit(np.exp(-gamma * among), y).predict(np.exp(-gamma * to)),
     )
-    errors = {name: float(np.mean(s != t)) for name, s in zip(CLASSIFIERS, said, strict=True)}
+    errors = {
+        name: float(np.mean(made != t)) for name, made in zip(CLASSIFIERS, predictions, strict=True)
+    }
     of_rows = {"relevance": mean_relevance(A, y), "relevance_test": mean_relevance(T, t)}
     return errors | of_rows | {"correlation": mean_correlation(A)}
 
@@ -267,13 +271,13 @@ def rows_of_fold(
 
 
 def of_datasets(frame: pd.DataFrame, variant: str, q: int, measure: str) -> pd.Series:
-    """Return a measure a dataset, the mean over folds."""
+    """Return a measure per dataset, the mean over folds."""
     rows = frame[(frame.variant == variant) & (frame.q == q)]
     return rows.groupby("dataset")[measure].mean()
 
 
 def mean_errors(binary: pd.DataFrame, qs: list[int]) -> str:
-    """Return the table of mean errors, marked where they differ from SOSPCA's and PLS's."""
+    """Return the table of mean errors, marked if they differ from those of SOSPCA and PLS."""
     lines = []
     for variant in STYLES:
         line = [variant]
@@ -296,7 +300,7 @@ def mean_errors(binary: pd.DataFrame, qs: list[int]) -> str:
 
 
 def explanations(binary: pd.DataFrame, others: dict[str, pd.DataFrame], q: int) -> str:
-    """Return the table of what the components are like, and of the datasets of more classes."""
+    """Return the table of properties of the components, and of datasets with more classes."""
     measured = ["support", "correlation", "relevance", "relevance_test"]
     lines = []
     for variant in STYLES:
@@ -316,9 +320,9 @@ def draw(experiment: Experiment, binary: pd.DataFrame, qs: tuple[int, ...]) -> s
     figure, axes = panels([*CLASSIFIERS, "support, mean number of variables"], 2, 2.6)
     for panel, measure in zip(axes, [*CLASSIFIERS, "support"], strict=False):
         found = binary.pivot_table(measure, "dataset", ["q", "variant"])
-        # On a scale of logarithms an interval about the mean would reach below nothing.
+        # On a logarithmic scale an interval about the mean would reach below zero.
         alone = found.mean().to_frame().T
-        found = alone if measure == "support" else levelled(100.0 * found)
+        found = alone if measure == "support" else without_unit_effect(100.0 * found)
         curves(panel, found, drawn, qs)
     top = max(panel.get_ylim()[1] for panel in axes[:3])
     for panel in axes[:3]:

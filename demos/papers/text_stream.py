@@ -1,32 +1,32 @@
-"""Is it worth selecting words, on a stream of messages?
+"""Does a selection of words help on a stream of messages?
 
-The SMS Spam Collection in the order in which it came: 5,574 messages, each a row of its words and
-how often it has them (15 on average, of 8,753), 13 % of them spam. Every row is answered first and
-learnt then, by River's logistic regression, and F1 of spam is counted. Before it stands nothing, a
-selection, components of SOSPCA, or River's feature hasher, which bounds the number of weights too.
+The SMS Spam Collection in its order: 5,574 messages, each a row of counts of its words (15 on
+average, of 8,753), 13 % of them spam. Every row is predicted first and then learnt by River's
+logistic regression; the measure is F1 of spam. Before the model there is nothing, a selection,
+components of SOSPCA, or River's feature hasher, which also bounds the number of weights.
 
-The learning rate (0.1, 0.3 or 1, of the intercept too) of each was chosen by F1 on the first half
-of the stream, and what is quoted is the second half, the model going on. So are the numbers of
-words: first and second half stand side by side, for all that was tried. Which methods to try, and
-the range of learning rates, was decided when both halves had been seen; a renewal of 1.25, a
-warm-up of 500, the bounded false discovery rate and 4,000 cells were added when the others had
-been. Two more orders, shuffled with seeds 0 and 1, show how much is the order's. Intervals:
-percentile bootstrap over the rows of the second half, 2,000 resamples, of the difference in F1 to
-all words, row by row. ProjSe and SelectKBest are the same where the target is of two classes, and a
-k is given.
+The learning rate (0.1, 0.3 or 1, also of the intercept) of each was chosen by F1 on the first half
+of the stream; the result is F1 on the second half, while the model goes on learning. The table has
+both halves for all numbers of words that were tried. The methods and the range of learning rates
+were decided after both halves had been seen; `refresh_factor=1.25`, a warm-up of 500, the bounded
+false discovery rate and 4,000 cells were added after the other results. Two more orders, shuffled
+with seeds 0 and 1, show the influence of the order. Intervals: percentile bootstrap over the rows
+of the second half, 2,000 resamples, of the difference in F1 to all words, row by row. ProjSe and
+SelectKBest are the same if the target has two classes and k is given.
 
 "From the warehouse": the first half is learnt as columns, at once; logistic regression learns the
-same rows behind what was selected, and the second half goes by as a stream, the selection standing.
+selected words of the same rows, and the second half comes as a stream, with a fixed selection.
 
-Cost: processor time a row of the second half, answered and learnt, the least of all runs of a
-front, and what pickle takes for the whole pipeline at the end.
+Cost: processor time per row of the second half, predicted and learnt, the least of all runs of a
+transformer, and the size of the pickled pipeline at the end.
 
-Behind the same fronts also multinomial naive Bayes and the five nearest of the last 300 rows, in
-the order as it came.
+The same transformers also precede multinomial naive Bayes and the five nearest of the last 300
+rows, in the original order.
 
-Before that, in small: River's Phishing, 1,250 rows of nine features, area under the ROC curve of
-the whole stream, a StandardScaler and logistic regression (learning rate 0.01, River's default)
-behind four of them. River's SelectKBest goes by the signed Pearson correlation, as River has it.
+A small stream for comparison: River's Phishing, 1,250 rows of nine features, area under the ROC
+curve of the whole stream, with a StandardScaler and logistic regression (learning rate 0.01,
+River's default) after four transformers. River's SelectKBest ranks by the signed Pearson
+correlation, River's own choice.
 
 A quick run takes 800 rows of words drawn by Zipf's law, and needs no file.
 """
@@ -59,12 +59,12 @@ from river import (
 from streamsel import SOSPCA, ForwardSelection, ProjSe, SelectKBest
 
 Stream = list[tuple[dict[str, float], bool]]
-Front = Callable[[], base.Transformer | None]
+MakeTransformer = Callable[[], base.Transformer | None]
 
 ALL = "all words"
 SIZES = (50, 200, 500, 1000, 2000)
 BOUNDED = {"max_features": 1000, "target_type": "class"}
-FRONTS: dict[str, Front] = {
+TRANSFORMERS: dict[str, MakeTransformer] = {
     ALL: lambda: None,
     **{f"ProjSe({k})": functools.partial(ProjSe, k, target_type="class") for k in SIZES},
     "ProjSe(200), of 1,000": functools.partial(ProjSe, 200, **BOUNDED),
@@ -84,13 +84,13 @@ FRONTS: dict[str, Front] = {
     "hashed to 1,000": lambda: preprocessing.FeatureHasher(1000, seed=0),
     "hashed to 4,000": lambda: preprocessing.FeatureHasher(4000, seed=0),
 }
-STORED: dict[str, Front] = {
-    "ProjSe(200)": FRONTS["ProjSe(200)"],
-    "ProjSe(500)": FRONTS["ProjSe(500)"],
+STORED: dict[str, MakeTransformer] = {
+    "ProjSe(200)": TRANSFORMERS["ProjSe(200)"],
+    "ProjSe(500)": TRANSFORMERS["ProjSe(500)"],
     "ForwardSelection(200)": lambda: ForwardSelection(200, target_type="class"),
     "ForwardSelection(500)": lambda: ForwardSelection(500, target_type="class"),
 }
-PHISHING: dict[str, Front] = {
+PHISHING: dict[str, MakeTransformer] = {
     "all features": lambda: None,
     "ProjSe(4)": lambda: ProjSe(4, target_type="class"),
     "SOSPCA(4)": lambda: SOSPCA(4, target_type="class"),
@@ -109,21 +109,21 @@ QUICK = 800  # rows of a quick run
 
 def work(folder: Path, most: int, part: str, *task: Any) -> list[Row]:
     if part == "phishing":
-        return [{"part": part, "front": task[0], "auc": of_phishing(*task)}]
+        return [{"part": part, "transformer": task[0], "auc": of_phishing(*task)}]
     *what, order = task
     rows = messages(folder, most, order)
-    parts = {"front": of_front, "stored": of_stored, "behind": of_model}
+    parts = {"transformers": of_transformer, "stored": of_stored, "models": of_model}
     found = parts[part](rows, *what)
     half, truth = len(rows) // 2, np.array([y for _, y in rows])
-    said = found.pop("said")
+    spam = found.pop("spam")
     row = {"part": part, "order": order, "n": len(rows)}
-    row |= {"first": f1(said[:half], truth[:half]), "second": f1(said[half:], truth[half:])}
-    return [row | apart(said[half:], reference(folder, most, order), truth[half:]) | found]
+    row |= {"first": f1(spam[:half], truth[:half]), "second": f1(spam[half:], truth[half:])}
+    return [row | difference(spam[half:], reference(folder, most, order), truth[half:]) | found]
 
 
 @functools.lru_cache(maxsize=1)
 def messages(folder: Path, most: int, order: int) -> Stream:
-    """Return rows of words, and whether they are spam: drawn by Zipf's law where most is 800."""
+    """Return rows of words, and whether they are spam; drawn by Zipf's law if `most` is 800."""
     if most == QUICK:
         rows = planted(most)
     else:
@@ -160,81 +160,87 @@ def logistic(rate: float) -> base.Classifier:
     return linear_model.LogisticRegression(optim.SGD(rate), intercept_lr=rate)
 
 
-def answers(pipe: base.Classifier, rows: Stream) -> tuple[np.ndarray, float]:
-    """Return the chance of spam, said before each row was learnt, and seconds a row."""
-    start, said = time.process_time(), []
+def predictions(pipe: base.Classifier, rows: Stream) -> tuple[np.ndarray, float]:
+    """Return the probability of spam, predicted before each row was learnt, and seconds per row."""
+    start, spam = time.process_time(), []
     for x, y in rows:
-        said.append(pipe.predict_proba_one(x).get(True, 0.0))
+        spam.append(pipe.predict_proba_one(x).get(True, 0.0))
         pipe.learn_one(x, y)
-    return np.array(said), (time.process_time() - start) / len(rows)
+    return np.array(spam), (time.process_time() - start) / len(rows)
 
 
-def f1(said: np.ndarray, truth: np.ndarray) -> float:
-    told = said > 0.5
-    return float(200.0 * np.sum(told & truth) / max(1, np.sum(told) + np.sum(truth)))
+def f1(spam: np.ndarray, truth: np.ndarray) -> float:
+    predicted = spam > 0.5
+    return float(200.0 * np.sum(predicted & truth) / max(1, np.sum(predicted) + np.sum(truth)))
 
 
 @functools.lru_cache(maxsize=4)
 def reference(folder: Path, most: int, order: int) -> np.ndarray:
-    """Return what all words answer on the second half, at the rate that the first is best for."""
+    """Return the predictions of all words on the second half, at the best rate of the first."""
     rows = messages(folder, most, order)
     half, truth = len(rows) // 2, np.array([y for _, y in rows])
-    said = [answers(logistic(rate), rows)[0] for rate in RATES]
-    return max(said, key=lambda each: f1(each[:half], truth[:half]))[half:]
+    spam = [predictions(logistic(rate), rows)[0] for rate in RATES]
+    return max(spam, key=lambda each: f1(each[:half], truth[:half]))[half:]
 
 
-def apart(said: np.ndarray, other: np.ndarray, truth: np.ndarray) -> dict[str, float]:
-    """Return how much more F1 some answers have than others, with an interval."""
+def difference(spam: np.ndarray, other: np.ndarray, truth: np.ndarray) -> dict[str, float]:
+    """Return the difference in F1 of two predictions, with an interval."""
     rng = np.random.default_rng(0)
     draws = rng.integers(0, len(truth), (RESAMPLES, len(truth)))
-    found = [f1(said[rows], truth[rows]) - f1(other[rows], truth[rows]) for rows in draws]
+    found = [f1(spam[rows], truth[rows]) - f1(other[rows], truth[rows]) for rows in draws]
     low, high = np.quantile(found, [0.025, 0.975])
-    return {"apart": f1(said, truth) - f1(other, truth), "low": float(low), "high": float(high)}
+    return {
+        "difference": f1(spam, truth) - f1(other, truth),
+        "low": float(low),
+        "high": float(high),
+    }
 
 
-def of_front(rows: Stream, name: str, rate: float) -> Row:
-    front, model = FRONTS[name](), logistic(rate)
-    pipe = model if front is None else front | model
+def of_transformer(rows: Stream, name: str, rate: float) -> Row:
+    transformer, model = TRANSFORMERS[name](), logistic(rate)
+    pipe = model if transformer is None else transformer | model
     half = len(rows) // 2
-    first, _ = answers(pipe, rows[:half])
-    second, seconds = answers(pipe, rows[half:])
-    made = {"front": name, "rate": rate, "said": np.concatenate([first, second])}
-    stands = len(front.in_use) if isinstance(front, ProjSe | SelectKBest) else None
-    made |= {"stands": stands, "weights": len(model.weights), "us": 1e6 * seconds}
+    first, _ = predictions(pipe, rows[:half])
+    second, seconds = predictions(pipe, rows[half:])
+    made = {"transformer": name, "rate": rate, "spam": np.concatenate([first, second])}
+    in_use = len(transformer.in_use) if isinstance(transformer, ProjSe | SelectKBest) else None
+    made |= {"in_use": in_use, "weights": len(model.weights), "us": 1e6 * seconds}
     return made | {"bytes": len(pickle.dumps(pipe))}
 
 
 def of_stored(rows: Stream, name: str, rate: float) -> Row:
     half, truth = len(rows) // 2, np.array([y for _, y in rows])
-    front, model = STORED[name](), logistic(rate)
+    transformer, model = STORED[name](), logistic(rate)
     words = list(dict.fromkeys(word for x, _ in rows[:half] for word in x))
-    places = {word: j for j, word in enumerate(words)}
-    cells = [(i, places[word], v) for i, (x, _) in enumerate(rows[:half]) for word, v in x.items()]
+    index_of = {word: j for j, word in enumerate(words)}
+    cells = [
+        (i, index_of[word], v) for i, (x, _) in enumerate(rows[:half]) for word, v in x.items()
+    ]
     i, j, values = zip(*cells, strict=True)
     X = scipy.sparse.csc_array((values, (i, j)), shape=(half, len(words)))
     start = time.process_time()
-    front.learn_target(truth[:half])
-    front.learn_columns(X, names=words)
+    transformer.learn_target(truth[:half])
+    transformer.learn_columns(X, names=words)
     learnt = time.process_time() - start
-    kept = [(front.transform_one(x), y) for x, y in rows]
-    said, _ = answers(model, kept)
-    return {"front": name, "rate": rate, "said": said, "seconds": learnt}
+    kept = [(transformer.transform_one(x), y) for x, y in rows]
+    spam, _ = predictions(model, kept)
+    return {"transformer": name, "rate": rate, "spam": spam, "seconds": learnt}
 
 
 def of_model(rows: Stream, name: str, before: str) -> Row:
-    front, model = FRONTS[before](), MODELS[name]()
-    pipe = model if front is None else front | model
+    transformer, model = TRANSFORMERS[before](), MODELS[name]()
+    pipe = model if transformer is None else transformer | model
     half = len(rows) // 2
-    first, _ = answers(pipe, rows[:half])
-    second, seconds = answers(pipe, rows[half:])
-    said = np.concatenate([first, second])
-    return {"front": before, "model": name, "said": said, "us": 1e6 * seconds}
+    first, _ = predictions(pipe, rows[:half])
+    second, seconds = predictions(pipe, rows[half:])
+    spam = np.concatenate([first, second])
+    return {"transformer": before, "model": name, "spam": spam, "us": 1e6 * seconds}
 
 
 def of_phishing(name: str) -> float:
-    front, auc = PHISHING[name](), metrics.ROCAUC()
+    transformer, auc = PHISHING[name](), metrics.ROCAUC()
     model = preprocessing.StandardScaler() | linear_model.LogisticRegression(optim.SGD(0.01))
-    pipe = model if front is None else front | model
+    pipe = model if transformer is None else transformer | model
     for x, y in datasets.Phishing():
         auc.update(y, pipe.predict_proba_one(x))
         pipe.learn_one(x, y)
@@ -242,39 +248,42 @@ def of_phishing(name: str) -> float:
 
 
 def tasks(orders: tuple[int, ...]) -> list[tuple[Any, ...]]:
-    """Return the tasks, those in which time is measured first."""
+    """Return the tasks; those that measure time come first."""
     made: list[tuple[Any, ...]] = [
-        ("front", name, rate, order) for order in orders for name in FRONTS for rate in RATES
+        ("transformers", name, rate, order)
+        for order in orders
+        for name in TRANSFORMERS
+        for rate in RATES
     ]
-    made += [("behind", model, before, -1) for model in MODELS for before in BEFORE_MODELS]
+    made += [("models", model, before, -1) for model in MODELS for before in BEFORE_MODELS]
     made += [("stored", name, rate, order) for order in orders for name in STORED for rate in RATES]
     return made + [("phishing", name) for name in PHISHING]
 
 
 def chosen(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return of each front and order the run at the rate that the first half is best for."""
-    best = runs.groupby(["front", "order"], sort=False)["first"].idxmax()
+    """Return the run at the best rate of the first half, for each transformer and order."""
+    best = runs.groupby(["transformer", "order"], sort=False)["first"].idxmax()
     return runs.loc[best]
 
 
-def fronts_table(runs: pd.DataFrame, *, costs: bool) -> str:
-    """Return the fronts in the order as it came, and how far from all words in the others."""
+def transformers_table(runs: pd.DataFrame, *, costs: bool) -> str:
+    """Return F1 in the original order, and the difference to all words in the others."""
     lines = []
-    for name, found in chosen(runs).groupby("front", sort=False):
+    for name, found in chosen(runs).groupby("transformer", sort=False):
         came = found[found["order"] < 0].iloc[0]
-        shuffled = found.loc[found["order"] >= 0, "apart"]
+        shuffled = found.loc[found["order"] >= 0, "difference"]
         interval = f"{came['low']:+.1f} to {came['high']:+.1f}"
         line = {"before logistic regression": name, "rate": f"{came['rate']:g}"}
         line |= {"F1, first half": f"{came['first']:.1f}", "second half": f"{came['second']:.1f}"}
         line["compared with all words"] = (
-            "" if name == ALL else f"{came['apart']:+.1f} ({interval})"
+            "" if name == ALL else f"{came['difference']:+.1f} ({interval})"
         )
         if len(shuffled):
             line["shuffled"] = "" if name == ALL else ", ".join(f"{v:+.1f}" for v in shuffled)
         if costs:
-            stands = came["stands"]
-            line["words in use"] = "" if np.isnan(stands) else f"{stands:,.0f}"
-            least = runs.loc[runs["front"] == name, "us"].min()
+            in_use = came["in_use"]
+            line["words in use"] = "" if np.isnan(in_use) else f"{in_use:,.0f}"
+            least = runs.loc[runs["transformer"] == name, "us"].min()
             line |= {"weights": f"{came['weights']:,.0f}", "µs per row": f"{least:.0f}"}
             line["kB"] = f"{came['bytes'] / 1e3:,.0f}"
         else:
@@ -285,7 +294,7 @@ def fronts_table(runs: pd.DataFrame, *, costs: bool) -> str:
 
 def models_table(runs: pd.DataFrame) -> str:
     lines = []
-    for before, found in runs.groupby("front", sort=False):
+    for before, found in runs.groupby("transformer", sort=False):
         line = {"": before}
         for _, run in found.iterrows():
             line[f"{run['model']}, F1"] = f"{run['second']:.1f}"
@@ -295,9 +304,9 @@ def models_table(runs: pd.DataFrame) -> str:
 
 
 def draw(runs: pd.DataFrame) -> plt.Figure:
-    """Draw F1 of the second half against how many words stand, and against the pipeline's size."""
+    """Draw F1 of the second half against the words in use, and against the pipeline's size."""
     found = chosen(runs)
-    found = found[found["order"] < 0].set_index("front")
+    found = found[found["order"] < 0].set_index("transformer")
     everything = found.loc[ALL]
     fig, axes = plt.subplots(1, 2, figsize=(9.0, 3.8), sharey=True)
     families = {
@@ -310,8 +319,8 @@ def draw(runs: pd.DataFrame) -> plt.Figure:
     }
     for (label, names), colour in zip(families.items(), COLOURS, strict=False):
         part = found.loc[names]
-        error = np.abs(part[["low", "high"]].sub(part["apart"], axis=0)).to_numpy().T
-        for ax, what in zip(axes, ("stands", "bytes"), strict=True):
+        error = np.abs(part[["low", "high"]].sub(part["difference"], axis=0)).to_numpy().T
+        for ax, what in zip(axes, ("in_use", "bytes"), strict=True):
             x = part[what].where(part[what].notna(), part["weights"])
             x = x / (1e3 if what == "bytes" else 1.0)
             ax.errorbar(x, part["second"], error, fmt="o-", ms=5, color=colour, label=label, lw=1)
@@ -328,10 +337,10 @@ def draw(runs: pd.DataFrame) -> plt.Figure:
 
 
 def section(found: dict[str, pd.DataFrame], image: str) -> str:
-    """Return the text: what was done, the figure, the tables."""
-    phishing = found["phishing"].set_index("front")["auc"]
+    """Return the text, with the figure and the tables."""
+    phishing = found["phishing"].set_index("transformer")["auc"]
     small = table(pd.DataFrame([{name: f"{v:.1f}" for name, v in phishing.items()}]))
-    n = int(found["front"]["n"].iloc[0])
+    n = int(found["transformers"]["n"].iloc[0])
     return f"""
 {n:,} messages, one row of words each, predicted first and then learnt (progressive validation) by
 River's logistic regression. Its learning rate was chosen of three on the first half of the stream;
@@ -344,16 +353,16 @@ Processor time is the shortest of all runs.
 selections by number, of bounded vocabularies, by false discovery rate, hashed, and all words (the
 line); error bars are 95 % intervals of the difference to these.]({image})
 
-{fronts_table(found["front"], costs=True)}
+{transformers_table(found["transformers"], costs=True)}
 
 From the warehouse: selected from the first half as columns, then a stream; on the first half the
 selection has used the labels.
 
-{fronts_table(found["stored"], costs=False)}
+{transformers_table(found["stored"], costs=False)}
 
 Other models after the same transformers, second half:
 
-{models_table(found["behind"])}
+{models_table(found["models"])}
 
 And River's Phishing: nine features, area under the ROC curve of the whole stream in %.
 
@@ -368,11 +377,11 @@ def main() -> None:
     experiment = Experiment("text-stream", __doc__)
     most = experiment.small(0, QUICK)
     if not experiment.quick and not experiment.available(["sms_spam"]):
-        experiment.give_up("sms_spam.npz is what it is about")
+        experiment.give_up("sms_spam.npz is required")
     orders = experiment.small(ORDERS, ORDERS[:1])
     results = experiment.each(functools.partial(work, experiment.data, most), tasks(orders))
     found = dict(iter(results.groupby("part")))
-    experiment.publish(section(found, experiment.draw(draw(found["front"]))))
+    experiment.publish(section(found, experiment.draw(draw(found["transformers"]))))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""What do two components show? A scatter of every extractor on three real sets.
+"""What do two components show? A scatter plot of every extractor on three real sets.
 
-Every extractor makes two components of the training rows, without further parameters but the number
-of nearest neighbours, and shows the test rows, which it has not seen. LaplacianEigenmaps place new
-rows by landmarks. Beside the picture stands what 5-NN errs on test rows that sees the two alone.
+Every extractor learns two components of the training rows, with default parameters, and transforms
+the test rows. LaplacianEigenmaps map new rows by landmarks. A table has the error of 5-NN on test
+rows with the two components as its only inputs.
 
 leukemia_golub3571, 72 rows of two classes in 3,571 columns: half of the rows is for tests. isolet,
 the letters A to J: 400 rows for training and 200 for tests. mnist_10k: 800 and 300. Columns have
-mean 0 and deviation 1 on the training rows, but pixels are as they are. Components of larger
-variance are not drawn larger: every panel has its own scale.
+mean 0 and deviation 1 on the training rows, except pixels, which are not scaled. Every panel has
+its own scale, whatever the variance of the components.
 """
 
 from functools import partial
@@ -52,40 +52,40 @@ def split_of(dataset: Dataset, n_train: int, n_test: int) -> tuple[np.ndarray, .
     """Return X and y of training and test rows, of the first classes."""
     X, y = prepared(dataset, dataset.y.size)
     few = y < MOST_CLASSES
-    A, B, y, told = train_test_split(
+    A, B, y, y_test = train_test_split(
         X[few], y[few], train_size=n_train, test_size=n_test, stratify=y[few], random_state=0
     )
     varies = np.ptp(A, axis=0) > 0.0
     scaler = StandardScaler(with_std=dataset.name not in PIXELS).fit(A[:, varies])
-    return scaler.transform(A[:, varies]), y, scaler.transform(B[:, varies]), told
+    return scaler.transform(A[:, varies]), y, scaler.transform(B[:, varies]), y_test
 
 
 def work(
     datasets: dict[str, Dataset], sizes: dict[str, tuple[int, int]], name: str, method: str
 ) -> list[Row]:
-    """Return where a method puts the test rows, a row each."""
-    A, y, B, told = split_of(datasets[name], *sizes[name])
+    """Return the components of the test rows, one row each."""
+    A, y, B, y_test = split_of(datasets[name], *sizes[name])
     Z, Zt = components(learnt(method, A, y, 2), A, B)
     deviation = np.where(Z.std(axis=0) > 0.0, Z.std(axis=0), 1.0)
-    said = KNeighborsClassifier(NEAREST).fit(Z / deviation, y).predict(Zt / deviation)
+    predicted = KNeighborsClassifier(NEAREST).fit(Z / deviation, y).predict(Zt / deviation)
     shape = {"dataset": name, "method": method, "n": len(A), "p": A.shape[1]}
-    shape["error"] = 100.0 * float(np.mean(said != told))
-    # Three digits draw a point.
-    places = [[float(f"{value:.3g}") for value in row] for row in Zt.tolist()]
+    shape["error"] = 100.0 * float(np.mean(predicted != y_test))
+    # Three digits are enough for a plot.
+    points = [[float(f"{value:.3g}") for value in row] for row in Zt.tolist()]
     return [
         shape | {"class": int(c), "first": one, "second": other}
-        for c, (one, other) in zip(told, places, strict=True)
+        for c, (one, other) in zip(y_test, points, strict=True)
     ]
 
 
 def draw(results: pd.DataFrame, methods: list[str]) -> plt.Figure:
-    """Draw a column a dataset, a row a method, in two halves side by side."""
+    """Draw one column per dataset and one row per method, in two halves next to each other."""
     names = list(results.dataset.unique())
     half = -(-len(methods) // 2)
     figure, axes = plt.subplots(
         half, 2 * len(names), figsize=(2.5 * len(names), 1.25 * half), squeeze=False
     )
-    figure.set_dpi(110)  # of the points: a picture, for they are many
+    figure.set_dpi(110)  # the points are rasterized, because they are many
     for panel in axes.flat:
         panel.axis("off")
     for i, method in enumerate(methods):
@@ -120,17 +120,19 @@ def text(results: pd.DataFrame, figure: str) -> str:
         for name, here in results.groupby("dataset", sort=False)
     )
     errors = results.pivot_table(index="method", columns="dataset", values="error", sort=False)
-    told = errors.round(1).map("{:.1f}".format).reset_index().rename(columns={"method": "error, %"})
+    cells = (
+        errors.round(1).map("{:.1f}".format).reset_index().rename(columns={"method": "error, %"})
+    )
     return f"""
 Test rows in two components of the training rows, one colour per class.
 {sizes}.
 
-![Small panels of points: one row per method, three columns per dataset; on the left those without a
+![Small panels of points: one row per method, one column per dataset; on the left methods without a
 target, on the right those with one.]({figure})
 
 Error of {NEAREST}-NN on these rows and components, scaled to unit variance:
 
-{table(told)}
+{table(cells)}
 
 `python demos/papers/two_components.py`; [all numbers](two-components.csv); made with
 {machine()}.

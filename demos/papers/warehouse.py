@@ -1,27 +1,27 @@
-"""From the warehouse to the stream: what are components of the history worth to a River pipeline?
+"""From the warehouse to the stream: does a River pipeline gain from components of the history?
 
-A part of a dataset has gone by as columns: the history. The other rows come one by one; a River
-pipeline answers each and learns it then (progressive validation). What stands before its model has
-learnt the history as columns: 25 RidgeComponents, or ProjSe with 60 variables; or it is nothing but
-a scaler, or nothing. Five parts, in one CSV:
+A part of a dataset, the history, is learnt as columns. The other rows come one by one; a River
+pipeline predicts each row first and then learns it (progressive validation). The transformer before
+its model has learnt the history as columns: 25 RidgeComponents, or ProjSe with 60 variables; or
+there is only a scaler, or nothing. Five parts, in one CSV file:
 
-1. *worth*: accuracy on the rows that come, behind each. The model behind knows nothing when they
-   begin (cold), so that all that differs is what it is given; or it has learnt the history first,
-   row by row, through what stands before it (warm). "On rows alone": RidgeComponents that have not
-   seen the history.
-2. *speed*: rows a second and latency of the whole warm pipeline, River's models; all contenders
-   take the same rows in turn, in one process, 16 at a time; seconds are those of the processor.
-3. *parts*: the same of the transformers alone: transforming, learning, and a renewal.
-4. *turn*: from the middle of the rows on features, or classes, exchange their names at random. With
-   a fading factor of 0 and 0.005; behind, the five nearest of the last 300 rows, which
-   forget by themselves.
-5. *not*: where it should not pay: few features, trees and forests, a truth that is a tree of two
-   variables of 40 (*thresholds*), one that no variable tells of by itself (madelon).
+1. *accuracy*: on the rows that come, for each transformer and model. A cold model starts with these
+   rows, so that only its inputs differ; a warm one has learnt the history first, row by row,
+   through the transformer. "On rows alone": RidgeComponents that have not learnt the history.
+2. *speed*: rows per second and latency of the whole warm pipeline with River's models; all
+   contenders take the same rows in turn, in one process, 16 at a time; processor time.
+3. *parts*: the same of the transformers alone: transforming, learning, and a refresh.
+4. *drift*: from the middle of the rows on features, or classes, exchange their names at random. The
+   fading factor is 0 or 0.005; downstream are the five nearest of the last 300 rows, which forget
+   by themselves.
+5. *no gain expected*: few features, trees and forests, classes that are a tree of two variables of
+   40 (*thresholds*), and classes with which no single variable correlates (madelon).
 
-Naive Bayes, smoothed or not, and the neighbours are River's on arrays (every run checks that they
-answer as River's do). Rows are shuffled with a seed before they are cut. Features are scaled row by
-row by River's StandardScaler, where it says so; before logistic regression always. Components are
-given as they come. 25 and 60 were a prototype's, on isolet and mnist_10k.
+Naive Bayes, smoothed or not, and the neighbours are River's on arrays (every run checks that their
+predictions are the same). Rows are shuffled with a seed before they are split. Features are scaled
+row by row by River's StandardScaler where the table states it, and always before logistic
+regression. Components are not scaled. The numbers 25 and 60 are those of a prototype, on isolet and
+mnist_10k.
 """
 
 import functools
@@ -37,90 +37,90 @@ from _warehouse import (
     LOGISTIC,
     NEIGHBOURS,
     POOL,
-    RENEWED,
+    REFRESHED,
     RIDGE,
     ROWS_ALONE,
     SCALED,
     SELECTED,
     TREE,
-    Answers,
     Learns,
-    Renews,
+    Predicts,
+    Refreshes,
     Transforms,
-    behind,
     clocked,
-    front,
+    model_steps,
     relabelled,
-    story,
+    split_stream,
+    transformer_steps,
     whole,
 )
 from river import drift
 
-# Rows of the history and to come, variables selected, components.
+# Rows of the history, rows that come, selected variables, components.
 SETS = {"isolet": (780, 780, 60, 25), "mnist_10k": (2000, 1500, 60, 25)}
-NOT = {
+NO_GAIN = {
     "spambase": (1000, 1000, 20, 10),
     "madelon": (1300, 700, 20, 10),
     "Phishing": (600, 650, 5, 5),
     "thresholds": (1000, 1000, 10, 5),
 }
 QUICK = {"digits": (400, 150, 15, 8)}
-QUICK_NOT = {"thresholds": (300, 300, 10, 5)}
+QUICK_NO_GAIN = {"thresholds": (300, 300, 10, 5)}
 MODELS = (BAYES, SMOOTHED, TREE, NEIGHBOURS, LOGISTIC)
-NOT_MODELS = (SMOOTHED, FOREST, LOGISTIC)
-FRONTS = (ALL, SCALED, SELECTED, RIDGE, POOL, ROWS_ALONE)
+NO_GAIN_MODELS = (SMOOTHED, FOREST, LOGISTIC)
+TRANSFORMERS = (ALL, SCALED, SELECTED, RIDGE, POOL, ROWS_ALONE)
 TIMED = (ALL, SELECTED, RIDGE, POOL)
-NOT_FRONTS = (ALL, SELECTED, RIDGE)
-TREE_FRONTS = (ALL, SELECTED, RIDGE, ROWS_ALONE)
+NO_GAIN_TRANSFORMERS = (ALL, SELECTED, RIDGE)
+TREE_TRANSFORMERS = (ALL, SELECTED, RIDGE, ROWS_ALONE)
 TIMED_MODELS = (BAYES, TREE, NEIGHBOURS)
 EXCHANGES = {"features": exchanged, "classes": relabelled}
 FADING = (0.0, 0.005)
-ALARMED = "the same, refresh() at a detected drift"
-FOLLOWERS = (ALL, SELECTED, RIDGE, RENEWED, ALARMED)
+AT_DRIFT = "the same, refresh() at a detected drift"
+DRIFT_TRANSFORMERS = (ALL, SELECTED, RIDGE, REFRESHED, AT_DRIFT)
 SEEDS = (0, 1)
 BLOCK, SKIP, TIMED_ROWS = 30, 10, 64
-COLOUR = dict(zip((RIDGE, ALL, SELECTED, RENEWED, POOL, SCALED), COLOURS, strict=False))
+COLOUR = dict(zip((RIDGE, ALL, SELECTED, REFRESHED, POOL, SCALED), COLOURS, strict=False))
 MARKERS = dict(zip(TIMED_MODELS, "osD", strict=True))
 
 
 def work(folder: Path, sizes: dict[str, Any], part: str, *task: Any) -> list[Row]:
-    parts = {"worth": of_worth, "speed": of_speed, "parts": of_parts, "turn": of_turn}
-    return [{"part": part} | row for row in parts.get(part, of_worth)(folder, sizes, *task)]
+    parts = {"accuracy": of_accuracy, "speed": of_speed, "parts": of_parts, "drift": of_drift}
+    return [{"part": part} | row for row in parts.get(part, of_accuracy)(folder, sizes, *task)]
 
 
-def of_worth(
+def of_accuracy(
     folder: Path, sizes: dict[str, Any], name: str, model: str, before: str, start: str, seed: int
 ) -> list[Row]:
     stored, coming, *kq = sizes[name]
-    told = story(folder, name, stored, coming, seed)
-    right = hits(whole(before, model, told.history, *kq, knows=start == "warm"), told.rows)
-    row = {"dataset": name, "model": model, "front": before, "start": start, "seed": seed}
+    data = split_stream(folder, name, stored, coming, seed)
+    right = hits(whole(before, model, data.history, *kq, is_warm=start == "warm"), data.rows)
+    row = {"dataset": name, "model": model, "transformer": before, "start": start, "seed": seed}
     return [row | {"n": right.size, "accuracy": right.mean(), "right": blocks(right)}]
 
 
 def of_speed(folder: Path, sizes: dict[str, Any], name: str, model: str) -> list[Row]:
     stored, coming, *kq = sizes[name]
-    told = story(folder, name, stored, coming, 0)
+    data = split_stream(folder, name, stored, coming, 0)
     works = {
-        before: Answers(whole(before, model, told.history, *kq, knows=True, by_river=True))
-        for before in fronts_of(model, TIMED)
+        before: Predicts(whole(before, model, data.history, *kq, is_warm=True, by_river=True))
+        for before in transformers_of(model, TIMED)
     }
-    return timed({"dataset": name, "model": model}, works, told.rows)
+    return timed({"dataset": name, "model": model}, works, data.rows)
 
 
 def of_parts(folder: Path, sizes: dict[str, Any], name: str) -> list[Row]:
     stored, coming, *kq = sizes[name]
-    told = story(folder, name, stored, coming, 0)
+    data = split_stream(folder, name, stored, coming, 0)
     made = []
-    for what, Work in (("transform", Transforms), ("learn", Learns), ("refresh", Renews)):
+    for what, Work in (("transform", Transforms), ("learn", Learns), ("refresh", Refreshes)):
         works: dict[str, Any] = {}
         for before in (SCALED, SELECTED, RIDGE, POOL):
             if what != "refresh" or before in (RIDGE, POOL):
-                step = front(before, told.history, *kq)[0]
-                for x, y in told.rows[:SKIP]:
+                step = transformer_steps(before, data.history, *kq)[0]
+                for x, y in data.rows[:SKIP]:
                     Learns(step)((x, y))
                 works[before] = Work(step)
-        rows = told.rows if what != "refresh" else told.rows[:4]
+        rows = data.rows if what != "refresh" else data.rows[:4]
         made += timed({"dataset": name, "model": what}, works, rows)
     return made
 
@@ -129,12 +129,17 @@ def timed(shape: Row, works: dict[str, Any], rows: Stream) -> list[Row]:
     made = []
     for before, seconds in clocked(works, rows[:TIMED_ROWS]).items():
         low, high = np.percentile(1e3 * seconds, [50, 99])
-        row = {"front": before, "a_second": 1.0 / seconds.mean(), "median_ms": low, "p99_ms": high}
+        row = {
+            "transformer": before,
+            "a_second": 1.0 / seconds.mean(),
+            "median_ms": low,
+            "p99_ms": high,
+        }
         made.append(shape | row)
     return made
 
 
-def of_turn(
+def of_drift(
     folder: Path,
     sizes: dict[str, Any],
     name: str,
@@ -144,76 +149,82 @@ def of_turn(
     seed: int,
 ) -> list[Row]:
     stored, coming, k, q = sizes[name]
-    told = story(folder, name, stored, coming, seed)
+    data = split_stream(folder, name, stored, coming, seed)
     rules: dict[str, Any] = {} if before == ALL else {"fading_factor": fading}
-    first = RIDGE if before == ALARMED else before
-    model = whole(first, NEIGHBOURS, told.history, k, q, knows=True, **rules)
-    rows = EXCHANGES[what](told.rows, seed)
-    right = renewed_at_alarms(model, rows) if before == ALARMED else hits(model, rows)
-    row = {"dataset": name, "exchanged": what, "front": before, "fading": fading, "seed": seed}
+    first = RIDGE if before == AT_DRIFT else before
+    model = whole(first, NEIGHBOURS, data.history, k, q, is_warm=True, **rules)
+    rows = EXCHANGES[what](data.rows, seed)
+    right = hits_with_refreshes(model, rows) if before == AT_DRIFT else hits(model, rows)
+    row = {
+        "dataset": name,
+        "exchanged": what,
+        "transformer": before,
+        "fading": fading,
+        "seed": seed,
+    }
     return [row | {"n": right.size, "accuracy": right.mean(), "right": blocks(right)}]
 
 
-def renewed_at_alarms(model: Any, rows: Stream) -> np.ndarray:
-    """Return what `hits` does; at an alarm of ADWIN components are renewed."""
-    watch, right = drift.ADWIN(), []
+def hits_with_refreshes(model: Any, rows: Stream) -> np.ndarray:
+    """Return the same as `hits`; components are refreshed when ADWIN detects a drift."""
+    detector, right = drift.ADWIN(), []
     for x, y in rows:
         right.append(model.predict_one(x) == y)
         model.learn_one(x, y)
-        watch.update(not right[-1])
-        if watch.drift_detected:
+        detector.update(not right[-1])
+        if detector.drift_detected:
             model["RidgeComponents"].refresh()
     return np.array(right)
 
 
 def blocks(right: np.ndarray) -> str:
-    """Return how many of each block of rows were answered rightly."""
+    """Return the number of correct predictions in each block of rows."""
     counts = right[: right.size // BLOCK * BLOCK].reshape(-1, BLOCK).sum(axis=1)
     return " ".join(map(str, counts.tolist()))
 
 
-def fronts_of(model: str, fronts: tuple[str, ...]) -> list[str]:
-    """Return what is tried before a model: trees are slow, and others mind no scale."""
+def transformers_of(model: str, names: tuple[str, ...]) -> list[str]:
+    """Return the transformers that are tried before a model: trees are slow, some need no scale."""
     if model == TREE:
-        return [name for name in fronts if name in TREE_FRONTS]
-    return [name for name in fronts if name != SCALED or model in (BAYES, NEIGHBOURS)]
+        return [name for name in names if name in TREE_TRANSFORMERS]
+    return [name for name in names if name != SCALED or model in (BAYES, NEIGHBOURS)]
 
 
 def fadings(before: str) -> tuple[float, ...]:
-    """Return the factors by which what stands before forgets: all of them of RidgeComponents."""
+    """Return the fading factors of a transformer: all of them for RidgeComponents."""
     return FADING if before == RIDGE else FADING[:1] if before == ALL else FADING[1:]
 
 
-def tasks(there: list[str], not_there: list[str], seeds: tuple[int, ...]) -> list[tuple[Any, ...]]:
+def tasks(there: list[str], no_gain: list[str], seeds: tuple[int, ...]) -> list[tuple[Any, ...]]:
     """Return the tasks, those in which time is measured first, then seed by seed."""
     made: list[tuple[Any, ...]] = [("parts", name) for name in there]
     made += [("speed", name, model) for name in there for model in TIMED_MODELS]
     for seed in seeds:
         made += [
-            ("turn", name, what, before, fading, seed)
+            ("drift", name, what, before, fading, seed)
             for name in there[:1]
             for what in EXCHANGES
-            for before in FOLLOWERS
+            for before in DRIFT_TRANSFORMERS
             for fading in fadings(before)
         ]
         made += [
-            ("not", name, model, before, "cold", seed)
-            for name in not_there
-            for model in NOT_MODELS
-            for before in NOT_FRONTS
+            ("no gain", name, model, before, "cold", seed)
+            for name in no_gain
+            for model in NO_GAIN_MODELS
+            for before in NO_GAIN_TRANSFORMERS
         ]
         made += [
-            ("worth", name, model, before, start, seed)
+            ("accuracy", name, model, before, start, seed)
             for name in there
             for model in MODELS
-            for before in fronts_of(model, FRONTS)
+            for before in transformers_of(model, TRANSFORMERS)
             for start in ("cold", "warm")
             if start == "cold" or (before != ROWS_ALONE and model != TREE)
         ]
     return made
 
 
-# What is shown
+# Tables and figures
 
 
 def spread(values: pd.Series) -> str:
@@ -221,20 +232,22 @@ def spread(values: pd.Series) -> str:
     return f"{100.0 * values.mean():.1f}{many}"
 
 
-def worth_table(rows: pd.DataFrame, fronts: tuple[str, ...]) -> str:
-    """Return accuracies in %, a line for each dataset, model and start."""
+def accuracy_table(rows: pd.DataFrame, transformers: tuple[str, ...]) -> str:
+    """Return accuracies in %, one row per dataset, model and start."""
     lines = []
     keys = ["dataset", "model", "start"] if "warm" in set(rows["start"]) else ["dataset", "model"]
     for names, runs in rows.groupby(keys, sort=False):
         line = dict(zip(("", "model", "start"), names, strict=False))
-        found = dict(iter(runs.groupby("front")["accuracy"]))
-        lines.append(line | {f: spread(found[f]) if f in found else "" for f in fronts})
+        found = dict(iter(runs.groupby("transformer")["accuracy"]))
+        lines.append(line | {f: spread(found[f]) if f in found else "" for f in transformers})
     return table(pd.DataFrame(lines))
 
 
 def speed_table(rows: pd.DataFrame, label: str) -> str:
     lines = []
-    for (name, model, before), runs in rows.groupby(["dataset", "model", "front"], sort=False):
+    for (name, model, before), runs in rows.groupby(
+        ["dataset", "model", "transformer"], sort=False
+    ):
         one = runs.iloc[0]
         line = {"": name, label: model, "transformer": before}
         line |= {"rows per second": f"{one.a_second:,.0f}", "median, ms": f"{one.median_ms:.2f}"}
@@ -249,12 +262,12 @@ def curve(rows: pd.DataFrame) -> np.ndarray:
     return found
 
 
-def turn_table(rows: pd.DataFrame) -> str:
+def drift_table(rows: pd.DataFrame) -> str:
     """Return accuracy before the change, and in the first and the second half of what follows."""
     lines = []
-    keys = ["front", "fading", "exchanged", "dataset"]
+    keys = ["transformer", "fading", "exchanged", "dataset"]
     found = {key: curve(runs) for key, runs in rows.groupby(keys)}
-    pairs = [(before, what) for what in EXCHANGES for before in FOLLOWERS]
+    pairs = [(before, what) for what in EXCHANGES for before in DRIFT_TRANSFORMERS]
     for before, what in pairs:
         for fading in fadings(before):
             line = {"exchanged": what, "": before, "fading": f"{fading:g}" if before != ALL else ""}
@@ -268,19 +281,19 @@ def turn_table(rows: pd.DataFrame) -> str:
     return table(pd.DataFrame(lines))
 
 
-def draw_worth(found: dict[str, pd.DataFrame], there: list[str]) -> plt.Figure:
-    """Draw accuracy against rows a second, a panel a dataset."""
+def draw_accuracy(found: dict[str, pd.DataFrame], there: list[str]) -> plt.Figure:
+    """Draw accuracy against rows per second, one panel per dataset."""
     fig, axes = plt.subplots(1, len(there), figsize=(9.0, 4.4), squeeze=False)
-    groups = found["worth"].groupby(["dataset", "start", "model", "front"])
+    groups = found["accuracy"].groupby(["dataset", "start", "model", "transformer"])
     right = 100.0 * groups["accuracy"].mean()
     for name, ax in zip(there, axes[0], strict=True):
         for row in found["speed"].itertuples():
             for start, inside in (("cold", "none"), ("warm", None)) if row.dataset == name else ():
-                # All features at their better: as they are, or scaled.
-                fronts = (ALL, SCALED) if row.front == ALL else (row.front,)
-                keys = [(name, start, row.model, before) for before in fronts]
+                # All features as they are or scaled, whichever is better.
+                names = (ALL, SCALED) if row.transformer == ALL else (row.transformer,)
+                keys = [(name, start, row.model, before) for before in names]
                 y = max((right[key] for key in keys if key in right), default=np.nan)
-                colour = COLOUR[row.front]
+                colour = COLOUR[row.transformer]
                 shape = {"color": colour, "markerfacecolor": inside or colour, "ms": 7}
                 ax.plot(row.a_second, y, MARKERS[row.model], **shape)
         ax.set_title(name)
@@ -297,14 +310,14 @@ def draw_worth(found: dict[str, pd.DataFrame], there: list[str]) -> plt.Figure:
     return fig
 
 
-def draw_turn(rows: pd.DataFrame, there: list[str]) -> plt.Figure:
-    """Draw accuracy row by row where features exchange names."""
-    shown = ((ALL, 0.0, "-"), (RIDGE, 0.0, ":"), (RIDGE, 0.005, "-"), (RENEWED, 0.005, "-"))
+def draw_drift(rows: pd.DataFrame, there: list[str]) -> plt.Figure:
+    """Draw accuracy row by row when features exchange names."""
+    shown = ((ALL, 0.0, "-"), (RIDGE, 0.0, ":"), (RIDGE, 0.005, "-"), (REFRESHED, 0.005, "-"))
     fig, axes = plt.subplots(1, len(there), figsize=(7.6, 3.6), squeeze=False, sharey=True)
     rows = rows[rows["exchanged"] == "features"]
     for name, ax in zip(there, axes[0], strict=True):
         for before, fading, style in shown:
-            runs = rows[(rows["dataset"] == name) & (rows["front"] == before)]
+            runs = rows[(rows["dataset"] == name) & (rows["transformer"] == before)]
             points = curve(runs[runs["fading"] == fading])
             smooth = np.convolve(points, np.ones(3) / 3, "valid")
             x = BLOCK * (np.arange(smooth.size) + 3)
@@ -321,8 +334,7 @@ def draw_turn(rows: pd.DataFrame, there: list[str]) -> plt.Figure:
 def section(
     found: dict[str, pd.DataFrame], sizes: dict[str, Any], there: list[str], images: list[str]
 ) -> str:
-    """Return the text: what was done, the figures, the tables."""
-    worth = found["worth"]
+    """Return the text, with figures and tables."""
     counts = ", ".join(f"{name} {sizes[name][0]:,} and {sizes[name][1]:,}" for name in there)
     _, _, k, q = sizes[there[0]]
     shuffles = "one shuffle" if len(SEEDS) == 1 else f"{len(SEEDS)} shuffles, mean and deviation"
@@ -336,7 +348,7 @@ first and then learnt: {shuffles}.
 the models; hollow markers for a cold start. All features are unscaled or scaled, whichever is
 better.]({images[0]})
 
-{worth_table(worth, FRONTS)}
+{accuracy_table(found["accuracy"], TRANSFORMERS)}
 
 Processor time to predict and learn a row with the warm pipeline: the mean, as rows per second, and
 two quantiles.
@@ -346,7 +358,7 @@ two quantiles.
 The transformers alone; "refresh" is to learn a row and to compute a new snapshot, which is due
 when the number of rows has doubled, or as set by `refresh_factor`.
 
-{speed_table(found["parts"], "does")}
+{speed_table(found["parts"], "task")}
 
 From the middle of the rows on features or classes exchange their names at random: accuracy in %
 before, in the first half of the rows after, and in the second. Model: the 5 nearest of the last 300
@@ -355,51 +367,53 @@ rows, warm.
 ![Accuracy row by row: all features, RidgeComponents that do not fade, that fade by 0.005 per row,
 and the same refreshed sooner.]({images[1]})
 
-{turn_table(found["turn"])}
+{drift_table(found["drift"])}
 
 Cases without an expected gain, cold: few features, forests, a rule that is a tree of two of 40
 variables (*thresholds*), and one that shows in no single variable (madelon).
 
-{worth_table(found["not"], NOT_FRONTS)}
+{accuracy_table(found["no gain"], NO_GAIN_TRANSFORMERS)}
 
 `python demos/papers/warehouse.py`; [all numbers](warehouse.csv); made with
 {machine()}.
 """
 
 
-def expect_rivers_answers(rows: Stream) -> None:
-    """Fail if our models on arrays answer otherwise than River's, but for a tie of rounding.
+def expect_rivers_predictions(rows: Stream) -> None:
+    """Fail if our models on arrays predict differently from River's, except ties of rounding.
 
-    Neighbours also where names come and go, as behind a selection that is renewed.
+    Neighbours are also checked with names that come and go, as after a selection.
     """
     lacking = [
         ({name: v for j, (name, v) in enumerate(x.items()) if (i // 15 + j) % 3}, y)
         for i, (x, y) in enumerate(rows)
     ]
     for name, given in ((BAYES, rows), (NEIGHBOURS, rows), (NEIGHBOURS, lacking)):
-        ours, theirs = (hits(behind(name, by_river=river)[0], given) for river in (False, True))
+        ours, theirs = (
+            hits(model_steps(name, by_river=river)[0], given) for river in (False, True)
+        )
         if np.mean(ours != theirs) > 0.01:
-            raise AssertionError(f"{name}: other answers in {np.sum(ours != theirs)} rows")
+            raise AssertionError(f"{name}: other predictions in {np.sum(ours != theirs)} rows")
 
 
 def main() -> None:
     experiment = Experiment("warehouse", __doc__)
     sizes = experiment.small(SETS, QUICK)
-    nots = experiment.small(NOT, QUICK_NOT)
+    no_gain = experiment.small(NO_GAIN, QUICK_NO_GAIN)
     there = experiment.available(sizes)
     made = (*RIVERS, "thresholds")
-    files = experiment.available([name for name in nots if name not in made])
-    not_there = [name for name in nots if name in (*files, *made)]
-    for name in there:
-        expect_rivers_answers(stream(experiment.data, name, 60, 0))
+    files = experiment.available([name for name in no_gain if name not in made])
+    no_gain_there = [name for name in no_gain if name in (*files, *made)]
+    for name in () if experiment.redraws else there:
+        expect_rivers_predictions(stream(experiment.data, name, 60, 0))
     seeds = SEEDS
-    call = functools.partial(work, experiment.data, sizes | nots)
-    results = experiment.each(call, tasks(there, not_there, seeds))
+    call = functools.partial(work, experiment.data, sizes | no_gain)
+    results = experiment.each(call, tasks(there, no_gain_there, seeds))
     found = dict(iter(results.groupby("part")))
     there = list(found["speed"]["dataset"].unique())
     images = [
-        experiment.draw(draw_worth(found, there)),
-        experiment.draw(draw_turn(found["turn"], there[:1]), "-turn"),
+        experiment.draw(draw_accuracy(found, there)),
+        experiment.draw(draw_drift(found["drift"], there[:1]), "-drift"),
     ]
     experiment.publish(section(found, sizes, there, images))
 
