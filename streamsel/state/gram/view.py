@@ -23,6 +23,8 @@ _MIN_LANCZOS_VECTORS = 60
 # if eigenvalues decay, and a test of their result; otherwise they cost a third more.
 _MEDIUM_SIZE, _FEW_PAIRS = 700, 30
 _N_RESTARTS = 3
+# A smaller matrix is decomposed within a millisecond or two.
+_MIN_REDUCED = 200
 # Distance of the eigenvalues that are found from all others, as a part of themselves.
 _GAP = 1e-9
 
@@ -141,8 +143,20 @@ class GramView:
     def _dense_leading(self, q: int) -> tuple[Floats, Floats]:
         from scipy.linalg import eigh  # selectors import this module, and need no spectra
 
-        first = max(0, self.size - q)
-        d, E = eigh(self.K, subset_by_index=[first, self.size - 1], check_finite=False)
+        span = max(0, self.size - q), self.size - 1
+        if self.size < _MIN_REDUCED:
+            d, E = eigh(self.K, subset_by_index=span, check_finite=False)
+        else:
+            # SciPy's eigh does the same, but lets no other thread of Python run meanwhile.
+            from scipy.linalg import eigh_tridiagonal
+
+            from streamsel.state.tridiagonal import TridiagonalForm
+
+            form = TridiagonalForm(np.array(self.K, order="C"))
+            d, W = eigh_tridiagonal(
+                form.diagonal, form.off_diagonal, select="i", select_range=span, check_finite=False
+            )
+            E = form.combine(W)
         return d[::-1], E[:, ::-1]
 
     def _verified_leading(self, q: int) -> tuple[Floats, Floats] | None:
