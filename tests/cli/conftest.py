@@ -4,7 +4,6 @@ import csv
 import gzip
 import io
 import json
-import logging
 import signal
 from types import SimpleNamespace
 
@@ -63,17 +62,9 @@ def _threads(request, monkeypatch):
         return
 
     def started(n_workers):
-        import distributed
+        from tests.distributed.clusters import cluster_of_threads
 
-        return distributed.LocalCluster(
-            n_workers=n_workers,
-            threads_per_worker=1,
-            processes=False,
-            protocol="tcp://",
-            dashboard_address=None,
-            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
-            silence_logs=logging.CRITICAL,
-        )
+        return cluster_of_threads(n_workers)
 
     monkeypatch.setattr("streamsel.distributed.cluster._started", started)
 

@@ -1,6 +1,5 @@
 """`--workers` and `--scheduler`: others read the files, and the command says the same."""
 
-import logging
 import os
 import signal
 
@@ -14,21 +13,15 @@ from streamsel.serialization.archive import read_metadata
 from streamsel.stream import _parts
 from tests.conformance.modes import bits
 
-distributed = pytest.importorskip("distributed")
+pytest.importorskip("distributed")
 
 
 @pytest.fixture(scope="module")
 def scheduler():
     """The address of a scheduler of two workers in this process."""
-    with distributed.LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=False,
-        protocol="tcp://",
-        dashboard_address=None,
-        scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
-        silence_logs=logging.CRITICAL,
-    ) as cluster:
+    from tests.distributed.clusters import cluster_of_threads
+
+    with cluster_of_threads(2) as cluster:
         yield cluster.scheduler_address
 
 
