@@ -25,11 +25,14 @@ MODELS = {
 every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
 
-@pytest.fixture
-def four_rows(monkeypatch):
-    """Let refreshes of P variables take four rows, and those of no variable."""
+def let_refreshes_take_four_rows(monkeypatch):
     monkeypatch.setattr(extractor, "_LEAST_RANK", 0)
     monkeypatch.setattr(extractor, "_OPERATIONS_PER_ROW", P**3 / 4)
+
+
+@pytest.fixture
+def four_rows(monkeypatch):
+    let_refreshes_take_four_rows(monkeypatch)
 
 
 def rows(n=N_ROWS, seed=0):
@@ -76,8 +79,7 @@ def test_the_snapshot_is_that_of_the_refresh_four_rows_later(model, monkeypatch)
     _, xs, ys = rows()
     expected, due = at_once(model.clone(), xs, ys)
     assert len(due) >= 3
-    monkeypatch.setattr(extractor, "_LEAST_RANK", 0)
-    monkeypatch.setattr(extractor, "_OPERATIONS_PER_ROW", P**3 / 4)
+    let_refreshes_take_four_rows(monkeypatch)
     model = model.clone()
     for i, (x, y) in enumerate(zip(xs, ys, strict=True), 1):
         learn_one(model, x, y)

@@ -32,8 +32,8 @@ from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension
 
-# Operations of a refresh, m² times the rank of m variables, in the time that one row waits for it;
-# and the rank that the operations of least rank are worth.
+# A refresh of m variables takes about m² times their rank operations, and as many more as a rank of
+# `_LEAST_RANK` would. A row waits for so many of them.
 _OPERATIONS_PER_ROW, _LEAST_RANK = 2.5e7, 150
 
 

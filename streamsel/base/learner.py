@@ -914,7 +914,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
 
     def _refresh_of_copy(self) -> Callable[[], Any]:
         """Return a function that computes the next snapshot from the rows learnt so far."""
-        frozen = type(self)(**self._get_params())
+        frozen = self.clone()
         frozen._set_state(deep_copied(self._get_state()))
         return functools.partial(frozen._refreshed, keep_stable=True)
 

@@ -15,6 +15,28 @@ from streamsel.serialization.schema import CountKind, expect
 _SECONDS_PER_ROW = 0.004
 
 
+def _in_background(compute: Callable[[], Any]) -> Future[Any]:
+    """Return the future of a result, computed at once where no thread can be started."""
+    run = contextvars.copy_context().run
+    executor = ThreadPoolExecutor(1, thread_name_prefix="streamsel-refresh")
+    try:
+        return executor.submit(run, compute)
+    except RuntimeError:
+        return _computed(compute)
+    finally:
+        executor.shutdown(wait=False)
+
+
+def _computed(compute: Callable[[], Any]) -> Future[Any]:
+    """Return the finished future of a result."""
+    future: Future[Any] = Future()
+    try:
+        future.set_result(compute())
+    except Exception as error:  # noqa: BLE001 (the caller of `result` gets it)
+        future.set_exception(error)
+    return future
+
+
 class PendingSnapshot:
     """The next snapshot, computed from the rows so far, and the row from which it is in use.
 
@@ -27,18 +49,26 @@ class PendingSnapshot:
         Returns the snapshot; it may be called in any thread, and again.
     started_at, next_due
         Row number of the refresh, and of the one after it.
+    run
+        Returns the future of the snapshot.
 
     Attributes
     ----------
-    next_due
-        The parameter.
+    started_at, next_due
+        The parameters.
     """
 
-    def __init__(self, compute: Callable[[], Any], started_at: int, next_due: int) -> None:
+    def __init__(
+        self,
+        compute: Callable[[], Any],
+        started_at: int,
+        next_due: int,
+        run: Callable[[Callable[[], Any]], Future[Any]] = _in_background,
+    ) -> None:
         self.started_at, self.next_due = started_at, next_due
         self._compute = compute
         self._started, self._process = time.monotonic(), os.getpid()
-        self._future = _in_background(compute)
+        self._future = run(compute)
 
     def __deepcopy__(self, memo: object) -> Self:
         # A snapshot does not change, and its thread cannot be copied.
@@ -77,26 +107,4 @@ class PendingSnapshot:
         """Return what `to_state` wrote; `read` returns the snapshot."""
         expect(state, started_at=CountKind(), next_due=CountKind())
         snapshot = read(state["snapshot"])
-        return cls(lambda: snapshot, state["started_at"], state["next_due"])
-
-
-def _in_background(compute: Callable[[], Any]) -> Future[Any]:
-    """Return the future of a result, computed at once where no thread can be started."""
-    run = contextvars.copy_context().run
-    executor = ThreadPoolExecutor(1, thread_name_prefix="streamsel-refresh")
-    try:
-        return executor.submit(run, compute)
-    except RuntimeError:
-        return _computed(compute)
-    finally:
-        executor.shutdown(wait=False)
-
-
-def _computed(compute: Callable[[], Any]) -> Future[Any]:
-    """Return the finished future of a result."""
-    future: Future[Any] = Future()
-    try:
-        future.set_result(compute())
-    except Exception as error:  # noqa: BLE001 (the caller of `result` gets it)
-        future.set_exception(error)
-    return future
+        return cls(lambda: snapshot, state["started_at"], state["next_due"], _computed)

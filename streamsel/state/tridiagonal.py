@@ -158,6 +158,20 @@ class TridiagonalForm:
 
     # Eigenvectors
 
+    def eigenpairs(self, first: int, last: int) -> tuple[Floats, Floats]:
+        """Return the eigenvalues of A from index `first` to `last`, ascending, and (n, k) vectors.
+
+        The form must not be truncated.
+        """
+        d, W = eigh_tridiagonal(
+            self.diagonal,
+            self.off_diagonal,
+            select="i",
+            select_range=(first, last),
+            check_finite=False,
+        )
+        return d, self.combine(W)
+
     def leading(self, k: int, X: Floats, *, projected: bool) -> tuple[Floats, Floats]:
         """Return leading eigenpairs of T modified by X, (s, r): values, descending, and vectors.
 

@@ -147,16 +147,10 @@ class GramView:
         if self.size < _MIN_REDUCED:
             d, E = eigh(self.K, subset_by_index=span, check_finite=False)
         else:
-            # SciPy's eigh does the same, but lets no other thread of Python run meanwhile.
-            from scipy.linalg import eigh_tridiagonal
-
             from streamsel.state.tridiagonal import TridiagonalForm
 
-            form = TridiagonalForm(np.array(self.K, order="C"))
-            d, W = eigh_tridiagonal(
-                form.diagonal, form.off_diagonal, select="i", select_range=span, check_finite=False
-            )
-            E = form.combine(W)
+            # SciPy's eigh does the same, but lets no other thread of Python run meanwhile.
+            d, E = TridiagonalForm(np.array(self.K, order="C")).eigenpairs(*span)
         return d[::-1], E[:, ::-1]
 
     def _verified_leading(self, q: int) -> tuple[Floats, Floats] | None:
