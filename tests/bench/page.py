@@ -258,23 +258,51 @@ def versions():
     return found
 
 
-def measure():
-    """Run all benchmarks; return what is kept of what they found."""
+def measure(folder):
+    """Run all benchmarks, a file at a time; return what is kept of what they found.
+
+    The results of a file stay in `folder`; a file whose results are there does not run again.
+    """
+    files = sorted((ROOT / "tests" / "bench").glob("test_*.py"))
+    failed = [path.name for path in files if not measured(path, kept(folder, path))]
+    if failed:
+        sys.exit(f"These did not all run, so that nothing was written: {', '.join(failed)}.")
+    existing = filter(Path.is_file, (kept(folder, path) for path in files))
+    runs = [json.loads(results.read_text()) for results in existing]
+    tables = {}
+    for run in runs:
+        for title, (head, *lines) in run["tables"].items():
+            tables.setdefault(title, [head]).extend(lines)
+    benchmarks = [one for run in runs for one in run["benchmarks"]]
+    return runs[0] | {"tables": tables, "benchmarks": benchmarks}
+
+
+def kept(folder, path):
+    return folder / f"{path.stem}.json"
+
+
+def measured(path, results):
+    """Run the benchmarks of a file, unless their results exist; return whether all of them ran."""
+    if results.is_file():
+        return True
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "raw.json"
-        command = [sys.executable, "-m", "pytest", "tests/bench", "--benchmark-only", "-v"]
-        options = [f"--benchmark-json={path}", "--benchmark-columns=median,iqr,rounds"]
-        done = subprocess.run([*command, *options], cwd=ROOT, check=False)
-        if done.returncode or not path.is_file():
-            sys.exit("The benchmarks did not all run: nothing was written.")
-        return trimmed(json.loads(path.read_text()))
+        raw = Path(folder) / "raw.json"
+        command = [sys.executable, "-m", "pytest", str(path), "--benchmark-only", "-v"]
+        options = [f"--benchmark-json={raw}", "--benchmark-columns=median,iqr,rounds"]
+        # Tests are sampled by this seed, benchmarks never.
+        environment = os.environ | {"STREAMSEL_TEST_SEED": "all"}
+        done = subprocess.run([*command, *options], cwd=ROOT, env=environment, check=False)
+        # A file of which all benchmarks are skipped writes none.
+        if not done.returncode and raw.is_file() and raw.stat().st_size:
+            results.write_text(json.dumps(trimmed(json.loads(raw.read_text()))))
+    return not done.returncode
 
 
 def trimmed(raw):
     """Return what the page needs of pytest-benchmark's JSON: nothing of who ran it, or where."""
     machine = raw["machine_info"]
     cpu = machine.get("cpu", {})
-    kept = ("name", "group", "params", "extra_info")
+    fields = ("name", "group", "params", "extra_info")
     return {
         "machine": {
             # Not every processor tells its brand.
@@ -286,7 +314,7 @@ def trimmed(raw):
         "quick": raw["quick"],
         "tables": raw["tables"],
         "benchmarks": [
-            {key: one[key] for key in kept}
+            {key: one[key] for key in fields}
             | {key: one["stats"][key] for key in ("median", "iqr", "rounds")}
             for one in raw["benchmarks"]
         ],
@@ -310,6 +338,12 @@ def main():
     parser.add_argument(
         "--out", type=Path, default=ROOT / "docs" / "pages", help="where the page goes"
     )
+    parser.add_argument(
+        "--resume",
+        type=Path,
+        metavar="DIR",
+        help="keep the results of each file here, and measure only those that are missing",
+    )
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     options = parser.parse_args()
     if os.environ.get("STREAMSEL_BENCH") == "quick":
@@ -320,7 +354,10 @@ def main():
     if options.source:
         results = json.loads(options.source.read_text(encoding="utf-8"))
     else:
-        results = rounded(measure())
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = options.resume or Path(temporary)
+            folder.mkdir(parents=True, exist_ok=True)
+            results = rounded(measure(folder))
     if options.check or not options.source:
         results["since"] = rounded(comparison.compare(comparison.committed(ROOT), results))
     print("\n".join(since(results.get("since"))))
