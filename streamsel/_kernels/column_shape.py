@@ -26,7 +26,7 @@ def add_shape_statistics(
     Parameters
     ----------
     X
-        (b, n) columns, one per row; rows of weight 0 are finite.
+        (b, n) columns, one per row; NaN for a missing value.
     indices
         (b,) indices of their moments.
     weights
@@ -49,6 +49,7 @@ def add_shape_statistics(
     s, m = sums.shape
     n = X.shape[1]
     folded = np.empty(_UNUSED + m)[_UNUSED:]
+    d = np.empty(_UNUSED + m)[_UNUSED:]
     weight2 = 0.0
     for j in range(X.shape[0]):
         if weights[j] == 0.0:
@@ -57,11 +58,17 @@ def add_shape_statistics(
         fourth_moment = 0.0
         folded[:] = 0.0
         for start in range(0, n, m):
-            for k in range(min(m, n - start)):
-                d = (x[start + k] - middle) * scale
-                square = d * d
-                fourth_moment += rows[0, start + k] * square * square
-                folded[k] += rows[1, start + k] * d
+            # Slices, and a loop of its own for the sum: otherwise LLVM does not vectorise this.
+            stop = min(start + m, n)
+            part, weight, sign = x[start:stop], rows[0, start:stop], rows[1, start:stop]
+            for k in range(stop - start):
+                value = (part[k] - middle) * scale
+                # A missing value counts as the mean.
+                d[k] = 0.0 if np.isnan(value) else value
+                folded[k] += sign[k] * d[k]
+            for k in range(stop - start):
+                square = d[k] * d[k]
+                fourth_moment += weight[k] * square * square
         bin_index = int(in_octave * np.log2(max(n * fourth_moment - 3.0, -2.0) + offset))
         counts[min(bin_index, counts.size - 1)] += weights[j]
         root = np.sqrt(weights[j])

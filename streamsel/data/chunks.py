@@ -125,7 +125,7 @@ class DenseChunk:
         return DenseChunk(self.names[which], self.X[which])
 
     def with_array_means(self, stats: Stats) -> Stats:
-        """Return `stats` with the means that the arrays of this chunk have."""
+        """Return `stats` with the means of the arrays that this chunk stores."""
         return stats
 
     def exact(self, stats: Stats, indices: NDArray[np.intp]) -> Stats:  # noqa: ARG002
@@ -193,9 +193,12 @@ class SparseChunk:
     def columns(self, indices: NDArray[np.intp]) -> Floats:
         """Return the columns at `indices` as dense float64, one per row."""
         X = np.zeros((len(indices), self.n))
-        for row, j in zip(X, indices.tolist(), strict=True):
-            stored = slice(self.indptr[j], self.indptr[j + 1])
-            row[self.indices[stored]] = self.data[stored]
+        starts = self.indptr[indices].astype(np.intp)
+        sizes = self.indptr[indices + 1] - starts
+        # The positions of all stored values, column by column.
+        skipped = starts - (np.cumsum(sizes) - sizes)
+        stored = np.arange(sizes.sum()) + np.repeat(skipped, sizes)
+        X[np.repeat(np.arange(len(indices)), sizes), self.indices[stored]] = self.data[stored]
         return X
 
     def observations(self, indices: NDArray[np.intp]) -> Floats:
@@ -218,7 +221,7 @@ class SparseChunk:
         return SparseChunk(names, self.data, self.indices, indptr, self.n)
 
     def with_array_means(self, stats: Stats) -> Stats:
-        """Return `stats` with the means that the arrays of this chunk have."""
+        """Return `stats` with the means of the arrays that this chunk stores."""
         return stats
 
     def exact(self, stats: Stats, indices: NDArray[np.intp]) -> Stats:  # noqa: ARG002
@@ -302,7 +305,7 @@ class TransformedChunk(DenseChunk):
         return self._part.column(j)
 
     def with_array_means(self, stats: Stats) -> Stats:
-        """Return `stats` with the means that the arrays of this chunk have."""
+        """Return `stats` with the means of the arrays that this chunk stores."""
         b = stats.mean.size
         return stats._replace(
             mean=stats.mean - self._mean[:b], mean_error=stats.mean_error - self._low[:b]
@@ -313,7 +316,7 @@ class GeneratedChunk(DenseChunk):
     """Columns whose moments are computed without making them.
 
     A column whose moments would be inaccurate is made and scanned, and so are the columns at the
-    indices that `exact` is called with: their moments have the bits of a dense column.
+    indices that `exact` is called with: their moments are bit-identical to those of a dense column.
 
     Parameters
     ----------
@@ -354,7 +357,7 @@ class GeneratedChunk(DenseChunk):
         return stats
 
     def exact(self, stats: Stats, indices: NDArray[np.intp]) -> Stats:
-        """Return moments, those of the columns at `indices` from the columns when made."""
+        """Return `stats`, with moments at `indices` computed from the columns when made."""
         indices = indices[~self._is_exact[indices]]
         if not indices.size or self._target is None:
             return stats

@@ -73,24 +73,21 @@ class ColumnSample(Rollback):
         if not arrivals.size:
             return
         indices = arrivals - arrived
-        X = chunk.observations(indices)
-        missing = np.isnan(X)
-        if missing.any():
-            X[missing] = np.broadcast_to(stats.mean[indices, None], X.shape)[missing]
         steps[stats.m2[indices] == 0.0] = 0.0
         keys = _keys_of([chunk.names[index] for index in indices.tolist()], arrivals)
         counts, sums = self.counts.copy(), self.sums.copy()
         self.weight2 += add_shape_statistics(
-            *(X, indices, steps, keys, (stats.mean, stats.m2), _rows(chunk.n, row_transform)),
-            *(_LAYOUT, (counts, sums)),
+            *(chunk.observations(indices), indices, steps, keys, (stats.mean, stats.m2)),
+            *(_rows(chunk.n, row_transform), _LAYOUT, (counts, sums)),
         )
         self.counts, self.sums, self.n = counts, sums, chunk.n
 
     def mean_squared_correlation(self) -> float:
         """Return the mean squared correlation of two different columns; 0 if unknown.
 
-        From E (s·t)² = Σ w_i w_j ρ_ij² for sums s and t with independent signs, minus the expected
-        value for unrelated columns with this many rows and 48 numbers. Accurate to about 40 %.
+        Estimated from E (s·t)² = Σ w_i w_j ρ_ij² for sums s and t with independent signs, minus the
+        expected value for unrelated columns with this many rows and 48 numbers. Accurate to about
+        40 %.
         """
         rest = self.counts.sum() ** 2 - self.weight2
         if rest <= 0.0 or self.n < 3:
@@ -171,7 +168,7 @@ def _keys_of(names: Sequence[Hashable], arrivals: Indices) -> NDArray[np.uint64]
 
 
 # Number of columns whose relevance is stored.
-MOST_POINTS = 500
+MAX_POINTS = 500
 
 
 class StreamSummary(Rollback):
@@ -234,18 +231,18 @@ class StreamSummary(Rollback):
         self.histogram.add(relevance, arrived)
 
     def _add_first(self, relevance: Floats, arrived: int) -> None:
-        if arrived < MOST_POINTS:
-            self.first = np.append(self.first, np.maximum(relevance, -1.0))[:MOST_POINTS]
+        if arrived < MAX_POINTS:
+            self.first = np.append(self.first, np.maximum(relevance, -1.0))[:MAX_POINTS]
 
     def _update_simple_until(self, arrived: int) -> None:
         self.histogram_only_until = arrived
-        if self.null is None and arrived >= MOST_POINTS:
+        if self.null is None and arrived >= MAX_POINTS:
             self.histogram_only_until = next_sampled(arrived)
 
     def merge(self, other: StreamSummary, arrived: int, size: int) -> None:
         """Add the counts of another, `size` columns or groups that arrived after `arrived`."""
-        if arrived < MOST_POINTS:
-            self.first = np.append(self.first, other.first)[:MOST_POINTS]
+        if arrived < MAX_POINTS:
+            self.first = np.append(self.first, other.first)[:MAX_POINTS]
         self.histogram.merge(other.histogram, arrived, size)
         self.sample.merge(other.sample)
         if self.null is not None and other.null is not None:
@@ -277,7 +274,7 @@ class StreamSummary(Rollback):
         n_candidates
             Number of columns, or of groups of these.
         """
-        size = min(n_candidates, MOST_POINTS)
+        size = min(n_candidates, MAX_POINTS)
         expect(state, first=ArrayKind((size,), minimum=-1.0, below=1.0 + 1e-6))
         self.first = np.array(state["first"])
         self.histogram = RelevanceHistogram.restored(state["histogram"], n_candidates)
