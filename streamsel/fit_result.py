@@ -137,7 +137,7 @@ class FitResult:
         Parameters
         ----------
         path
-            The file to write; None writes none.
+            The file to write; None writes no file.
         stability
             Selections over subsamples, as from `streamsel.evaluate.subsample_stability`.
         format
@@ -151,7 +151,7 @@ class FitResult:
         Raises
         ------
         ValueError
-            For a suffix of no format.
+            For a suffix of another format.
         ImportError
             For HTML, without matplotlib.
         OSError
@@ -190,18 +190,18 @@ class FitResult:
         return render_notebook(self.model, self._metadata)
 
 
-def source_of(X: Any, wanted: Collection[str] = ()) -> Any:
+def source_of(X: Any, expected_names: Collection[str] = ()) -> Any:
     """Return X, or the stream of a path or AnnData, whose columns have names.
 
     Parameters
     ----------
     X
         The source.
-    wanted
-        Names of some columns, which show whether the lines of a text are samples.
+    expected_names
+        Names of some columns, which show whether the lines of a text file are samples.
     """
     if isinstance(X, str | os.PathLike):
-        return open_by_name(X, wanted)
+        return open_by_name(X, expected_names)
     is_matrix = isinstance(X, np.ndarray) or is_sparse(X)
     if is_matrix or isinstance(X, ColumnStream) or as_frame(X) is not None:
         return X

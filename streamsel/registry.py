@@ -177,7 +177,7 @@ def fetch(name: str) -> Any:
 
 
 def with_room(cls: Any, values: dict[str, Any]) -> dict[str, Any]:
-    """Return parameters without a bound on variables, if its default is below the size asked for.
+    """Return parameters, with max_features=None if its default is not above k or n_components.
 
     Parameters
     ----------

@@ -91,12 +91,12 @@ def select(
 
     Notes
     -----
-    It calls `learn_target` and `learn_columns` of the selector, and costs what they do. Text,
-    categories and dates of a frame or a file are [encoded](stream.md#streamsel.stream.encode).
-    Columns that cannot be encoded, vary in no row or have missing values are skipped and counted in
-    `skipped`, with a warning unless they are constant or text; rows without a target are dropped.
-    If the pool of the method is bounded, further passes over X, if these are possible, make the
-    selection the same as over all columns (`exact=True`).
+    It calls `learn_target` and `learn_columns` of the selector, and costs as much. Text, categories
+    and dates of a frame or a file are [encoded](stream.md#streamsel.stream.encode). Columns that
+    cannot be encoded, are constant or have missing values are skipped and counted in `skipped`,
+    with a warning unless they are constant or text; rows without a target are dropped. If the pool
+    of the method is bounded and X is re-iterable, further passes make the selection the same as
+    over all columns (`exact=True`).
 
     Examples
     --------
@@ -169,7 +169,7 @@ def extract(
 
     Notes
     -----
-    It calls `learn_target` and `learn_columns` of the extractor, and costs what they do.
+    It calls `learn_target` and `learn_columns` of the extractor, and costs as much.
 
     Examples
     --------
@@ -359,10 +359,10 @@ def _fit(
     if not columns.n_read:
         raise no_columns_error()
     if not model.n_columns:
-        (most, _), *_ = columns.skipped.most_common(1)
+        (most_frequent, _), *_ = columns.skipped.most_common(1)
         raise ValueError(
             f"Expected at least one column that can be used. Got: {columns.n_read:,}, all skipped "
-            f"({skipped_text(columns.skipped)}).\nHint: {_HINTS.get(most, _LIST_HINT)}."
+            f"({skipped_text(columns.skipped)}).\nHint: {_HINTS.get(most_frequent, _LIST_HINT)}."
         )
     result = FitResult(model, source, roles.y, columns, _facts(kind, roles, missing))
     for text in _warnings(result, columns):

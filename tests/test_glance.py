@@ -7,7 +7,7 @@ from streamsel import SOSPCA, ProjSe, SelectKBest
 from streamsel.base import columns as column_axis
 from streamsel.selection._projse_pool import ProjSeRanking
 from streamsel.state.pool.pool import TopRanked, relevance_of_rows
-from streamsel.state.stream_summary import MOST_POINTS
+from streamsel.state.stream_summary import MAX_POINTS
 from tests.conformance.modes import bits
 
 N, P = 60, 700
@@ -71,7 +71,7 @@ def test_alone_or_together_to_the_last_bit(rng, columns, chunked, name, with_cov
     if at_a_glance and not with_covariate:
         assert 600 in chunked
         # Of the first columns points are kept, and of all some are sampled.
-        assert sum(name >= MOST_POINTS for name in chunked) < 40
+        assert sum(name >= MAX_POINTS for name in chunked) < 40
     else:
         assert len(chunked) == len(X)
 

@@ -214,16 +214,16 @@ def test_a_newcomer_waits_once_somebody_was_let_go():
 @pytest.mark.parametrize(("fading_factor", "most"), [(0.0, 12), (0.05, 150)])
 def test_periods_are_few(fading_factor, most):
     """As many as the rows have doubled, or as half-lives have passed."""
-    rng, began, period = np.random.default_rng(0), 0, None
+    rng, began, window = np.random.default_rng(0), 0, None
     model = ApartJointly(2, max_features=6, grace_period=5, fading_factor=fading_factor)
     for i in range(1500):
         words = {f"w{j}": 1.0 for j in rng.integers(0, 30, size=3).tolist()}
         a = rng.normal()
         model.learn_one({"a": a} | words, a)
-        if model._row_extension.current is not period:
-            period, began = model._row_extension.current, began + 1
+        if model._row_extension.current is not window:
+            window, began = model._row_extension.current, began + 1
         if i > 50:
-            assert period.n / period.unit > 0.45 * model._moments.n
+            assert window.n / window.unit > 0.45 * model._moments.n
     assert 3 < began < most
     assert "a" in in_use(model)
 
@@ -234,13 +234,13 @@ def test_sparse_rows_are_cheap():
     rng = np.random.default_rng(0)
     for _ in range(400):
         model.learn_one({f"w{j}": 1.0 for j in rng.integers(0, 300, size=5)}, rng.normal())
-    period: AlignedMoments = model._row_extension.current
-    variables = [*period.index_of.values()]
-    assert not period.shift[variables].any()
-    assert not period.n_buffered
-    before = period.S.copy()
+    window: AlignedMoments = model._row_extension.current
+    variables = [*window.index_of.values()]
+    assert not window.shift[variables].any()
+    assert not window.n_buffered
+    before = window.S.copy()
     model.learn_one({"w1": 1.0, "w2": 1.0}, 0.3)
-    assert (before[: period.size] != period.S[: period.size]).sum() <= 9
+    assert (before[: window.size] != window.S[: window.size]).sum() <= 9
 
 
 # ------------------------------------------------------------------------- columns, covariates

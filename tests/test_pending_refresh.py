@@ -26,7 +26,7 @@ every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
 
 def let_refreshes_take_four_rows(monkeypatch):
-    monkeypatch.setattr(extractor, "_LEAST_RANK", 0)
+    monkeypatch.setattr(extractor, "_RANK_OFFSET", 0)
     monkeypatch.setattr(extractor, "_OPERATIONS_PER_ROW", P**3 / 4)
 
 

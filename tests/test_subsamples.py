@@ -184,11 +184,11 @@ def test_a_block_that_one_model_refuses_is_learnt_by_none():
     bad[N // 2 :, 1] = np.linspace(1.0, 1e200, N // 2)
     halves = np.arange(N // 2), np.arange(N // 2, N)
     members = [(ProjSe(k=2), rows) for rows in halves]
-    crowd = ModelBatch(members, Y, n=N, finish=lambda *_: None, max_bytes=MAX_BYTES)
-    crowd.learn_block(Block(["a", "b"], X[:, :2]), [0, 1])
+    batch = ModelBatch(members, Y, n=N, finish=lambda *_: None, max_bytes=MAX_BYTES)
+    batch.learn_block(Block(["a", "b"], X[:, :2]), [0, 1])
     with pytest.raises(ValueError, match="squares"):
-        crowd.learn_block(Block(["c", "d"], bad), [0, 1])
-    crowd.learn_block(Block(["e"], X[:, 4:5]), [0, 1])
+        batch.learn_block(Block(["c", "d"], bad), [0, 1])
+    batch.learn_block(Block(["e"], X[:, 4:5]), [0, 1])
     for model, rows in members:
         alone = ProjSe(k=2)
         alone.learn_target(Y[rows])

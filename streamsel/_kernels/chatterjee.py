@@ -70,14 +70,14 @@ def chatterjee(
             while stop < n and x[stop] == x[start]:
                 stop += 1
             size = stop - start
-            # Eigenvalues of a block are its diagonal, and -2 / t for the differences in it.
+            # Eigenvalues of a block: `diagonal` for the constant vector, -2 / t for contrasts.
             reciprocal = 1.0 / size
             diagonal = 2.0 - 2.0 * reciprocal
             squares += 2.0 * diagonal
             cubes += diagonal**3 - 8.0 * (size - 1) * reciprocal**3
             thirds += 4.0 * (size - 1) * reciprocal**2
             if size > 1:
-                # Twice the mean difference of two of them, times half the number of neighbours.
+                # The sum within the block: 2 / t times the differences of its pairs.
                 within = 0.0
                 for i in range(size):
                     within += (2 * i - size + 1) * sorted_ranks[start + i]
@@ -127,19 +127,25 @@ def fill_sorted_zeros(
         for i in range(start, stop):
             if values[i] != 0.0:
                 is_zero[indices[start + order[i]]] = False
-        at = 0
+        position = 0
         i = start
         while i < stop and values[i] < 0.0:
-            sorted_values[j, at], sorted_order[j, at] = values[i], indices[start + order[i]]
-            at += 1
+            sorted_values[j, position], sorted_order[j, position] = (
+                values[i],
+                indices[start + order[i]],
+            )
+            position += 1
             i += 1
         for row in range(n):
             if is_zero[row]:
-                sorted_values[j, at], sorted_order[j, at] = 0.0, row
-                at += 1
+                sorted_values[j, position], sorted_order[j, position] = 0.0, row
+                position += 1
             is_zero[row] = True
         while i < stop:
             if values[i] != 0.0:
-                sorted_values[j, at], sorted_order[j, at] = values[i], indices[start + order[i]]
-                at += 1
+                sorted_values[j, position], sorted_order[j, position] = (
+                    values[i],
+                    indices[start + order[i]],
+                )
+                position += 1
             i += 1

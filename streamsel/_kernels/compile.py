@@ -88,8 +88,8 @@ class _FaultTolerantCache(caching.FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the machine code for these types; None if there is none, or it is damaged."""
-        # numba prepares its compiler here, which takes longer than all of its import. Machine code
-        # needs its runtime only, and a kernel that is compiled after all prepares the compiler.
+        # numba would prepare its compiler here, which takes longer than its import. Machine code
+        # only needs the runtime, and a kernel that must be compiled prepares the compiler itself.
         rtsys.initialize(target_context)
         try:
             with self._guard_against_spurious_io_errors():

@@ -26,19 +26,19 @@ _TIE = 1e-12
 @kernel()
 def _mean_of_cell(a: int, b: int, n: int, k_log_k: np.ndarray) -> float:
     """Return the mean of k log k, for the count k of a cell with row sum a and column sum b."""
-    least, most = max(0, a + b - n), min(a, b)
-    mode = min(max(((a + 1) * (b + 1)) // (n + 2), least), most)
+    min_count, max_count = max(0, a + b - n), min(a, b)
+    mode = min(max(((a + 1) * (b + 1)) // (n + 2), min_count), max_count)
     weights, total = 1.0, k_log_k[mode]
     weight = 1.0
     k = mode
-    while k < most and weight > _NEGLIGIBLE:
+    while k < max_count and weight > _NEGLIGIBLE:
         weight *= (a - k) * (b - k) / ((k + 1) * (n - a - b + k + 1))
         k += 1
         weights += weight
         total += weight * k_log_k[k]
     weight = 1.0
     k = mode
-    while k > least and weight > _NEGLIGIBLE:
+    while k > min_count and weight > _NEGLIGIBLE:
         weight *= k * (n - a - b + k) / ((a - k + 1) * (b - k + 1))
         k -= 1
         weights += weight
@@ -93,11 +93,11 @@ def _p_value_of_two_by_two(a: int, b: int, n: int, count: int, k_log_k: np.ndarr
     k_log_k
         k log k for k in 0 to n.
     """
-    least, most = max(0, a + b - n), min(a, b)
+    min_count, max_count = max(0, a + b - n), min(a, b)
     rest = n - a - b
     observed = k_log_k[count] + k_log_k[a - count] + k_log_k[b - count] + k_log_k[rest + count]
     observed -= _TIE * k_log_k[n]
-    mode = min(max(((a + 1) * (b + 1)) // (n + 2), least), most)
+    mode = min(max(((a + 1) * (b + 1)) // (n + 2), min_count), max_count)
     weights = tail = 0.0
     for step in (1, -1):
         weight = 1.0
@@ -108,7 +108,7 @@ def _p_value_of_two_by_two(a: int, b: int, n: int, count: int, k_log_k: np.ndarr
                 weights += weight
                 if k_log_k[k] + k_log_k[a - k] + k_log_k[b - k] + k_log_k[rest + k] >= observed:
                     tail += weight
-            if k == (most if step == 1 else least):
+            if k == (max_count if step == 1 else min_count):
                 break
             if step == 1:
                 weight *= (a - k) * (b - k) / ((k + 1) * (rest + k + 1))

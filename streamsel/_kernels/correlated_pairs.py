@@ -25,7 +25,7 @@ def mark_undismissed(
     left, right
         (a,) and (b,) lengths of their other parts, float32.
     bound
-        An entry is dismissed if its magnitude and the product of both lengths are below in sum.
+        An entry is dismissed if its magnitude plus the product of both lengths is below this.
     rows, columns
         (a,) and (b,) set to True where an entry is not dismissed.
     """

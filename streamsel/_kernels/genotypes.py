@@ -86,8 +86,8 @@ def count_alternate_alleles(text: np.ndarray, starts: np.ndarray, counts: np.nda
 
     Returns
     -------
-    Number of valid lines before the first that has another number of cells, or a genotype that is
-    none; m if there is no such line.
+    Number of valid lines before the first that has another number of cells, or an invalid
+    genotype; m if there is no such line.
     """
     m, n = counts.shape
     for line in range(m):

@@ -47,7 +47,7 @@ def group_products(X: np.ndarray, starts: np.ndarray, largest: int, out: np.ndar
     out
         Filled: the (m, m) products of each group of m columns, one group after the other.
     """
-    at = 0
+    offset = 0
     for g in range(starts.size - 1):
         first, m = starts[g], starts[g + 1] - starts[g]
         for i in range(m if m <= largest else 0):
@@ -57,14 +57,14 @@ def group_products(X: np.ndarray, starts: np.ndarray, largest: int, out: np.ndar
                     x, X[first + j], X[first + j + 1], X[first + j + 2], X[first + j + 3]
                 )
                 for k in range(4):
-                    out[at + i * m + j + k] = four[k]
+                    out[offset + i * m + j + k] = four[k]
                 j += 4
             while j <= i:
-                out[at + i * m + j] = _dot(x, X[first + j])
+                out[offset + i * m + j] = _dot(x, X[first + j])
                 j += 1
             for j in range(i):
-                out[at + j * m + i] = out[at + i * m + j]
-        at += m * m
+                out[offset + j * m + i] = out[offset + i * m + j]
+        offset += m * m
 
 
 @kernel()
@@ -91,7 +91,7 @@ def sparse_group_products(
         Number of rows.
     """
     dense = np.zeros(n)
-    at = 0
+    offset = 0
     for g in range(starts.size - 1):
         first, m = starts[g], starts[g + 1] - starts[g]
         for i in range(m):
@@ -104,11 +104,11 @@ def sparse_group_products(
                 for t in range(indptr[b], indptr[b + 1]):
                     total += dense[indices[t]] * data[t]
                 total -= n * means[a] * means[b]
-                out[at + i * m + j] = total
-                out[at + j * m + i] = total
+                out[offset + i * m + j] = total
+                out[offset + j * m + i] = total
             for t in range(indptr[a], indptr[a + 1]):
                 dense[indices[t]] = 0.0
-        at += m * m
+        offset += m * m
 
 
 @kernel()
@@ -124,17 +124,17 @@ def scale_products(R: np.ndarray, starts: np.ndarray, scale: np.ndarray, A: np.n
     A
         (b, d) coordinates of the scaled columns in the covariates' span.
     """
-    at = 0
+    offset = 0
     for g in range(starts.size - 1):
         first, m = starts[g], starts[g + 1] - starts[g]
         for i in range(m):
             for j in range(m):
-                total = R[at + i * m + j] * scale[first + i] * scale[first + j]
+                total = R[offset + i * m + j] * scale[first + i] * scale[first + j]
                 for k in range(A.shape[1]):
                     total -= A[first + i, k] * A[first + j, k]
-                R[at + i * m + j] = total
-            R[at + i * m + i] = 1.0 if scale[first + i] > 0.0 else 0.0
-        at += m * m
+                R[offset + i * m + j] = total
+            R[offset + i * m + i] = 1.0 if scale[first + i] > 0.0 else 0.0
+        offset += m * m
 
 
 @kernel()
@@ -175,13 +175,13 @@ def factor_groups(
         after the other, unless of size 0.
     """
     r = G.shape[1]
-    at, axis, at_weight = 0, 0, 0
+    offset, axis, weight_offset = 0, 0, 0
     for g in range(starts.size - 1):
         first, m = starts[g], starts[g + 1] - starts[g]
         left = np.empty(m)
         L = np.zeros((m, m))
         for i in range(m):
-            left[i] = R[at + i * m + i]
+            left[i] = R[offset + i * m + i]
         first_axis = axis
         for s in range(m):
             pivot = 0
@@ -192,7 +192,7 @@ def factor_groups(
                 break
             root = np.sqrt(left[pivot])
             for i in range(m):
-                total = R[at + i * m + pivot]
+                total = R[offset + i * m + pivot]
                 for t in range(s):
                     total -= L[i, t] * L[pivot, t]
                 L[i, s] = total / root
@@ -208,16 +208,16 @@ def factor_groups(
                     total -= L[pivot, t] * C[first_axis + t, k]
                 C[axis, k] = total / root
             if weights.size:
-                row = at_weight + s * m
+                row = weight_offset + s * m
                 for i in range(m):
                     total = 1.0 if i == pivot else 0.0
                     for t in range(s):
-                        total -= L[pivot, t] * weights[at_weight + t * m + i]
+                        total -= L[pivot, t] * weights[weight_offset + t * m + i]
                     weights[row + i] = total / root
             axis += 1
         rank[g] = axis - first_axis
-        at += m * m
-        at_weight += (axis - first_axis) * m
+        offset += m * m
+        weight_offset += (axis - first_axis) * m
     return axis
 
 

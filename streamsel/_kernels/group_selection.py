@@ -224,16 +224,16 @@ def remove_directions(M: np.ndarray, T: np.ndarray, starts: np.ndarray) -> None:
     starts
         (p + 1,) index of the first axis of each group, and a.
     """
-    at = 0
+    offset = 0
     for g in range(starts.size - 1):
         first, q = starts[g], starts[g + 1] - starts[g]
         for i in range(q):
             for j in range(i + 1):
                 total = _dot(T[first + i], T[first + j])
-                M[at + i * q + j] -= total
+                M[offset + i * q + j] -= total
                 if j < i:
-                    M[at + j * q + i] -= total
-        at += q * q
+                    M[offset + j * q + i] -= total
+        offset += q * q
 
 
 @kernel()
@@ -256,13 +256,13 @@ def gains_of_groups(
     starts, ridge, zero_tol
         As in `forward_scores_of_groups`.
     """
-    at = 0
+    offset = 0
     for g in range(scores.size):
         first, q = starts[g], starts[g + 1] - starts[g]
-        block = M[at : at + q * q].copy().reshape((q, q))
+        block = M[offset : offset + q * q].copy().reshape((q, q))
         rows = A[first : first + q].copy()
         scores[g] = _gain(block, rows, ridge, zero_tol, q) if q else -np.inf
-        at += q * q
+        offset += q * q
 
 
 @kernel()
@@ -307,7 +307,7 @@ def group_descent(
                 square += z * z
                 was_zero = was_zero and b[i] == 0.0
             length = np.sqrt(square)
-            # Of copies the first keeps the coefficients, whatever the rounding.
+            # Among identical groups the first keeps the coefficients, whatever the rounding.
             if was_zero and length <= threshold[g] * (1.0 + _ENTRY_RTOL) + _ROUNDING:
                 continue
             if length <= threshold[g]:

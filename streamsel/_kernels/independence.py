@@ -4,10 +4,10 @@ The inputs are the correlations C of the variables, and their coordinates G in t
 a conditioning set S, the last row of the Cholesky factor of (S, target, x) gives the association of
 x and the target that S does not explain.
 
-For a target of many dimensions that costs their cube. If S and the target are not nearly collinear,
-the association is also the share of x that the target explains, plus that which the residuals M =
-C - G Gᵀ of S explain of the residual of x, minus that which S explains of x. It is used unless
-rounding might change the decision.
+The cost is cubic in the dimension of the target. If S and the target are not nearly collinear, the
+association is also the sum of two shares minus a third: the share of x that the target explains,
+the share of its residual that the residuals M = C - G Gᵀ of S explain, and the share of x that S
+explains. This form is used unless rounding might change the decision.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from streamsel._kernels.compile import kernel
 
 # Residual variances below this, of a variable or a direction of the target, are rounding errors.
 _ZERO_TOL = 1e-10
-# From so many dimensions of the target on, residuals given the target are used: if the squared
-# residuals of their factor, and that of x, exceed the first bound, the trace of the inverse times
-# the size is below the second, and the result differs by more than the third from its critical
-# value. Rounding errors are below 1e-7 then, and no direction of the target is explained.
+# Residuals given the target are used from `_MIN_DIMENSIONS` of the target on, if
+# - the squared residuals of their factor, and that of x, exceed `_MIN_RESIDUAL`,
+# - the trace of the inverse times the size is below `_MAX_TRACE`, and
+# - the result differs from its critical value by more than `_MIN_GAP`.
+# Then rounding errors are below 1e-7, and no direction of the target is explained.
 _MIN_DIMENSIONS, _MIN_RESIDUAL, _MAX_TRACE, _MIN_GAP = 3, 1e-4, 1e4, 1e-6
 
 

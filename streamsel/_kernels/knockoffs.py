@@ -33,16 +33,16 @@ def fill_unit_residuals(
     units: np.ndarray,
     lengths: np.ndarray,
 ) -> int:
-    """Fill in columns without the part that `basis` explains, of length 1, and their lengths.
+    """Fill in the residuals of columns on `basis`, scaled to length 1, and their lengths.
 
     Parameters
     ----------
     values
         (b, n) columns as rows.
     basis
-        (q, n) orthonormal rows, among whose combinations is the constant vector.
+        (q, n) orthonormal rows, whose span includes the constant vector.
     min_share
-        A column has no rest if less than this share of its square is left; the unit is then 0.
+        A residual with less than this share of the column's square counts as 0.
     units, lengths
         (b, n) and (b,) filled in.
 
@@ -87,7 +87,7 @@ def _factor(A: np.ndarray, d: int) -> None:
     A row that earlier ones explain gets a diagonal of 0, and takes no part in solutions.
     """
     for i in range(d):
-        least = _MIN_SHARE * A[i, i]
+        min_residual = _MIN_SHARE * A[i, i]
         for k in range(i + 1):
             total = A[i, k]
             for s in range(k):
@@ -95,7 +95,7 @@ def _factor(A: np.ndarray, d: int) -> None:
             if k < i:
                 A[i, k] = total / A[k, k] if A[k, k] > 0.0 else 0.0
             else:
-                A[i, i] = np.sqrt(total) if total > least else 0.0
+                A[i, i] = np.sqrt(total) if total > min_residual else 0.0
 
 
 @kernel()

@@ -39,7 +39,7 @@ def coordinate_descent(
     penalty: np.ndarray,
     ridge: np.ndarray,
     entry_threshold: np.ndarray,
-    quiet: int,
+    n_stable_rounds: int,
     rounds: int,
     b: np.ndarray,
     slope: np.ndarray,
@@ -47,7 +47,7 @@ def coordinate_descent(
     """Minimize ½ bᵀQb - aᵀb + Σ penalty |b| + ½ Σ ridge b² by coordinate descent.
 
     A round visits all coefficients, then a few times those that are not 0. It ends when the set of
-    non-zero coefficients has not changed for `quiet` rounds.
+    non-zero coefficients has not changed for `n_stable_rounds` rounds.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def coordinate_descent(
         (s,) L1 and ridge penalties.
     entry_threshold
         (s,) a coefficient that is 0 stays 0 unless its slope exceeds this.
-    quiet, rounds
+    n_stable_rounds, rounds
         The number of unchanged rounds before it ends, and the maximal number of rounds.
     b, slope
         (s,) the coefficients, and a - Qb; changed in place.
@@ -83,7 +83,7 @@ def coordinate_descent(
             if largest_active_move <= 0.1 * largest_move:
                 break
         n_unchanged = 0 if changed else n_unchanged + 1
-        if n_unchanged >= quiet or largest_move <= 1e-14:
+        if n_unchanged >= n_stable_rounds or largest_move <= 1e-14:
             return
 
 

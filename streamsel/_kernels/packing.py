@@ -14,7 +14,7 @@ _OTHER = -128
 
 @kernel()
 def pack_columns(columns: np.ndarray, packed: np.ndarray, others: np.ndarray) -> bool:
-    """Convert columns to bytes, if that loses nothing; return whether it does not.
+    """Convert columns to bytes if no value is lost; return whether that is so.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def pack_columns(columns: np.ndarray, packed: np.ndarray, others: np.ndarray) ->
         others[j] = 0.0
         for i in range(columns.shape[1]):
             value = columns[j, i]
-            # Of two zeros the negative one is no whole number here.
+            # Negative zero does not count as a whole number here.
             is_whole = -127.0 <= value <= 127.0 and value == math.floor(value)
             if is_whole and (value != 0.0 or math.copysign(1.0, value) > 0.0):
                 packed[j, i] = np.int8(value)

@@ -15,7 +15,7 @@ _SHIFT = 52 - 7
 _FIRST = (1023 - OCTAVES) * BINS_PER_OCTAVE
 # Statistics of discrete data, such as 1/2, lie on the edges of bins, where rounding would decide
 # the bin: all are multiplied by this factor, far above rounding and far below the width of a bin.
-_NUDGE = 1.0 + 3e-8
+_EDGE_FACTOR = 1.0 + 3e-8
 
 
 @kernel()
@@ -43,9 +43,9 @@ def squared_relevances(
             total = 0.0
             for k in range(rank):
                 total += products[j, t * rank + k] * products[j, t * rank + k]
-            out[j, t] = total * _NUDGE
+            out[j, t] = total * _EDGE_FACTOR
         for t in range(s):
             bin_index = (bits[j, t] >> _SHIFT) - _FIRST
             counts[min(max(bin_index, 0), BINS - 1)] += 1
         for t in range(s):
-            out[j, t] /= _NUDGE
+            out[j, t] /= _EDGE_FACTOR

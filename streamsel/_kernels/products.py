@@ -161,7 +161,7 @@ def centre(
 
 @kernel(reordered_sums=True)
 def _dot(x: np.ndarray, y: np.ndarray) -> float:
-    """Return an inner product; it writes nothing, so that its bits follow from the values alone."""
+    """Return an inner product; no array is written, so its rounding depends on the values alone."""
     total = 0.0
     for i in range(x.size):
         total += x[i] * y[i]
@@ -217,7 +217,7 @@ def adjusted_products(u: np.ndarray, V: np.ndarray, out: np.ndarray) -> None:
         for i in range(n):
             x[i] -= mean
         before, square = _dot(x, x), _dot(v, v)
-        # Twice, for the accuracy of what is left of nearly all.
+        # Projected twice: once is inaccurate if nearly all is removed.
         for _ in range(2):
             _subtract(v, _dot(v, u), u)
         left = _dot(v, v)

@@ -168,7 +168,7 @@ def rank_stored_integers(
     zero_ranks: np.ndarray,
     is_ranked: np.ndarray,
 ) -> None:
-    """Do as `rank_integers`, for sparse columns.
+    """Do the same as `rank_integers`, for sparse columns.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def rank_stored_sorted(
     ranks: np.ndarray,
     zero_ranks: np.ndarray,
 ) -> None:
-    """Do as `rank_sorted`, for sparse columns.
+    """Do the same as `rank_sorted`, for sparse columns.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def sum_stored_by_class(
     sums: np.ndarray,
     squares: np.ndarray,
 ) -> None:
-    """Do as `sum_by_class`, for sparse columns.
+    """Do the same as `sum_by_class`, for sparse columns.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ def stored_rank_correlations(
     target: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Do as `rank_correlations`, for sparse columns, as `sum_stored_by_class` receives them."""
+    """Do the same as `rank_correlations`, for the sparse columns of `sum_stored_by_class`."""
     yy = 0.0
     for i in range(target.size):
         yy += np.float64(target[i]) * target[i]

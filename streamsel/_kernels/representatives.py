@@ -103,7 +103,11 @@ def find_pivots(
 
 @kernel()
 def add_dissimilar(
-    R: np.ndarray, order: np.ndarray, is_kept: np.ndarray, further: np.ndarray, most: float
+    R: np.ndarray,
+    order: np.ndarray,
+    is_kept: np.ndarray,
+    further: np.ndarray,
+    max_squared_correlation: float,
 ) -> int:
     """Keep further variables, none similar to another kept one; return their number.
 
@@ -117,7 +121,7 @@ def add_dissimilar(
         (m,) whether a variable is kept; updated.
     further
         Filled with the further variables, in order, as many as there is room for.
-    most
+    max_squared_correlation
         Largest squared correlation of a variable with those kept before it.
     """
     nearest = np.zeros(order.size)
@@ -128,7 +132,7 @@ def add_dissimilar(
     for k in order:
         if count == further.size:
             break
-        if not is_kept[k] and nearest[k] <= most:
+        if not is_kept[k] and nearest[k] <= max_squared_correlation:
             further[count], is_kept[k] = k, True
             count += 1
             _raise_to_squares(R, k, nearest)

@@ -1,8 +1,8 @@
 """Moments updated by single rows that name few variables, and moments over all rows.
 
 A row that does not name a variable observed it as 0. Such rows are added, all at once, when the
-variable is named next, or its moments are needed: their number, and the target in them, is the
-difference between the totals then and now. So the cost of a row depends only on the variables that
+variable is named next, or its moments are needed: their number, and the target in them, are the
+differences between the totals then and now. So the cost of a row depends only on the variables that
 it names.
 """
 
@@ -154,7 +154,7 @@ def learn_row(
         if np.isnan(v):
             continue
         if own[j, 3] == 0.0 and own[j, 0] + own[j, 2] == 0.0:
-            # It was 0 so far: later values are likely to be near the first other value.
+            # The variable was 0 so far; later values are likely to be near the first non-zero one.
             own[j, 0] = v
             own[j, 2] = -v
         before = own[j, 1]
@@ -282,7 +282,7 @@ def merge_moments(
     for i in range(indices.size):
         j = indices[i]
         if own[j, 3] == 0.0 and own[j, 0] + own[j, 2] == 0.0:
-            # It was 0 so far: later values are likely to be near the other shift.
+            # The variable was 0 so far; later values are likely to be near the other shift.
             own[j, 0] = shift[i]
             own[j, 2] = -shift[i] if own[j, 1] > 0.0 else 0.0
         before = own[j, 1]

@@ -75,7 +75,7 @@ def _largest(g: np.ndarray, sign: float, mean: np.ndarray, binary: bool) -> tupl
 def _upper_tail(g: np.ndarray, sign: float, mean: np.ndarray, binary: bool, q: float) -> float:
     """Return the probability that the score of the column times `sign` is at least q > 0.
 
-    That of Barndorff-Nielsen's r* = w + log(v / w) / w; NaN if there is no saddlepoint.
+    By the normal tail of r* = w + log(v / w) / w (Barndorff-Nielsen); NaN without a saddlepoint.
     """
     largest, log_p = _largest(g, sign, mean, binary)
     if q > largest * (1.0 + _EXTREME_RTOL):

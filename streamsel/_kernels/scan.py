@@ -25,7 +25,7 @@ _COLUMN_DISTANCE = 31
 # again about its mean.
 _CANCELLATION_RTOL = 1e-3
 # Error bound of `relevance_upper_bound`: sums in another order differ by far less.
-_GLANCE_ERROR = 1e-6
+_UPPER_BOUND_ERROR = 1e-6
 # Error bound of a relevance that is only counted: from the order of sums alone.
 _SUM_ERROR = 1e-9
 # Relevances are counted by octaves below 1, each with `BINS_PER_OCTAVE` equal bins.
@@ -393,7 +393,7 @@ def count_relevances(
 
 @kernel(reordered_sums=True)
 def relevance_upper_bound(x: np.ndarray, Y: np.ndarray, W: np.ndarray) -> float:
-    """Return an upper bound of the relevance of one column, about `_GLANCE_ERROR` above it.
+    """Return an upper bound of the relevance of one column, about `_UPPER_BOUND_ERROR` above it.
 
     Infinity if a full scan is needed: for a column that is constant, nearly so, or not finite.
 
@@ -430,20 +430,19 @@ def relevance_upper_bound(x: np.ndarray, Y: np.ndarray, W: np.ndarray) -> float:
         for k in range(cxy.size):
             a += row[k] * cxy[k]
         square += a * a
-    return np.sqrt(square / v) + _GLANCE_ERROR
+    return np.sqrt(square / v) + _UPPER_BOUND_ERROR
 
 
 @kernel()
 def relevance_bin_if_below(x: np.ndarray, Y: np.ndarray, W: np.ndarray, threshold: float) -> int:
     """Return the bin of the relevance of a column if it is clearly below a threshold.
 
-    -1 if either is uncertain; x, Y and W are as in
-    `relevance_upper_bound`.
+    -1 if either is uncertain; x, Y and W are as in `relevance_upper_bound`.
     """
     bound = relevance_upper_bound(x, Y, W)
     if not bound < threshold:
         return -1
-    relevance = bound - _GLANCE_ERROR
+    relevance = bound - _UPPER_BOUND_ERROR
     lowest_bin = _bin(np.float64(max(0.0, relevance - _SUM_ERROR)).view(np.int64))
     return (
         lowest_bin if _bin(np.float64(relevance + _SUM_ERROR).view(np.int64)) == lowest_bin else -1
@@ -451,7 +450,7 @@ def relevance_bin_if_below(x: np.ndarray, Y: np.ndarray, W: np.ndarray, threshol
 
 
 @kernel(reordered_sums=True)
-def _dense_again(
+def _rescan_as_dense(
     data: np.ndarray,
     indices: np.ndarray,
     start: int,
@@ -504,7 +503,7 @@ def _sparse_one_target(
         mean[j], low[j] = s / n, 0.0
         v = ss - s * s / n
         if v < _CANCELLATION_RTOL * ss:
-            mean[j], low[j], v = _dense_again(data, indices, start, stop, Y, mean[j], cxy[j])
+            mean[j], low[j], v = _rescan_as_dense(data, indices, start, stop, Y, mean[j], cxy[j])
         if cxy.shape[1] == 2:
             cxy[j, 1] = -cxy[j, 0]
         m2[j] = _checked_variation(v, mean[j], n, data[start:stop])
@@ -544,7 +543,7 @@ def _sparse_many_targets(
         mean[j], low[j] = s / n, 0.0
         v = ss - s * s / n
         if v < _CANCELLATION_RTOL * ss:
-            mean[j], low[j], v = _dense_again(data, indices, start, stop, Y, mean[j], cxy[j])
+            mean[j], low[j], v = _rescan_as_dense(data, indices, start, stop, Y, mean[j], cxy[j])
         m2[j] = _checked_variation(v, mean[j], n, data[start:stop])
     return True
 

@@ -171,12 +171,12 @@ def fill_peaks(
     out
         (k, b) filled.
     """
-    most = supports.max()
+    max_support = supports.max()
     for i in range(lengths.size):
         x, n = series[i], lengths[i]
         out[:, i] = 0.0
         for t in range(1, n - 1):
-            widest = min(most, t, n - 1 - t)
+            widest = min(max_support, t, n - 1 - t)
             width = 0
             while width < widest and x[t - width - 1] < x[t] and x[t + width + 1] < x[t]:
                 width += 1

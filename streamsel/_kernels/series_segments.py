@@ -8,7 +8,7 @@ import numpy as np
 
 from streamsel._kernels.compile import kernel
 
-# Of a regression on 0, 1, ..., n - 1, and of the aggregates of a chunk.
+# Attributes of a regression on 0, 1, ..., n - 1, and aggregates of a chunk.
 ATTRIBUTES = ("slope", "intercept", "rvalue", "stderr")
 AGGREGATES = ("max", "min", "mean", "var")
 # Statistics of a segment.
@@ -147,7 +147,7 @@ def fill_segments(
 def fill_cumulative_shares(
     series: np.ndarray, lengths: np.ndarray, shares: np.ndarray, out: np.ndarray
 ) -> None:
-    """Fill when the sum of absolute values reaches some shares of its total.
+    """Fill where the cumulative sum of absolute values reaches shares of its total.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ _SIGN = np.int64(-(2**63))
 def _sort_by_bits(
     x: np.ndarray, values: np.ndarray, order: np.ndarray, other: np.ndarray, count: np.ndarray
 ) -> None:
-    """Do as `_sort`, by a radix sort over all bits of a float64."""
+    """Do the same as `_sort`, by a radix sort over all bits of a float64."""
     n = x.size
     keys = values.view(np.int64)
     for i in range(n):
@@ -84,15 +84,15 @@ def _sort(
     for i in range(n):
         largest = max(largest, keys[i] & ~_SIGN)
     start = largest - (_POWERS - 1)
-    here, there = words[0], words[1]
+    packed, buffer = words[0], words[1]
     for i in range(n):
         key = max((keys[i] & ~_SIGN) - start, 0) >> (59 - 2 * bits)
-        here[i] = (half + (key ^ (keys[i] >> 63))) << 32 | i
+        packed[i] = (half + (key ^ (keys[i] >> 63))) << 32 | i
     lower, upper = counts[0], counts[1]
     for d in range(mask + 1):
         lower[d] = upper[d] = 0
     for i in range(n):
-        key = here[i] >> 32
+        key = packed[i] >> 32
         lower[key & mask] += 1
         upper[key >> bits] += 1
     below_lower = 0
@@ -101,16 +101,16 @@ def _sort(
         lower[d], below_lower = below_lower, below_lower + lower[d]
         upper[d], below_upper = below_upper, below_upper + upper[d]
     for i in range(n):
-        d = (here[i] >> 32) & mask
-        there[lower[d]] = here[i]
+        d = (packed[i] >> 32) & mask
+        buffer[lower[d]] = packed[i]
         lower[d] += 1
     for i in range(n):
-        d = there[i] >> (32 + bits)
-        here[upper[d]] = there[i]
+        d = buffer[i] >> (32 + bits)
+        packed[upper[d]] = buffer[i]
         upper[d] += 1
     moves = _MAX_MOVES * n
     for i in range(n):
-        index = here[i] & _INDEX_MASK
+        index = packed[i] & _INDEX_MASK
         value = x[index]
         j = i
         while j > 0 and values[j - 1] > value and moves > 0:
@@ -119,7 +119,7 @@ def _sort(
             moves -= 1
         values[j], order[j] = value, index
     if moves == 0:
-        _sort_by_bits(x, values, order, here, lower)
+        _sort_by_bits(x, values, order, packed, lower)
 
 
 @kernel()

@@ -85,7 +85,7 @@ def remove_direction(
     t: np.ndarray,
     c: np.ndarray,
 ) -> None:
-    """Remove a pick's direction from the variables' residual variances (p,) and their A, (p, r)."""
+    """Remove a pick's direction from residual variances (p,) and coordinates A (p, r)."""
     for j in range(t.size):
         residual[j] -= t[j] * t[j]
         _subtract(A[j], t[j], c)
@@ -155,16 +155,16 @@ def eliminate_backward(
         diagonal[i] = inverse[i, i]
     is_accurate = True
     while is_accurate and m > 0:
-        least = np.inf
+        min_cost = np.inf
         for i in range(m):
             square = 0.0
             for t in range(B.shape[0]):
                 square += B[t, i] * B[t, i]
             cost[i] = square / inverse[i, i]
-            least = min(least, cost[i])
+            min_cost = min(min_cost, cost[i])
         j = -1
         for i in range(m):
-            if cost[i] <= least + tie and (j < 0 or variables[i] > variables[j]):
+            if cost[i] <= min_cost + tie and (j < 0 or variables[i] > variables[j]):
                 j = i
         m -= 1
         # Save its column, and move the last variable to its index.
@@ -196,14 +196,14 @@ def eliminate_backward(
 
 
 @kernel(reordered_sums=True)
-def independent_variables(C: np.ndarray, least: float) -> np.ndarray:
+def independent_variables(C: np.ndarray, min_residual: float) -> np.ndarray:
     """Return which variables are linearly independent of those before them, (p,).
 
     Parameters
     ----------
     C
         (p, p) inner products of the variables.
-    least
+    min_residual
         The smallest squared residual that counts as non-zero.
     """
     p = len(C)
@@ -221,7 +221,7 @@ def independent_variables(C: np.ndarray, least: float) -> np.ndarray:
                 product -= L[j, h] * L[i, h]
             L[j, s] = product / L[i, s]
             residual -= L[j, s] * L[j, s]
-        if residual >= least:
+        if residual >= min_residual:
             L[j, rank] = np.sqrt(residual)
             kept[rank] = j
             rank += 1
@@ -244,7 +244,7 @@ def fold_swap_scores(
     near: float,
     scores: np.ndarray,
 ) -> np.ndarray:
-    """Fill the scores of variables given all picks but one, while these are exchanged.
+    """Fill the scores of variables given all picks but one, for a sequence of exchanges.
 
     Parameters
     ----------

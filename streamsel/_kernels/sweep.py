@@ -140,7 +140,7 @@ def moments_of_transposed_rows(
     m2: np.ndarray,
     products: np.ndarray,
 ) -> bool:
-    """Do as `moments_of_rows` for the transpose X (m, b): values of a variable are contiguous."""
+    """Do the same as `moments_of_rows` for X (m, b), where values of a variable are contiguous."""
     m, b = X.shape
     y = Y[0]
     for j in range(m):

@@ -14,8 +14,8 @@ def count_entries(columns: np.ndarray, ends: np.ndarray, counts: np.ndarray) -> 
     Parameters
     ----------
     columns
-        (m,) the column of every entry; other numbers than those of columns are not counted, as if
-        they did not increase.
+        (m,) the column of every entry; numbers outside 0 to p - 1 are not counted, and make the
+        result False.
     ends
         (r + 1,) the first entry of every row, and the end.
     counts
@@ -34,7 +34,7 @@ def count_entries(columns: np.ndarray, ends: np.ndarray, counts: np.ndarray) -> 
 
 
 @kernel()
-def seek_column(columns: np.ndarray, ends: np.ndarray, first: int, at: np.ndarray) -> None:
+def seek_column(columns: np.ndarray, ends: np.ndarray, first: int, positions: np.ndarray) -> None:
     """Find where the entries from a column on begin in every row.
 
     Parameters
@@ -43,10 +43,10 @@ def seek_column(columns: np.ndarray, ends: np.ndarray, first: int, at: np.ndarra
         As in `count_entries`; the columns of a row increase.
     first
         The column.
-    at
+    positions
         (r,) is overwritten.
     """
-    for row in range(at.size):
+    for row in range(positions.size):
         low, high = ends[row], ends[row + 1]
         while low < high:
             middle = (low + high) // 2
@@ -54,7 +54,7 @@ def seek_column(columns: np.ndarray, ends: np.ndarray, first: int, at: np.ndarra
                 low = middle + 1
             else:
                 high = middle
-        at[row] = low
+        positions[row] = low
 
 
 @kernel()
@@ -63,7 +63,7 @@ def take_columns(
     columns: np.ndarray,
     ends: np.ndarray,
     window: tuple[int, int],
-    at: np.ndarray,
+    positions: np.ndarray,
     free: np.ndarray,
     values: np.ndarray,
     rows: np.ndarray,
@@ -78,7 +78,7 @@ def take_columns(
         As in `seek_column`.
     window
         The first column, and the one after the last.
-    at
+    positions
         (r,) the first of these entries in every row, is advanced to the first after them.
     free
         (b,) where the entries of each column go, is overwritten.
@@ -86,16 +86,16 @@ def take_columns(
         Values and rows by column, are overwritten.
     """
     first, end = window
-    for row in range(at.size):
+    for row in range(positions.size):
         # Unsigned: for other indices numba checks whether they count from the end.
-        i, stop = np.uint64(at[row]), np.uint64(ends[row + 1])
+        i, stop = np.uint64(positions[row]), np.uint64(ends[row + 1])
         while i < stop and columns[i] < end:
             j = np.uint64(columns[i] - first)
             k = np.uint64(free[j])
             values[k], rows[k] = given[i], row
             free[j] = k + np.uint64(1)
             i += np.uint64(1)
-        at[row] = i
+        positions[row] = i
 
 
 @kernel()

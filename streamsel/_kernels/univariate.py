@@ -38,17 +38,17 @@ def misclassification(
             left[c] = right[c] = 0
         # The frequency of the most frequent class up to each sample, and from it on. Both are
         # computed in one loop, so that their dependent additions overlap.
-        most_left = most_right = 0
+        max_left = max_right = 0
         for i in range(n):
             c = codes[sample[i]]
             left[c] += 1
-            most_left = max(most_left, left[c])
-            correct_left[i] = most_left
+            max_left = max(max_left, left[c])
+            correct_left[i] = max_left
             c = codes[sample[n - 1 - i]]
             right[c] += 1
-            most_right = max(most_right, right[c])
-            correct_right[n - 1 - i] = most_right
-        correct = most_left
+            max_right = max(max_right, right[c])
+            correct_right[n - 1 - i] = max_right
+        correct = max_left
         for i in range(n - 1):
             if x[i] < x[i + 1]:
                 correct = max(correct, correct_left[i] + correct_right[i + 1])
@@ -92,7 +92,7 @@ def bin_by_rank(values: np.ndarray, order: np.ndarray, n_bins: int, bins: np.nda
 def _range(x: np.ndarray) -> tuple[float, float]:
     """Return the smallest and the largest value, each by two chains that run in parallel.
 
-    The loop is not vectorized, since that would need leave to ignore NaN.
+    The loop is not vectorized, since that would require ignoring NaN.
     """
     low = odd_low = high = odd_high = x[x.size - 1]
     for i in range(1, x.size, 2):
@@ -287,7 +287,7 @@ def margin(
         if n_outliers < pairs - 1:
             d = _distance(x, classes, following, n_outliers, distance, begin, end)
         else:
-            # From either end to the farthest value of another class.
+            # The distance from either end to the farthest value of another class.
             last = n - 1
             while classes[last] == classes[0]:
                 last -= 1

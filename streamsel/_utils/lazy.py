@@ -23,7 +23,7 @@ def lazy_names(
     Parameters
     ----------
     package
-        Name of the package, whose `__all__` is what `dir` lists.
+        Name of the package; `dir` lists its `__all__`.
     names
         Names to load on first access.
     load

@@ -29,7 +29,7 @@ from streamsel.state.pool.pool import Picks
 from streamsel.stream import ColumnStream
 from streamsel.targets.target import Target
 
-# Size of the pool in multiples of k (minimum, and sufficient) and in columns (sufficient). A
+# Minimum size of the pool and sufficient size, in multiples of k; sufficient number of columns. A
 # smaller pool needs more passes; a larger one takes more time than it saves.
 _MIN_PER_K, _ENOUGH_PER_K, _ENOUGH_COLUMNS = 2, 10, 500
 

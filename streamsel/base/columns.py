@@ -35,8 +35,8 @@ from streamsel.targets.target import NoTarget, Target
 from streamsel.targets.weights import weight_of_row
 
 _FLOAT64 = np.dtype(np.float64)
-# Generous bound of the error of a relevance from moments of a relative error of 1e-10, if at least
-# this fraction of the sum of squares is left after adjusting for covariates.
+# Moments have a relative error of 1e-10. The error of a relevance is then below the first number,
+# if at least the second fraction of the sum of squares is left after adjusting for covariates.
 _RELEVANCE_ERROR, _CANCELLATION_RTOL = 1e-6, 1e-3
 
 
@@ -232,7 +232,7 @@ class ColumnPhase(Phase):
         if space is None or summary is None or isinstance(target, NoTarget):
             method._add_columns(state, chunk, stats)
         else:
-            # Shared through the space, as nearly all states compute it too.
+            # Cached in the space, as nearly all states need it too.
             relevance = space.cache_relevance(stats.m2, stats.cxy)
             try:
                 method._add_columns(state, chunk, stats)
@@ -243,7 +243,7 @@ class ColumnPhase(Phase):
     def _learn_groups(
         self, method: Method, chunk: Chunk, stats: Stats, target: Target | NoTarget
     ) -> None:
-        """Learn the leading columns of a chunk by groups; columns without one by themselves."""
+        """Learn the leading columns of a chunk by groups; a column without one is its own group."""
         state = self.start_groups(method, target)
         counts, summary = self.group_counts or GroupCounts(0, 0), self.summary
         if summary is not None and isinstance(target, Target):
@@ -282,7 +282,7 @@ class ColumnPhase(Phase):
         return grouped
 
     def _can_skip(self, method: Method, name: Hashable, values: Any) -> bool:
-        """Learn a valid column that changes only counts, and return True; False if unsure.
+        """Learn a valid column that changes only counts, and return True; if unsure, return False.
 
         A fast path for the most common form of columns; any other is learnt as a chunk, with the
         same result.
@@ -392,7 +392,7 @@ class ColumnPhase(Phase):
     # Files
 
     def to_state(self) -> dict[str, Any]:
-        """Return what is learnt for a model file, as arrays and JSON-compatible values."""
+        """Return the learnt state for a model file, as arrays and JSON-compatible values."""
         return columns_to_state(self)
 
 

@@ -80,7 +80,7 @@ def _centred(values: Floats, stats: Stats, unit: float) -> Floats:
 def _side_by_side(
     learnt: ColumnStream, new: ColumnStream, n: int
 ) -> Iterator[tuple[Sequence[Hashable], Floats, Stats, Floats]]:
-    """Yield names, the columns learnt (one per row), their moments, and those of the new rows."""
+    """Yield names, columns learnt (one per row), their moments, and the columns of new rows."""
     mine, theirs = _Cursor(learnt, n), _Cursor(new, None)
     while mine.advance() & theirs.advance():
         step = max(1, _BATCH_BYTES // (8 * (mine.chunk.n + theirs.chunk.n)))

@@ -1,4 +1,4 @@
-"""Directions in which selected variables go with the target, and the sizes of its classes."""
+"""Signs of the association of selected variables with the target, and sizes of its classes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def directions_of(phase: Phase, state: VariableState, picked: Indices) -> list[D
 
     Notes
     -----
-    r_k = x̃ᵀỹ_k / ‖x̃‖ ‖ỹ_k‖ for the columns ỹ_k of the target, and the sign of that of largest
-    absolute value. ‖x̃‖ is the same for all columns.
+    The sign is that of the r_k = x̃ᵀỹ_k / ‖x̃‖ ‖ỹ_k‖ of largest absolute value, over the columns
+    ỹ_k of the target. ‖x̃‖ is the same for all of these.
     """
     space, target = state.space, _target_columns(phase)
     if space is None or target is None or space.c != len(target[0]):

@@ -89,7 +89,7 @@ class Embedder(Extractor, Unsupervised):
     def _embed(self, rows: Similarity) -> Floats:
         """Return the embedding of the observations, (n, k), from their pairwise similarity.
 
-        At most `n_components`, k. The method may overwrite `rows`.
+        k is at most `n_components`. The method may overwrite `rows`.
         """
 
     @abc.abstractmethod

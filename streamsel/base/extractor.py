@@ -33,8 +33,8 @@ from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension
 
 # A refresh of m variables takes about m² times their rank operations, and as many more as a rank of
-# `_LEAST_RANK` would. A row waits for so many of them.
-_OPERATIONS_PER_ROW, _LEAST_RANK = 2.5e7, 150
+# `_RANK_OFFSET` would. A row waits for so many of them.
+_OPERATIONS_PER_ROW, _RANK_OFFSET = 2.5e7, 150
 
 
 class Extractor(Learner):
@@ -107,7 +107,7 @@ class Extractor(Learner):
     def embedding(self) -> Floats:
         """Components of the training rows, (n, number of components found), as a copy.
 
-        ValueError once rows were learnt, as rows are not stored. With weights, components
+        Raises ValueError once rows were learnt, as rows are not stored. With weights, components
         documented as uncorrelated are uncorrelated in the weighted sense. The values are NaN for
         observations of weight 0 and for those excluded because their target is missing.
         """
@@ -219,7 +219,7 @@ class Extractor(Learner):
         if not self._loads_all_variables or not isinstance(joint, CrossMoments):
             return 0
         m = joint.n_variables
-        return int(m * m * (min(m, rows) + _LEAST_RANK) / _OPERATIONS_PER_ROW)
+        return int(m * m * (min(m, rows) + _RANK_OFFSET) / _OPERATIONS_PER_ROW)
 
     def _refreshed(self, *, keep_stable: bool) -> Any:
         del keep_stable  # components are always aligned with those in use

@@ -153,7 +153,7 @@ def overflow_errors() -> Iterator[None]:
 class PendingChange(Protocol):
     """A change in progress, which can be rolled back or completed."""
 
-    # Whether it will be completed, and may be while the call that began it is still running.
+    # Whether it is completed, not rolled back, even while the call that began it is running.
     completes_forward: bool
 
     def settle(self) -> None:

@@ -44,7 +44,7 @@ _CACHE_BYTES = 16 << 20
 
 
 class HashedExtractor(Extractor, Unsupervised):
-    """Base class of extractors of Σ x_j r_j, r_j a function of the name of variable j.
+    """Base class of extractors of Σ x_j r_j, where r_j depends only on the name of variable j.
 
     On columns the sum is accumulated for every observation; rows change no state. A method defines
     the weights, `_new_entries`, and the components as a function of the sum,
@@ -74,7 +74,7 @@ class HashedExtractor(Extractor, Unsupervised):
         """,
     )
 
-    # Whether the components amplify rounding differences between orders of the variables in a row.
+    # Whether components amplify the rounding errors that depend on the order of a row's variables.
     _amplifies_rounding: ClassVar[bool] = False
 
     @property
@@ -175,7 +175,7 @@ class HashedExtractor(Extractor, Unsupervised):
     # Rows
 
     def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None:  # noqa: ARG002
-        # A row counts whatever its weight, which is only validated.
+        # Every row counts once; its weight is only validated.
         weight_of_row(w)
         values, _ = self._read(x)
         bad = first_bad_value(values)
@@ -388,7 +388,7 @@ class CountPhase(Phase):
         return float(self.count.rows), None
 
     def to_state(self) -> dict[str, Any]:
-        """Return what is learnt for a model file, as arrays and JSON-compatible values."""
+        """Return the learnt state for a model file, as arrays and JSON-compatible values."""
         return columns_to_state(self) | {"row_count": self.count.to_state()}
 
 

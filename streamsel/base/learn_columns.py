@@ -33,7 +33,7 @@ def learn_columns(
         try:
             _learn_or_undo(model, blocks)
         except BaseException as error:
-            # An exception of a function of the caller, or an interrupt, undoes nothing.
+            # An exception of the caller's function, or an interrupt, does not undo learning.
             is_undone = isinstance(error, Exception) and stream.reiterable
             raise
         finally:

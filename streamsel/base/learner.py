@@ -80,8 +80,8 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     _column_state_type
         The state that columns fill.
     _row_state_type
-        What the method uses on rows: `Moments`; a state that extends them; a tumbling `Window`,
-        which requires a parameter `window_size`; or `Stateless`, no state at all.
+        The state on rows: `Moments`; a state that extends them; a tumbling `Window`, which requires
+        a parameter `window_size`; or `Stateless`, no state at all.
     _is_supervised
         Whether there is a target, set by the base class `Supervised` or `Unsupervised`.
     """
@@ -230,12 +230,12 @@ class Learner(river.MiniBatchTransformer, params.Declared):
                 "Hint: a window drops all rows before it; only moments support covariates."
             )
 
-    def _check_exceeds(self, size: str, least: int | None, *names: str) -> None:
-        """Raise ValueError for bounds not above `least`, the value of the parameter `size`."""
+    def _check_exceeds(self, size: str, limit: int | None, *names: str) -> None:
+        """Raise ValueError for bounds not above `limit`, the value of the parameter `size`."""
         for name in names:
             bound = getattr(self, name)
-            if bound is not None and least is not None and bound <= least:
-                expected = f"None or above {size} = {least}"
+            if bound is not None and limit is not None and bound <= limit:
+                expected = f"None or above {size} = {limit}"
                 raise params.parameter_error(type(self).__name__, name, expected, bound)
 
     @property
@@ -412,7 +412,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
 
     @property
     def n_columns(self) -> int:
-        """Number of variables seen as columns."""
+        """Number of variables learnt, as columns or as new features of rows."""
         return self._phase.n_columns
 
     @property
@@ -422,15 +422,15 @@ class Learner(river.MiniBatchTransformer, params.Declared):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows seen: observations in every column, plus rows learnt since."""
+        """Number of rows learnt: the observations of the columns, plus rows learnt since."""
         return self._phase.n_rows
 
     @property
     def n_aligned_rows(self) -> int:
         """Number of rows from which the covariances of the variables in use are estimated.
 
-        All rows, as long as no variable was evicted; afterwards those of an aligned window in which
-        all variables in use were tracked, with at least about half of the total weight.
+        All rows, as long as no variable was evicted. Afterwards, the rows of an aligned window in
+        which all variables in use were tracked, with at least about half of the total weight.
         """
         moments, extension = self._moments, self._row_extension
         if moments is None or extension is None:
@@ -439,10 +439,10 @@ class Learner(river.MiniBatchTransformer, params.Declared):
 
     @property
     def variance_components(self) -> dict[Hashable, VarianceComponents]:
-        """Variance components given relatedness, by group; empty without, and after rows.
+        """Variance components of relatedness, by group; empty without relatedness, and after rows.
 
-        The group None is that of the target, and of all columns unless groups are left out of the
-        relatedness; those of another group are estimated without its columns.
+        The key None has those of the target, and of all columns unless groups are left out of the
+        relatedness. Those of a group are estimated without its columns.
         """
         row_transform = None if self._target is None else self._target.row_transform
         return dict(row_transform.components) if isinstance(row_transform, Whitening) else {}
@@ -527,10 +527,10 @@ class Learner(river.MiniBatchTransformer, params.Declared):
             Numbers of shape (n,) or (n, c), labels of shape (n,), or a Series or DataFrame of
             either; with `target_type="survival"`, times and events (n, 2). None, where the learner
             allows it, for unsupervised selection, in which the variables explain each other. A
-            single column of whole numbers with 2 to 20 distinct values, at most n / 2 of them, is
-            treated as classes, for integers and floats, unless `target_type="numeric"`;
-            `report().target` shows how the target was interpreted. Two values are treated as a
-            quantity if the learner, with its parameters, does not support classes.
+            single column of whole numbers, integer or float, with 2 to 20 distinct values, and at
+            most n / 2, is treated as classes unless `target_type="numeric"`; `report().target`
+            shows how the target was interpreted. Two values are treated as a quantity if the
+            learner, with its parameters, does not support classes.
         covariates
             Variables to adjust for, such as age or batch: numbers of shape (n,) or (n, d), labels,
             a Series or DataFrame of either, or a dict: name -> either. They are projected out of
@@ -538,8 +538,9 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         weights
             Weight of each observation relative to the others, (n,) numbers, 0 or above; 2 for an
             observation that represents two. All statistics are then weighted, and the noise floor
-            and p-values are based on (Σw)² / Σw² observations. With fewer than about 100 of these,
-            and with inverse-variance weights, p-values are too large. None for equal weights.
+            and p-values are based on (Σw)² / Σw² observations. With fewer than about 100 such
+            observations, and with inverse-variance weights, p-values are too large. None for equal
+            weights.
         strata
             Groups of observations, such as batches or families, within which the target is permuted
             if `permutations` is above 0: (n,) labels or whole numbers. None for a single group.
@@ -551,19 +552,20 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         relatedness
             Relatedness of the observations, such as people of a few families, whose covariance is
             then accounted for: a `Relatedness`; an (n, n) matrix; a model such as PCA that has
-            learnt the columns of the same rows, whose Gram matrix is used; or `"auto"`, with which
-            `learn_columns` first makes a pass over its source to compute it: the first source must
-            have all columns, since later ones do not change it. Target and columns are whitened:
-            `model.variance_components` shows the estimates. Not with weights.
+            learnt the columns of the same rows, whose Gram matrix is used; or `"auto"`. With
+            `"auto"`, `learn_columns` first makes a pass over its source to compute it: the first
+            source must have all columns, since later ones do not change it. Target and columns are
+            whitened: `model.variance_components` shows the estimates. Not possible with weights.
 
         Raises
         ------
         ValueError
             For a target that is constant, not finite, or of fewer than two rows; for a target
             passed after columns were learnt; for covariates that explain all of it, or separate two
-            classes with `target_type="binary"`; for weights or relatedness where the method is not
-            a function of moments, or the variances of a null model are the weights. For relatedness
-            that is not symmetric, finite, positive semi-definite, or of these rows, at most 15,000.
+            classes with `target_type="binary"`; for weights or relatedness if the method is not a
+            function of moments, or uses a null model, whose variances are the weights. For
+            relatedness that is not symmetric, finite, positive semi-definite or of these rows, or
+            of more than 15,000 rows.
         TypeError
             For values that are neither numbers nor labels, and weights that are not numbers.
 
@@ -703,31 +705,30 @@ class Learner(river.MiniBatchTransformer, params.Declared):
             without rolling back any block.
         until
             A condition that ends the learning before the end of X, which may be endless; None for
-            none. `"certified"`: k variables are selected, all certified to be those of a selection
-            over all columns so far, and all above the noise floor. `"budget"`: the level of the
-            next test is below a millionth of the error budget of AlphaInvesting
-            (`initial_wealth`) or OnlineFDR (`fdr`), or no further column can be selected. A
-            number n: n columns have not changed which variables are selected. A function of the
-            model: it returns True. A number n is checked after every n columns, the others after
-            every 1,000 columns of the model, or after the end of a group; the model is then that of
-            the columns until there, and `report().details["stopped"]` states their number. An
-            exception of the function ends the learning, as one of `on_block` does.
+            no condition. `"certified"`: k variables are selected, all certified to be those of a
+            selection over all columns so far, and all above the noise floor. `"budget"`: the level
+            of the next test is below a millionth of the error budget of AlphaInvesting
+            (`initial_wealth`) or OnlineFDR (`fdr`), or no further column can be selected. A number
+            n: the last n columns have not changed which variables are selected. A function of the
+            model: it returns True. A number n is checked after every n columns, other conditions
+            after every 1,000 columns of the model, or after the end of a group. The model has then
+            learnt the columns up to there, and `report().details["stopped"]` states their number.
+            An exception of the function ends the learning, as one of `on_block` does.
 
         Raises
         ------
         ValueError, TypeError
-            As `learn_column`, and for a name that occurs twice in one block. If X can be read
-            again, the model is then rolled back to its state before the call; if it cannot (a
-            generator), the columns before the bad one stay learnt, as they would be lost otherwise.
-            For a condition `until` that does not apply to the learner. For an X that can be read
-            only once and is empty, as a generator that has been read, if no column was learnt
-            before.
+            As `learn_column`, and for a name that occurs twice in one block. If X is re-iterable,
+            the model is then rolled back to its state before the call. If not (a generator), the
+            columns before the bad one stay learnt, as they would be lost otherwise. For a condition
+            `until` that does not apply to the learner. For an empty X that is not re-iterable, such
+            as an exhausted generator, if no column was learnt before.
 
         Warns
         -----
         UserWarning
             For columns of a frame or a file that cannot be encoded, such as identifiers: they are
-            not learnt. `report().details` has the numbers of encoded columns, and of these.
+            not learnt. `report().details` has their number, and that of encoded columns.
 
         Notes
         -----
@@ -879,7 +880,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     def refresh(self) -> None:
         """Refresh the snapshot that transforms use at once, for example when a drift is detected.
 
-        On columns transforms always use the current results. Selectors keep only the best k,
+        On columns, transforms always use the current results. Selectors then keep only the best k,
         regardless of `hysteresis`.
         """
         learn_atomically(self, self._refresh_now)
@@ -975,7 +976,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     # Comparison with noise
 
     def noise_floor(self, level: float = 0.05, *, method: str = "auto") -> float:
-        """Return the relevance that the best of as many noise columns exceeds by chance.
+        """Return the relevance that the best of as many noise columns exceeds only by chance.
 
         Parameters
         ----------
@@ -1007,8 +1008,8 @@ class Learner(river.MiniBatchTransformer, params.Declared):
 
         The distribution is valid if either the columns or the target have no heavy tails. It is not
         valid for counts and rare variants in combination with a small class, few cases or a
-        heavy-tailed target: there noise exceeds the noise floor far more often than `level`
-        states. Reports contain a warning if a sample of the columns indicates this; with
+        heavy-tailed target: then noise exceeds the noise floor far more often than `level` states.
+        Reports contain a warning if a sample of the columns indicates this; with
         `permutations=1000` the level is valid in these cases, too.
 
         **Permutation.** A permuted target has no association with any column. The noise floor
@@ -1018,9 +1019,9 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         level, fewer than 1 / level - 1.
 
         The noise floor is valid for single columns: a component of SOSPCA, selected and rotated
-        among them, exceeds it more often. With a kernel that is not linear the noise floor is the
-        largest relevance in feature space of 4,096 directions, drawn once, along which a variable
-        is as relevant as the linear noise floor; NaN if that kernel depends on the scale of a
+        among them, exceeds it more often. With a nonlinear kernel, 4,096 directions are drawn once,
+        along which a variable is as relevant as the linear noise floor. The noise floor is the
+        largest relevance of these in feature space; NaN if the kernel depends on the scale of a
         variable (scale=False).
         """
         check_noise_floor(level, method)

@@ -55,7 +55,7 @@ class LinearMap(NamedTuple):
     def alignment(self, in_use: LinearMap, state: VariableState) -> Floats:
         """Return the matrix that aligns the components with those in use (`align_components`).
 
-        A state without covariances of the variables takes them for uncorrelated.
+        A state without covariances treats the variables as uncorrelated.
         """
         indices, new, old = shared_weights(self, in_use, state.index_of)
         q = new.shape[1]

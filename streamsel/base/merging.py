@@ -1,4 +1,4 @@
-"""Merge models of other columns or other rows, and the results of passes over parts."""
+"""Merge models of different columns or different rows, and the results of passes over parts."""
 
 from __future__ import annotations
 

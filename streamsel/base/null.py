@@ -116,11 +116,11 @@ FDR_METHODS = ("bh", "by")
 
 
 def fdr_discoveries(p: Floats, m: int, level: float, method: str = "bh") -> NDArray[np.bool_]:
-    """Return which p-values are discoveries, the others of m tests being larger.
+    """Return which p-values are discoveries; the other p-values of the m tests are larger.
 
     The expected proportion of false discoveries is at most `level`: with "bh" for independent or
     positively dependent tests (Benjamini and Hochberg 1995), with "by" for any tests (Benjamini and
-    Yekutieli 2001), at a level that is divided by 1 + 1/2 + ... + 1/m.
+    Yekutieli 2001). "by" divides the level by 1 + 1/2 + ... + 1/m.
     """
     if method == "by":
         level /= harmonic_number(m)

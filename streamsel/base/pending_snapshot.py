@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from streamsel.serialization.schema import CountKind, expect
 
-# A row waits for the computation no longer than this, but for the last one, which needs its result.
+# Longest wait of a row for the computation; the last row waits for the result.
 _SECONDS_PER_ROW = 0.004
 
 
@@ -48,7 +48,7 @@ class PendingSnapshot:
     compute
         Returns the snapshot; it may be called in any thread, and again.
     started_at, next_due
-        Row number of the refresh, and of the one after it.
+        Row number of the refresh, and of the next one.
     run
         Returns the future of the snapshot.
 
@@ -75,7 +75,7 @@ class PendingSnapshot:
         return self
 
     def wait(self, rows: int) -> None:
-        """Wait for the share of the computation that this row of those since the refresh has."""
+        """Wait until the computation ends, or the time allotted to the rows so far is over."""
         share = (rows - self.started_at) * _SECONDS_PER_ROW
         wait([self._future], max(0.0, self._started + share - time.monotonic()))
 
@@ -104,7 +104,7 @@ class PendingSnapshot:
 
     @classmethod
     def from_state(cls, state: dict[str, Any], read: Callable[[Any], Any]) -> Self:
-        """Return what `to_state` wrote; `read` returns the snapshot."""
+        """Restore the object from `to_state`; `read` returns the snapshot."""
         expect(state, started_at=CountKind(), next_due=CountKind())
         snapshot = read(state["snapshot"])
         return cls(lambda: snapshot, state["started_at"], state["next_due"], _computed)

@@ -1,4 +1,4 @@
-"""Define the phases of a learner, and what a phase requires of its learner.
+"""Define the phases of a learner, and the interface that they require of it.
 
 A learner is in one phase at a time: it is fresh or learns columns, then learns rows one by one, or
 in windows, or only counts them. A phase owns all that is learnt, so a learner has no attribute that
@@ -29,7 +29,7 @@ from streamsel.targets.target import NoTarget, Target
 
 
 class Method(Transactional, Protocol):
-    """What the phases require of their learner: its parameters, and the hooks of its method."""
+    """Interface that phases require of a learner: its parameters, and hooks of its method."""
 
     n_jobs: int
     covariates: tuple[Hashable, ...] | None
@@ -107,7 +107,7 @@ class Method(Transactional, Protocol):
 
 
 class Phase(Rollback, abc.ABC):
-    """What a learner has learnt, and how it goes on learning.
+    """State of a learner, and the way in which it goes on learning.
 
     Attributes
     ----------
@@ -236,7 +236,7 @@ class Phase(Rollback, abc.ABC):
 
     @abc.abstractmethod
     def to_state(self) -> dict[str, Any]:
-        """Return what is learnt for a model file, as arrays and JSON-compatible values."""
+        """Return the learnt state for a model file, as arrays and JSON-compatible values."""
 
 
 def columns_to_state(phase: Phase) -> dict[str, Any]:

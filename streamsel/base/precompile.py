@@ -100,7 +100,7 @@ def _rows(clone: Callable[[], Any]) -> None:
 
 
 def _groups(clone: Callable[[], Any]) -> None:
-    """Train a model that supports groups on dense ones, and on the indicators of categories."""
+    """Train a model that supports groups on dense groups, and on indicators of categories."""
     from scipy.sparse import csc_array
 
     model = clone()

@@ -49,7 +49,7 @@ class RefreshSchedule(Rollback):
         self._factor, self._warm_up, self._fading_factor = factor, warm_up, fading_factor
 
     def start(self, rows: int, current: Any) -> None:
-        """Start rows after this number of observations in columns, whose results are in use."""
+        """Begin the rows after this number of observations in columns; their results are in use."""
         if current is None:
             self.due_at = rows + self._warm_up
         elif self.is_always:
@@ -58,14 +58,14 @@ class RefreshSchedule(Rollback):
             self.stored, self.due_at = current, rows + self._rows_until_equal_weight(rows)
 
     def _rows_until_equal_weight(self, rows: int) -> int:
-        """Return the number of rows until new rows weigh `factor` - 1 times these rows.
+        """Return the number of rows until new rows weigh `factor` - 1 times as much as these.
 
-        Observations of columns have not faded yet, and begin to.
+        Observations of columns begin to fade with the first new row.
         """
-        wanted, fading = (self._factor - 1.0) * rows, self._fading_factor
+        n_rows, fading = (self._factor - 1.0) * rows, self._fading_factor
         if fading > 0.0:
-            wanted = math.log1p(wanted * fading) / -math.log1p(-fading)
-        return max(1, math.ceil(wanted))
+            n_rows = math.log1p(n_rows * fading) / -math.log1p(-fading)
+        return max(1, math.ceil(n_rows))
 
     def next_due(self, rows: int, weight: float) -> int:
         """Return the row of the refresh that follows one after `rows` rows of this weight."""
@@ -80,22 +80,22 @@ class RefreshSchedule(Rollback):
         self.stored, self.due_at, self.pending = snapshot, next_due, None
 
     def expect(self, pending: PendingSnapshot, n_rows: int) -> None:
-        """Put a snapshot into use this number of rows after its refresh."""
+        """Schedule a snapshot to come into use this number of rows after its refresh."""
         self.due_at, self.pending = pending.started_at + n_rows, pending
 
     def drop_pending(self) -> None:
-        """Make a refresh due again that is pending, because it lacks rows of a merge."""
+        """Drop the pending refresh, which lacks rows of a merge, and make it due again."""
         if self.pending is not None:
             self.due_at, self.pending = self.pending.started_at, None
 
     def wait(self, rows: int) -> None:
-        """Give a pending refresh its time before the row that follows this number of rows."""
+        """Wait for a pending refresh, before the row that follows this number of rows."""
         if self.pending is not None:
             self.pending.wait(rows)
 
     @property
     def check_at(self) -> float:
-        """Number of rows after which a row may have work; one never reached if none ever has."""
+        """Number of rows after which work may be due; infinite if it never is."""
         if self.is_always:
             return NEVER
         return self.due_at if self.pending is None else 0

@@ -34,7 +34,7 @@ _ASYMMETRY, _NEGATIVE = 1e-6, 1e-6
 
 
 class Relatedness:
-    r"""Relatedness of observations, given which learners select variables and build components.
+    r"""Relatedness of observations, for which selection and components are adjusted.
 
     In $y = Zb + u + e$ the random effect $u$ has the covariance $\sigma_u^2 K$. With
     `learn_target(y, relatedness=...)` the variance ratio $\lambda = \sigma_u^2 / \sigma_e^2$ is
@@ -51,13 +51,13 @@ class Relatedness:
         if there is one, is for the columns of all other groups.
     groups
         The group of every column, such as its chromosome: a dict: name -> group, or a function of
-        the name. A missing group (None, NaN, NA) is unknown, as that of a name the dict does not
-        have. Required with a dict of matrices; use `from_columns` to compute them. Copies and files
-        store a dict, not a function: a model with a function cannot learn further columns after
-        them, and its statistics then lack effects and standard errors.
+        the name. A missing group (None, NaN, NA) is unknown, as is that of a name not in the dict.
+        Required with a dict of matrices; use `from_columns` to compute them. Copies and files store
+        a dict, not a function: a copied or loaded model with a function cannot learn further
+        columns, and its statistics lack effects and standard errors.
     ratio
-        The variance ratio $\lambda$, at least 0; None estimates it, as 0 if the likelihood does not
-        depend on it: if $K$ is a multiple of the identity.
+        The variance ratio $\lambda$, at least 0; None estimates it. The estimate is 0 if $K$ is a
+        multiple of the identity: the likelihood then does not depend on $\lambda$.
 
     Raises
     ------
@@ -82,8 +82,8 @@ class Relatedness:
     predict, too, and are then discounted. `RidgeComponents(1, relevance_power=0.0)`, without
     relatedness, predicts from all columns: its first component is the best linear unbiased
     prediction (GBLUP) with the ridge by REML, of columns scaled to equal variance. On a held-out
-    half of 1,410 related mice the mean $R^2$ of three splits was 0.45 for all 12,226 columns, and
-    0.42 and 0.36 for 50 variables that `ForwardSelection` selected without and with relatedness.
+    half of 1,410 related mice, the mean $R^2$ of three splits was 0.45 for all 12,226 columns. It
+    was 0.42 for 50 variables that `ForwardSelection` selected without relatedness, 0.36 with it.
 
     **Cost.** An eigendecomposition, $O(n^3)$, per matrix, once per target; $2n^2$ operations per
     column. `from_columns` costs $n^2$ operations per column.
@@ -166,8 +166,8 @@ class Relatedness:
             Columns, as `learn_columns` accepts them. They are centred and not scaled; a constant
             column is ignored.
         groups
-            The group of every column, as in the constructor, for one matrix per group, without its
-            columns, and one of all columns. None for a single matrix.
+            The group of every column, as in the constructor. The result has one matrix per group,
+            of all columns outside it, and one of all columns. None for a single matrix.
 
         Raises
         ------
@@ -177,9 +177,9 @@ class Relatedness:
 
         Notes
         -----
-        Costs $n^2$ operations per column. Memory $4n^2$ bytes, per group if there are any, and
-        $8n^2$ per matrix of the result. The matrix does not depend on how columns are divided into
-        blocks.
+        Costs $n^2$ operations per column. Memory is $4n^2$ bytes, per group if there are any,
+        and $8n^2$ per matrix of the result. The matrix does not depend on how columns are divided
+        into blocks.
         """
         return cls.from_stream(as_stream(source, None), groups)
 
@@ -228,7 +228,7 @@ class Relatedness:
 
     @property
     def matrix(self) -> Floats:
-        """(n, n) the matrix; with groups that of the columns of all other groups."""
+        """(n, n) the matrix; with groups, that of the group None, or else of the first."""
         return next(iter(self._matrices.values()))
 
     def __repr__(self) -> str:
@@ -324,7 +324,7 @@ class _GramsByGroup:
 
 
 def as_relatedness(value: Any) -> Relatedness:
-    """Return the relatedness that `learn_target` is given: a matrix, an object, or a learner."""
+    """Convert the argument of `learn_target`: a matrix, an object, or a learner."""
     if isinstance(value, Relatedness):
         return value
     # Most runs have no relatedness: Gram matrices import much of scipy.
@@ -342,7 +342,7 @@ def as_relatedness(value: Any) -> Relatedness:
                 "Expected a Gram matrix of the columns themselves. Got: a model with weights or "
                 "relatedness.\nHint: PCA().learn_columns(X) without a target."
             )
-        # Scaled columns have length 1; of variance 1 they have mean square 1.
+        # Scaled columns have length 1; columns of variance 1 have mean square 1.
         unit = state.n if state.scaled else 1
         return Relatedness(state.matrix() / max(1, state.n_varying) * unit)
     if isinstance(value, str) or hasattr(value, "learn_columns"):
@@ -360,7 +360,7 @@ def _checked_groups(groups: Any) -> Groups | None:
         found: Groups | None = groups
         return found
     if isinstance(groups, Mapping):
-        # A missing name, of a table for instance, is the name of no column.
+        # A missing name, from a table for instance, names no column.
         return {
             _plain(name): as_group(group)
             for name, group in groups.items()
@@ -379,7 +379,7 @@ def _plain(value: Any) -> Hashable:
 
 
 def _checked(K: Any) -> Floats:
-    """Return a symmetric, finite matrix as float64; raise ValueError or TypeError if it is none."""
+    """Return a symmetric, finite matrix as float64; else raise ValueError or TypeError."""
     if hasattr(K, "toarray"):
         K = K.toarray()
     try:

@@ -39,8 +39,8 @@ class Direction(NamedTuple):
     sign
         1 or -1; 0 if they do not correlate.
     of
-        The class, or the column of several, that the variable correlates with most, by absolute
-        value; None for a single number. Of two classes that with the positive correlation.
+        The class, or target column, that the variable correlates with most, by absolute value;
+        of two classes, that of positive correlation. None for a single numeric column.
     is_class
         Whether the target is classes.
     """

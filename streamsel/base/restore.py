@@ -1,4 +1,4 @@
-"""Restore a learner from a model file, and check that learning can lead to what it contains."""
+"""Restore a learner from a model file, and check that learning can produce its contents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def restore_phase(model: Learner, state: dict[str, Any]) -> None:
-    """Restore what a model has learnt."""
+    """Restore the learnt state of a model."""
     expect(state, n_columns=CountKind(), n_constant=CountKind(), n_passes=FloatKind(0.0))
     expect(state, without_target=BoolKind(), n_rows=OptionalKind(CountKind(1)))
     columns = _restore_columns(model, state)
@@ -86,7 +86,7 @@ def _expect_target(model: Learner, state: dict[str, Any]) -> None:
 
 
 def expect_possible(model: Learner) -> None:
-    """Raise ValueError for moments that no data have: computations on them would return NaN."""
+    """Raise ValueError for moments that no data can produce, as they would lead to NaN."""
     if model._moments is not None:
         has_target = model._moments.target.form not in (None, NO_TARGET)
         if has_target is not model._is_supervised:
@@ -106,7 +106,7 @@ def expect_possible(model: Learner) -> None:
 
 
 def expect_reachable(model: Learner) -> None:
-    """Raise ValueError for values in a file that no learning leads to, after it was restored.
+    """Raise ValueError for a restored state that no learning can produce.
 
     Copies in memory are not checked: the products computed here take longer than the copy.
     """

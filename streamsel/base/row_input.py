@@ -82,14 +82,14 @@ class RowReader:
             pack_into, values = pack, np.empty(len(x))
             self._row = (indices, pack_into, values)
         try:
-            # A third of the time of np.array; it rejects text, which np.fromiter would parse.
+            # Takes a third of the time of np.array; rejects text, which np.fromiter would parse.
             pack_into(values, 0, *x.values())
         except struct.error:
             return None
         names = list(x)
         if names != previous:
             return None
-        # Identical strings compare faster than equal ones, which a frame has.
+        # Strings that are one object compare faster than equal ones, such as those of a frame.
         self._names = names
         return values, indices
 
@@ -111,7 +111,7 @@ def read_features(x: Mapping[Hashable, Any], names: Iterable[Hashable]) -> Float
     if type(x) is dict and len(x) >= len(names) > 1:
         values = np.empty(len(names))
         try:
-            # A third of the time of one look-up after another.
+            # Takes a third of the time of one look-up after another.
             selected = operator.itemgetter(*names)(x)
             struct.pack_into(f"{len(names)}d", values.data, 0, *selected)
         except (KeyError, struct.error):
@@ -150,7 +150,7 @@ def read_values(x: Any) -> Floats:
 
 
 def read_strictly(x: Mapping[Hashable, Any]) -> Floats:
-    """Return what `read_values` does, and reject values that only convert to numbers.
+    """Return the same as `read_values`, but reject values that only convert to numbers.
 
     It is ten times slower, and used for rows with new names.
     """
@@ -225,7 +225,7 @@ def refuse_infinite(names: Sequence[Hashable], values: Floats) -> None:
 
 
 def _read_any(X: Any, reader: RowReader) -> tuple[list[Hashable], Floats]:
-    """Return what `read_frame` does, without a check for infinite values."""
+    """Return the same as `read_frame`, without a check for infinite values."""
     names: list[Hashable]
     if isinstance(X, np.ndarray) and X.ndim == 2:
         names, values = list(range(X.shape[1])), _array_numbers(X)
@@ -266,10 +266,10 @@ def _array_numbers(X: NDArray[Any]) -> Floats:
 def read_frame_with_covariates(
     X: Any, covariates: Sequence[Hashable], reader: RowReader
 ) -> tuple[list[Hashable], Floats, dict[Hashable, Any] | None]:
-    """Return what `read_frame` does for all columns but the covariates, and {covariate: values}.
+    """Read a frame as `read_frame` does, without the covariates; also return {covariate: values}.
 
     A covariate without a column is 0. Without covariates the last item is None, and values are not
-    checked for infinities: the sums of the caller show them.
+    checked for infinities: the caller detects them from its sums.
     """
     if not covariates:
         return *_read_any(X, reader), None
@@ -320,9 +320,9 @@ def locate_columns(frame: Any, names: Sequence[Hashable]) -> tuple[list[int], li
 def frame_columns(X: Any, names: Sequence[Hashable]) -> tuple[list[int], Any] | None:
     """Return the indices of those names that a frame has, and a frame of these columns.
 
-    The frame is of the same library. None if X is not a frame. Of the other columns, only the names
-    add to the cost. A column of numbers that `stream.encode` makes of one of text, categories or
-    dates is computed, if the frame does not have it.
+    The frame is of the same library. None if X is not a frame. The other columns add only
+    their names to the cost. If the frame lacks a numeric column that `stream.encode` derives from
+    text, categories or dates, it is computed.
     """
     if _is_pandas(X) and X.columns.is_unique:
         found, indices = locate_columns(X, names)
@@ -391,16 +391,16 @@ def _numbers(frame: Any) -> Floats:
     """Return the columns of a narwhals frame as float64, with NaN for null."""
     from river.utils.dataframe import to_numpy
 
-    # Fast path: narwhals takes longer for all types than for the numbers.
+    # Fast path: narwhals takes longer to read the types than the numbers.
     if _all_numbers(list(getattr(frame.to_native(), "dtypes", ()))):
         return to_numpy(frame)
     dtypes = list(frame.schema.values())
-    odd = [not dtype.is_numeric() and str(dtype) != "Boolean" for dtype in dtypes]
-    if not any(odd):
+    non_numeric = [not dtype.is_numeric() and str(dtype) != "Boolean" for dtype in dtypes]
+    if not any(non_numeric):
         return to_numpy(frame)
-    values = np.empty((len(frame), len(odd)))
+    values = np.empty((len(frame), len(non_numeric)))
     for j, name in enumerate(frame.columns):
-        if odd[j]:
+        if non_numeric[j]:
             # A column of objects may have only numbers and missing values.
             values[:, j] = [_as_float(name, value) for value in frame[:, j]]
         else:

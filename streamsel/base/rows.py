@@ -120,7 +120,7 @@ class RowPhase(Phase):
 
     @property
     def state(self) -> VariableState:
-        """The moments, or what their extension offers instead."""
+        """The moments, or the view that their extension provides instead."""
         view = None if self.extension is None else self.extension.view(self.moments)
         return self.moments if view is None else view
 
@@ -393,7 +393,7 @@ class RowPhase(Phase):
         start = 0
         while start < len(X):
             if start:
-                # After each segment, new variables may find room that they did not find before.
+                # After each segment, there may be room for variables not admitted before.
                 values, indices = self._admit(method, batch.seen, batch.names, X[start:])
             extension, Y = self.extension, batch.columns(moments)
             limit = self._segment_size(method, all_tracked=len(indices) == len(batch.names))
@@ -519,7 +519,7 @@ class RowPhase(Phase):
     # Files
 
     def to_state(self) -> dict[str, Any]:
-        """Return what is learnt for a model file, as arrays and JSON-compatible values."""
+        """Return the learnt state for a model file, as arrays and JSON-compatible values."""
         state: dict[str, Any] = {
             "n_columns": self.n_columns,
             "n_constant": self.constant,
@@ -535,7 +535,7 @@ class RowPhase(Phase):
         return state | {"no_room_until": self.vocabulary.no_room_until}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore what `to_state` returned, in a new phase that is not used yet."""
+        """Restore the result of `to_state`, in a new phase that is not used yet."""
         self.moments.set_state(state["moments"])
         if self.extension is not None:
             self.extension.set_state(state["extension"])

@@ -59,7 +59,7 @@ State = TypeVar("State", bound=VariableState)
 
 
 class Selector(Learner, Generic[State]):
-    """Base class of selectors, which keep original variables: `_select` returns which.
+    """Base class of selectors, which keep original variables: `_select` picks them.
 
     `Selector[VariableState]` requires only the moments of the variables. A method whose
     `_needs_samples` is True may also use `products`, the correlations of its variables, and, with
@@ -235,7 +235,7 @@ class Selector(Learner, Generic[State]):
 
     @property
     def relevance(self) -> dict[Hashable, float]:
-        """Relevance of each selected variable, in order: name -> ‖g‖."""
+        """Relevance of each selected variable, in order: name -> relevance."""
         indices = np.asarray(self._picks().indices, dtype=np.intp)
         if self._state is None or not indices.size:
             return {}
@@ -443,7 +443,7 @@ class Selector(Learner, Generic[State]):
     def in_use(self) -> list[Hashable]:
         """Names of the variables that a transform keeps; empty while it returns all features.
 
-        Of groups these are the names of their members.
+        For groups, these are the names of their members.
         """
         return list(self._features_in_use() or ())
 

@@ -22,7 +22,7 @@ from streamsel.base.phase import Phase
 from streamsel.base.report import NOISE_LEVEL, Density, ResultWarning
 from streamsel.state.base import Floats
 from streamsel.state.permutation_null import PermutationNull
-from streamsel.state.stream_summary import KURTOSES, MOST_POINTS, ColumnSample
+from streamsel.state.stream_summary import KURTOSES, MAX_POINTS, ColumnSample
 from streamsel.targets.normal_scores import NormalScores
 from streamsel.targets.space import TargetSpace
 from streamsel.targets.target import Target
@@ -43,8 +43,8 @@ def inflation_warning(
     """Warn if the test statistics of all columns are larger than expected under the null.
 
     The factor also varies by chance if columns correlate, most if one common factor f explains all
-    correlation: then a statistic is (√a f + √(1 - a) e)², a² the mean squared correlation of two
-    columns, and conditional on f its median is that of a noncentral χ²₁.
+    correlation. Then a statistic is (√a f + √(1 - a) e)², where a² is the mean squared correlation
+    of two columns. Conditional on f its median is that of a noncentral χ²₁.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def inflation_warning(
 
 
 def _adjustment(target: Target) -> str:
-    """Return what to adjust for: weights and null models cannot be combined with relatedness."""
+    """Return the advice to adjust; weights and null models do not combine with relatedness."""
     covariates = "batch or ancestry (covariates)"
     if target.row_transform is None and target.null_model is None:
         return f"{covariates}, or for kinship (relatedness)"
@@ -222,7 +222,7 @@ class Significance(NamedTuple):
         if self.space is None:  # before a window of rows is full
             return None
         histogram, relevances = histogram_and_points
-        points = relevances if phase.n_columns <= MOST_POINTS else None
+        points = relevances if phase.n_columns <= MAX_POINTS else None
         return build_density(histogram, self.space, self.n, points, self.null)
 
     def report_fields(

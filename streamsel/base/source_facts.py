@@ -1,4 +1,4 @@
-"""What a report states about the source of the columns: which were encoded, and where it ended."""
+"""Facts about the source of the columns for a report: encoded columns, and where it ended."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SourceFacts:
         )
 
     def with_stop(self, until: str | None, n_columns: int) -> Self:
-        """Return the facts after a source that ended because of `until`; None if it did not."""
+        """Return the facts after a source that `until` ended; `until` is None if it did not."""
         return replace(self, until=until, stopped_at=0 if until is None else n_columns)
 
     def merged(self, other: Self) -> Self:

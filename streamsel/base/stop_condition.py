@@ -83,8 +83,8 @@ class StopCondition:
         """Yield blocks that end where the condition is checked; stop where it was met.
 
         The consumer has learnt a block, and called `update`, before it requests the next one. A
-        pass that learns nothing, such as one that computes relatedness, or a further one, is not
-        checked; one after a pass that was ended has as many columns as that pass.
+        pass that learns nothing, such as one for relatedness, or a further pass, is not checked. A
+        pass after one that was ended has as many columns as that one.
         """
         model, position = self._model, 0
         before, learns = model.n_columns, True

@@ -62,7 +62,7 @@ class StreamingSelector(Selector[AcceptedColumns], Supervised):
 
     @abc.abstractmethod
     def _policy(self) -> AcceptPolicy:
-        """Return how columns are decided on."""
+        """Return the policy that decides on columns."""
 
     def _initial_memory(self) -> Mapping[str, float]:
         """Return the memory of the policy before the first column: name -> number."""

@@ -72,7 +72,7 @@ def new_window_phase(method: Method, before: Phase) -> WindowPhase:
 
 
 def refuse_rows_of_groups(method: Method, before: Phase) -> None:
-    """Raise ValueError for a model of grouped columns that cannot learn rows, by windows."""
+    """Raise ValueError for a model of grouped columns that cannot learn rows by windows."""
     target, state = before.target, before.columns
     fading = method.fading_factor
     for is_refused, expected, got in (

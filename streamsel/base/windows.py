@@ -220,7 +220,7 @@ class Window(State):
         }
 
     def expect_valid(self) -> None:
-        """Raise ValueError for values in a file that no data lead to."""
+        """Raise ValueError for values in a file that no data can produce."""
         expect_bounded("values", np.nan_to_num(self.X[: self.count]), self.Y[: self.count])
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -393,7 +393,7 @@ class WindowPhase(Phase):
     # Files
 
     def to_state(self) -> dict[str, Any]:
-        """Return what is learnt for a model file, as arrays and JSON-compatible values."""
+        """Return the learnt state for a model file, as arrays and JSON-compatible values."""
         state = columns_to_state(self) | {"window": self.window.to_state()}
         return state if self.groups is None else state | {"groups": groups_to_state(self.groups)}
 

@@ -1,4 +1,4 @@
-"""The end of a run before its time: signals, checkpoints, and what is saved after an error.
+"""Interrupted runs: signals, checkpoints, and the model that is saved after an error.
 
 Signals are delivered between blocks, never while learning or saving.
 """

@@ -1,7 +1,7 @@
-"""Click classes for help pages with sections, and options from variables and files.
+"""Click classes for help pages with sections, and options from environment and files.
 
-An option can also be set by the variable STREAMSEL_<COMMAND>_<OPTION>, and by a TOML file
-(`--config`) with one table per command.
+An option can also be set by the environment variable STREAMSEL_<COMMAND>_<OPTION>, or by a TOML
+file (`--config`) with one table per command.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SectionOption(click.Option):
     parameter
         The learner's parameter that it sets, if any: the learner's rule parses the value.
     common
-        Its help on the short page, `-h`, of one line; None if it is not shown there.
+        Its one-line help on the short page, `-h`; None if it is not shown there.
     """
 
     def __init__(

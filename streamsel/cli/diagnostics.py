@@ -201,14 +201,17 @@ def skipped_warning(
     n_allowed = max(1, MAX_SKIPPED * n_read) if limit is None else limit * n_read
     if n_harmful <= n_allowed:
         return None
-    most = max(harmful, key=lambda reason: harmful[reason])
+    most_frequent = max(harmful, key=lambda reason: harmful[reason])
     hints = {
         "missing": "--missing mean imputes missing values",
         "text": "--decimal , reads decimal commas",
         "mixed": "--na-values lists cells that mean a missing value",
         "ambiguous": "--decimal sets the meaning of commas",
     }
-    hint = [*([hints[most]] if most in hints else ()), *([_LIST_HINT] if listed else ())]
+    hint = [
+        *([hints[most_frequent]] if most_frequent in hints else ()),
+        *([_LIST_HINT] if listed else ()),
+    ]
     why = ", ".join(f"{n:,} {reason}" for reason, n in sorted(harmful.items()))
     of = f"{n_read:,} columns{' after encoding' if encoded else ''} ({n_harmful / n_read:.0%})"
     return ResultWarning(
@@ -281,7 +284,7 @@ def count_similar(columns: Sequence[Any]) -> int:
 
 
 def counting_warning(names: Sequence[str]) -> ResultWarning | None:
-    """Return a warning about columns that have other names and number the rows."""
+    """Return a warning about columns that number the rows without a usual name of an index."""
     if not names:
         return None
     listed = ", ".join(names[:MAX_EXAMPLES]) + (", ..." if names[MAX_EXAMPLES:] else "")

@@ -175,7 +175,7 @@ def _footer(report: Report, metadata: Any) -> list[str]:
     if "n_landmarks" in report.details:
         lines.append(
             f"New rows are compared with {count_text(report.details['n_landmarks'], 'landmark')} "
-            f"by {count_text(report.details['n_variables'], 'variable')}, which explain "
+            f"on {count_text(report.details['n_variables'], 'variable')}, which explain "
             f"{report.details['share_of_variance']:.0%} of the variance."
         )
     if caution := report.details.get("caution"):

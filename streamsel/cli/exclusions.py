@@ -59,8 +59,8 @@ _MIN_ROWS = 8
 class Skipped:
     """Columns that were read but not learnt.
 
-    The screen counts most of them and passes each to `list_column`. Lines that never reach the
-    screen come through `on_bad_line`, and columns that the learner rejects through `reject`.
+    The stream of `clean` counts most of them and passes each to `list_column`. Lines that never
+    reach it come through `on_bad_line`, and columns that the learner rejects through `reject`.
 
     Parameters
     ----------
@@ -72,17 +72,17 @@ class Skipped:
     Attributes
     ----------
     rejected
-        Counts of columns that the screen has not counted: reason -> number.
+        Counts of columns that `clean` has not counted: reason -> number.
     is_recording
         Whether text lines that are not numeric are recorded.
     strict
-        Whether the first of these is an error.
+        Whether the first such line is an error.
     encodes_text
         Whether lines of text are passed on, to be encoded.
     excluded
-        Names of columns that are not reported: they were not to be learnt.
+        Names of columns that are not to be learnt, and so are not reported.
     examples
-        For some reasons the first column: its name, the detail, and the cell.
+        For some reasons, name, detail and cell of the first column.
     n_bad_lines
         Number of lines of text that are not numeric, in this run and earlier ones.
     listed
@@ -185,7 +185,7 @@ class Skipped:
 
 
 def learn_accepted(learn: Callable[[Block], None], block: Block, skipped: Skipped) -> None:
-    """Learn a block; if it is rejected, learn all columns that are not rejected on their own.
+    """Learn a block; if it is rejected, learn all columns except those that cause the error.
 
     A group of columns is rejected as a whole.
     """
@@ -271,7 +271,7 @@ def _refuse(source: Source, pattern: str, known: Sequence[str]) -> None:
 
 
 def find_row_numbers(source: Source, excluded: Collection[str]) -> list[str]:
-    """Return the columns of a file that have such a name and number the rows.
+    """Return the columns of a file that have a usual name of an index and number the rows.
 
     In text with one variable per line only the first variable is checked.
 
@@ -308,7 +308,7 @@ def is_row_number(values: Any) -> bool:
 
 
 class RowCounterFinder:
-    """Finds columns with other names that number the rows.
+    """Finds columns that number the rows without a usual name of an index.
 
     Parameters
     ----------

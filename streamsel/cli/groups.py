@@ -32,7 +32,7 @@ def read_groups(path: str, source: Source) -> dict[Hashable, list[Hashable]]:
 def in_groups(
     stream: ColumnStream, groups: dict[Hashable, list[Hashable]], path: str
 ) -> ColumnStream:
-    """Return the columns in groups; CommandError if none has one."""
+    """Return the columns in their groups; raise CommandError if no column is in a group."""
     try:
         return grouped(stream, groups)
     except ValueError as error:

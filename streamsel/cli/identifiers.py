@@ -70,12 +70,12 @@ def split_id_option(text: str) -> tuple[str, str]:
     return of_file, of_target if sign else of_file
 
 
-def match_rows(wanted: Identifiers, known: Identifiers, *, drop: bool) -> NDArray[np.intp]:
+def match_rows(requested: Identifiers, known: Identifiers, *, drop: bool) -> NDArray[np.intp]:
     """Return the row of the target file for each row of FILE; -1 where there is none.
 
     Parameters
     ----------
-    wanted
+    requested
         Identifiers of FILE.
     known
         Identifiers of the target file, which may have more.
@@ -88,28 +88,28 @@ def match_rows(wanted: Identifiers, known: Identifiers, *, drop: bool) -> NDArra
         If an identifier of FILE is missing, is duplicated in either file, or is not in the target
         file.
     """
-    without = [row for row, value in enumerate(wanted.values) if value is None]
+    without = [row for row, value in enumerate(requested.values) if value is None]
     if without:
         raise CommandError(
-            f"--id: no identifier in {_share_text(len(without), wanted)} (first: row "
+            f"--id: no identifier in {_share_text(len(without), requested)} (first: row "
             f"{without[0]}). Hint: fill in the identifiers, or remove the rows"
         )
-    asked = {value for value in wanted.values if value is not None}
-    _refuse_repeated(wanted, asked)
+    asked = {value for value in requested.values if value is not None}
+    _refuse_repeated(requested, asked)
     _refuse_repeated(known, asked)
     row_of = {value: row for row, value in enumerate(known.values)}
-    missing = [value for value in wanted.values if value not in row_of]
-    if missing and not (drop and len(missing) < len(wanted.values)):
+    missing = [value for value in requested.values if value not in row_of]
+    if missing and not (drop and len(missing) < len(requested.values)):
         others = [value for value in known.values if value is not None]
-        there = (
-            f", which has {_examples_text(others)}" if len(missing) == len(wanted.values) else ""
+        examples = (
+            f", which has {_examples_text(others)}" if len(missing) == len(requested.values) else ""
         )
         raise CommandError(
-            f"--id: {_share_text(len(missing), wanted)} are not in {known}: "
-            f"{_examples_text(missing)}{there}. Hint: --missing-target drop drops these rows; "
+            f"--id: {_share_text(len(missing), requested)} are not in {known}: "
+            f"{_examples_text(missing)}{examples}. Hint: --missing-target drop drops these rows; "
             "or add their targets"
         )
-    return np.array([row_of.get(value, -1) for value in wanted.values], dtype=np.intp)
+    return np.array([row_of.get(value, -1) for value in requested.values], dtype=np.intp)
 
 
 def _share_text(n: int, identifiers: Identifiers) -> str:
@@ -211,7 +211,7 @@ def likely_identifiers(
     Parameters
     ----------
     source
-        The file; of a wide one only a few columns are read.
+        The file; only a few columns of a wide one are read.
     shared
         Names that are searched at any position: those that another file has too.
     excluded
@@ -274,7 +274,7 @@ def refuse_mismatched_rows(source: Source, table: Source, excluded: Collection[s
     source, table
         The file of columns, and the target file.
     excluded
-        Columns of the latter that are target or covariates.
+        Columns of the target file that are target or covariates.
     """
     names = source.stream.names
     shared = frozenset() if names is None or isinstance(names, range) else frozenset(names)

@@ -76,7 +76,7 @@ def open_source(
     files: Sequence[str],
     log: Log,
     orientation: str,
-    wanted: Sequence[str],
+    expected_names: Sequence[str],
     on_bad: OnBad | None = None,
     options: ReadOptions = DEFAULT_READ_OPTIONS,
     display_name: str | None = None,
@@ -92,9 +92,9 @@ def open_source(
     log
         The log.
     orientation
-        Of text: "samples", "variables", or "auto" to infer it from the position of the `wanted`
-        names.
-    wanted
+        Content of a text line: "samples", "variables", or "auto" to infer it from the position of
+        the `expected_names` names.
+    expected_names
         Names that are in the files.
     on_bad
         Called with name, reason and detail for a line of text that is not all numbers; "pass"
@@ -115,7 +115,7 @@ def open_source(
     if texts and orientation == "auto":
         must_contain = len(texts) == len(files)
         orientation = text_orientation(
-            texts, wanted, options.delimiter, ids, must_contain=must_contain
+            texts, expected_names, options.delimiter, ids, must_contain=must_contain
         )
     is_lines = bool(texts) and orientation == "variables"
     with_commas = [] if options.decimal else [p for p in texts if _has_commas(p, options)]
@@ -149,7 +149,7 @@ def _has_commas(path: str, options: ReadOptions) -> bool:
 
 def text_orientation(
     paths: Sequence[str],
-    wanted: Sequence[str],
+    expected_names: Sequence[str],
     delimiter: str | None = None,
     ids: Collection[str] = (),
     *,
@@ -161,7 +161,7 @@ def text_orientation(
     ----------
     paths
         The files.
-    wanted
+    expected_names
         Names to search for.
     delimiter
         Delimiter of cells; None to infer it.
@@ -171,11 +171,13 @@ def text_orientation(
         Whether the names must be in one of these files.
     """
     guesses = []
-    for path in paths if wanted or ids else ():
+    for path in paths if expected_names or ids else ():
         by_ids = _orientations_by_ids(path, delimiter, ids)
         if by_ids:
             return by_ids[0]
-        found, guess = orientation_of_names(path, wanted, delimiter) if wanted else (False, "")
+        found, guess = (
+            orientation_of_names(path, expected_names, delimiter) if expected_names else (False, "")
+        )
         if found:
             return guess
         guesses += [guess] if guess else []

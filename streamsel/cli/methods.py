@@ -178,7 +178,7 @@ def batch_options(
     command, section
         The command, and the section of its own options.
     seed_of
-        What is drawn at random.
+        The objects that are drawn at random.
     out, out_help
         Short and long help of the option for its table.
     """

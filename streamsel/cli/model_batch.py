@@ -44,13 +44,13 @@ _MIN_REPORTED_BYTES = 10_000_000
 
 
 def with_covariates(learner: Any, job: Run) -> Any:
-    """Return an unfitted learner with the covariates of a run; without a target it has none."""
+    """Return an unfitted learner with the covariates of a run, if the run has a target."""
     names = job.model.covariates
     return learner.clone({"covariates": names} if names else {})
 
 
 class BatchTask(Protocol):
-    """What a command does with many models, and how it shows the result."""
+    """Interface of a command that fits many models and shows their result."""
 
     @property
     def progress_title(self) -> str:
@@ -89,7 +89,7 @@ class BatchTask(Protocol):
         """Print the result on a terminal."""
 
     def check(self, job: Run, found: Any) -> None:
-        """Report, once it is printed, what the result lacks."""
+        """Report what the printed result lacks."""
 
 
 def run_model_batch(ctx: click.Context, task: BatchTask) -> None:
@@ -141,7 +141,7 @@ def _learn(
         job.compile(bar)
         job.skipped.is_recording = True
         plan = None
-        for block in job.screen.blocks():
+        for block in job.clean_stream.blocks():
             plan = plan or _planned(job, models, block, max_bytes)
             with interrupts.deferred():
                 learn_accepted(partial(_learn_first, models, task, plan), block, job.skipped)

@@ -135,7 +135,7 @@ def output_locks(outputs: Mapping[str, str | None]) -> Iterator[None]:
     Raises
     ------
     CommandError
-        For a file that another run is writing, with that run.
+        For a file that another run is writing; the message names that run.
     """
     with ExitStack() as stack:
         for option, path in outputs.items():

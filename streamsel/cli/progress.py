@@ -27,7 +27,7 @@ FIRST_LINE, LONGEST_INTERVAL = 10.0, 60.0  # seconds
 
 
 class Meter(Protocol):
-    """Shows the progress of a run; until it begins, that code is being compiled."""
+    """Shows the progress of a run, or, before it begins, that code is being compiled."""
 
     def __enter__(self) -> Self:
         """Start showing progress."""
@@ -155,8 +155,8 @@ class ProgressBar:
 class LinePace:
     """Schedule of progress lines: none in a short run, and fewer the longer a run takes.
 
-    A line is due after 10 s, and again after 10 s; from 100 s on whenever another tenth of the
-    elapsed time has passed; and from 10 min on every minute.
+    A line is due every 10 s at first. From 100 s on, it is due whenever another tenth of the
+    elapsed time has passed; from 10 min on, every minute.
     """
 
     def __init__(self) -> None:

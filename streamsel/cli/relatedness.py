@@ -52,12 +52,12 @@ def read_relatedness(path: str, n: int, file: str) -> Relatedness:
     n
         Number of rows of the columns.
     file
-        Their file, for messages.
+        The file of columns, for messages.
 
     Raises
     ------
     CommandError
-        For a file that is none of these, or a matrix that is no relatedness of n rows.
+        For any other file, or a matrix that is not a relatedness of n rows.
     """
     found = _read(path)
     if found.n_rows != n:
@@ -100,23 +100,23 @@ def _read_numbers(path: str) -> Any:
 
 
 def compute_relatedness(
-    screen: CleanStream, groups: dict[Hashable, Hashable] | None, loco: str | None, log: Log
+    stream: CleanStream, groups: dict[Hashable, Hashable] | None, loco: str | None, log: Log
 ) -> Relatedness:
     """Compute relatedness by a pass over the columns that are to be learnt, showing progress.
 
     Raises
     ------
     CommandError
-        If there is no such relatedness, naming the option.
+        If the relatedness cannot be computed; the message names the option.
     """
     n_without = 0
-    with meter(log, "computing relatedness", screen.n_columns) as bar:
+    with meter(log, "computing relatedness", stream.n_columns) as bar:
         bar.begin()
 
         def watched() -> Iterator[Block]:
             nonlocal n_without
             n_read = 0
-            for block in screen.blocks():
+            for block in stream.blocks():
                 n_read += len(block.names)
                 if groups is not None:
                     n_without += sum(name not in groups for name in block.names)
@@ -126,7 +126,7 @@ def compute_relatedness(
                 raise _no_groups_error(loco, n_read)
 
         try:
-            found = Relatedness.from_columns(ColumnStream(watched, n_rows=screen.n_rows), groups)
+            found = Relatedness.from_columns(ColumnStream(watched, n_rows=stream.n_rows), groups)
         except ValueError as error:
             text = message_of(error)
             option = f"--loco {loco}" if groups is not None and "group" in text else None
@@ -143,7 +143,7 @@ def compute_relatedness(
 def groups_of_columns(
     loco: str, source: Source, excluded: Collection[Hashable], n: int
 ) -> dict[Hashable, Hashable]:
-    """Return the groups of columns: of their metadata, or of a file of names and groups.
+    """Return the groups of columns, from their metadata or from a file of names and groups.
 
     Parameters
     ----------

@@ -111,7 +111,7 @@ def read_options_of(
         na_values=tuple(cells or ()),
         layer=layer if isinstance(layer, str) else None,
         raw=raw is True,
-        # During a run the screen imputes and counts them.
+        # During a run `CleanStream` imputes and counts them.
         missing="mean" if known.get("missing") == "mean" else "keep",
     )
 
@@ -399,7 +399,7 @@ def explicit_parameters(ctx: click.Context, method: str) -> dict[str, tuple[str,
     given_values: dict[str, tuple[str, Any]] = {}
     for name, spelt, value in _given_parameters(ctx):
         if name not in rules:
-            raise click.UsageError(_no_such(name, spelt, method, rules), ctx)
+            raise click.UsageError(_unknown_parameter_text(name, spelt, method, rules), ctx)
         if name in given_values:
             raise click.UsageError(f"{spelt}: {name} is given more than once", ctx)
         given_values[name] = spelt, _read(rules[name], spelt, value, ctx)
@@ -430,7 +430,7 @@ def _read(rule: Rule, spelt: str, value: Any, ctx: click.Context) -> Any:
         raise click.UsageError(f"{spelt}: expected {rule}. Got: {value!r}.", ctx) from None
 
 
-def _no_such(name: str, spelt: str, method: str, rules: Mapping[str, Rule]) -> str:
+def _unknown_parameter_text(name: str, spelt: str, method: str, rules: Mapping[str, Rule]) -> str:
     kind = next(entry.kind for entry in registry.LEARNERS if entry.name == method)
     methods_with: dict[str, list[str]] = {}
     for other in registry.names(kind):

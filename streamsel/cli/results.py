@@ -189,10 +189,10 @@ def _components(job: Run) -> Any:
 def in_all_rows(job: Run, names: Sequence[Hashable]) -> dict[Hashable, Any]:
     """Return columns with a value in every row of FILE, including rows that are not used.
 
-    In the latter a missing or infinite value is the mean of the used rows with `--missing mean`,
-    and NaN otherwise.
+    In an unused row, a missing or infinite value becomes the mean of the used rows with
+    `--missing mean`, and NaN otherwise.
     """
-    found, kept = job.screen.take(names), job.given.used_rows.kept
+    found, kept = job.clean_stream.take(names), job.given.used_rows.kept
     if kept is None:
         return found
     others = np.ones(kept.n, dtype=np.bool_)
@@ -276,7 +276,7 @@ def show_info(
     as_json
         Whether to print JSON, with everything.
     verbose
-        Whether text has all parameters and all metadata.
+        Whether text includes all parameters and metadata.
     """
     facts = model_facts(path, report, metadata, verbose=verbose)
     if as_json or not sys.stdout.isatty():

@@ -81,7 +81,7 @@ class Run:
         Metadata saved with the model: what it was learnt from, and the progress.
     in_parts
         Whether parts of the files are read by other processes.
-    source, screen
+    source, clean_stream
         The file, and the screened columns that remain to be read.
     n_columns
         Number of columns that remain to be read, before they are encoded; None if unknown.
@@ -148,7 +148,7 @@ class Run:
         self.n_columns: int | None = None
         if settings.groups is not None:
             check_learns_groups(self.model, settings.groups)
-        self.screen = self._remaining(None if saved is None else self._compare(saved))
+        self.clean_stream = self._remaining(None if saved is None else self._compare(saved))
         self.stop = self._stop_condition()
 
     @cached_property
@@ -242,7 +242,7 @@ class Run:
         if stream.names is None:
             return False
         self._seen = Fingerprint()
-        self._seen.look_at(stream.without(self._excluded()), n_read)
+        self._seen.add_first_columns(stream.without(self._excluded()), n_read)
         return True
 
     def record_remote_progress(self) -> None:
@@ -250,7 +250,7 @@ class Run:
         if self._fingerprint_read(self.metadata["columns_read"]):
             self.metadata |= {
                 "last_column": str(self._seen.last),
-                "fingerprint": {**self.metadata["fingerprint"], "read": self._seen.as_notes()},
+                "fingerprint": {**self.metadata["fingerprint"], "read": self._seen.as_metadata()},
             }
 
     def _note_force(self, compared: SourceComparison) -> None:
@@ -304,21 +304,21 @@ class Run:
 
     def record_progress(self, before: int) -> None:
         """Record the progress, given the number of stream columns read by earlier runs."""
-        screen, n_bad_lines = self.screen, self.skipped.n_bad_lines
+        stream, n_bad_lines = self.clean_stream, self.skipped.n_bad_lines
         # One assignment: a signal must find consistent metadata.
         self.metadata |= {
             "bad_lines": n_bad_lines,
-            "columns_read": before + screen.n_read + n_bad_lines,
-            "last_column": str(screen.last_read) if screen.n_read else self.metadata["last_column"],
-            "skipped": dict(self.skipped.rejected + screen.skipped),
+            "columns_read": before + stream.n_read + n_bad_lines,
+            "last_column": str(stream.last_read) if stream.n_read else self.metadata["last_column"],
+            "skipped": dict(self.skipped.rejected + stream.skipped),
             "examples": dict(self.skipped.examples),
             "counting": list(self.row_number_detector.names),
-            "encoded": dict(self._encoded + screen.encoded),
-            "columns_made": self._n_made + screen.n_made,
+            "encoded": dict(self._encoded + stream.encoded),
+            "columns_made": self._n_made + stream.n_made,
             "until_state": None if self.stop is None else self.stop.state,
-            "filled": self._n_filled + screen.n_filled,
-            "filled_values": self._n_values + screen.n_filled_values,
-            "fingerprint": {**self.metadata["fingerprint"], "read": self._seen.as_notes()},
+            "filled": self._n_filled + stream.n_filled,
+            "filled_values": self._n_values + stream.n_filled_values,
+            "fingerprint": {**self.metadata["fingerprint"], "read": self._seen.as_metadata()},
             "listed": self.skipped.listed,
         }
 
@@ -357,7 +357,7 @@ class Run:
         if not cheap or len(names) * report.rows > MAX_CELLS:
             return None
         try:
-            return count_similar([*self.screen.take(names).values()])
+            return count_similar([*self.clean_stream.take(names).values()])
         except EXPECTED_ERRORS:
             return None  # an optional check must not lose the result
 

@@ -165,8 +165,8 @@ class RunSettings:
         metavar="KIND",
         shell_complete=_complete_target_type,
         help="Type of the target: labels (class), numbers (numeric), or time and event (survival). "
-        "Score tests of a logistic or Poisson regression: two classes (binary), counts (count). "
-        "By auto, integers with 2 to 20 distinct values, at most one for every two rows, are "
+        "binary (two classes) and count select score tests of a logistic or Poisson regression. "
+        "With auto, integers with 2 to 20 distinct values, at most half as many as rows, are "
         "labels; other numbers are numeric.  [default: auto]",
     )
     missing_target: str = setting(
@@ -206,9 +206,9 @@ class RunSettings:
         shared=True,
         metavar="auto|FILE",
         type=click.Path(),
-        help="Account for relatedness of the rows, such as people, by a mixed model. With auto the "
-        "matrix is computed by a first pass over all columns. A file has the n x n matrix (.npy, "
-        "or text as GEMMA writes it), or is a model of the same rows, such as PCA.",
+        help="Account for relatedness of the rows (such as people) by a mixed model. With auto the "
+        "matrix is computed by a first pass over all columns. A file holds the n x n matrix (.npy, "
+        "or text as GEMMA writes it), or a model of the same rows, such as PCA.",
     )
     loco: str | None = setting(
         "--loco",
@@ -221,7 +221,7 @@ class RunSettings:
         flag_value=CHROMOSOME,
         help="Leave one chromosome out: with --relatedness auto, each column is tested with the "
         "relatedness by the other chromosomes. COLUMN names other groups in the metadata of "
-        "columns; a file has two columns, name and group. Without a value, put it after FILE.",
+        "columns; a file has two columns, name and group. Without a value, put --loco after FILE.",
     )
     groups: str | None = setting(
         "--groups",
@@ -231,7 +231,7 @@ class RunSettings:
         shared=True,
         metavar="FILE",
         type=click.Path(),
-        help="Select groups of columns as one, such as loci or pathways, by SelectKBest, ProjSe, "
+        help="Select whole groups of columns, such as loci or pathways, by SelectKBest, ProjSe, "
         "ForwardSelection or Lasso. FILE is a .gmt file, or a table with two columns, name and "
         "group. A column may be in several groups; one without a group is a group of one.",
     )
@@ -271,8 +271,8 @@ class RunSettings:
         stored=_LIST,
         agrees=True,
         help="Cell of a text file that means a missing value, such as . or '<0.01'. Empty cells, "
-        "NA, N/A, NaN, null, None and #N/A always do, and - among numbers. May be repeated or "
-        "comma-separated.",
+        "NA, N/A, NaN, null, None, #N/A, and - among numbers, are always missing. May be repeated "
+        "or comma-separated.",
         **names_settings(metavar="CELL"),
     )
     layer: str | None = setting(
@@ -317,7 +317,7 @@ class RunSettings:
         type=click.Choice(["skip", "mean", "keep", "error"]),
         common="Columns with missing values.",
         help="Columns with missing or infinite values: skip them, impute the mean, keep those "
-        "with missing values, or stop with an error (also at text).  [default: keep if the "
+        "with missing values, or stop with an error (also for text).  [default: keep if the "
         "method accepts missing values; otherwise mean for genotypes "
         f"({suffixes_text(genotypes=True)}), skip for others]",
     )
@@ -330,7 +330,7 @@ class RunSettings:
         default=0,
         metavar="N",
         help="Skip columns that differ from their most frequent value in fewer than N rows, such "
-        "as a word of one document or a variant of one sample.",
+        "as a word in one document or a variant in one sample.",
     )
     max_categories: int = setting(
         "--max-categories",
@@ -341,9 +341,9 @@ class RunSettings:
         default=MAX_CATEGORIES,
         show_default=True,
         metavar="N",
-        help="Encode text of at most N categories, at most one for every two rows, as indicators, "
-        "and dates as numbers. Other text, such as identifiers, is skipped. 0 skips all text and "
-        "dates.",
+        help="Encode text with at most N categories, and at most half as many as rows, as "
+        "indicators, and dates as numbers. Other text, such as identifiers, is skipped. 0 skips "
+        "all text and dates.",
     )
     max_skipped: float | None = setting(
         "--max-skipped",
@@ -400,7 +400,7 @@ class RunSettings:
         type=click.Path(),
         help="Write a table of the statistics of all columns, not only of the selected ones, to "
         "this file (.parquet, .feather, .arrow, .csv or .tsv): effect, standard error, p-values, "
-        "and chromosome, position and alleles of genotypes. With --method SelectKBest.",
+        "and chromosome, position and alleles of genotypes. Requires --method SelectKBest.",
     )
     keep: Sequence[str] = setting(
         "--keep",
@@ -434,9 +434,9 @@ class RunSettings:
         type=click.Path(),
         is_flag=False,
         flag_value=SAME_AS_MODEL,
-        help="Continue the run that saved MODEL, and save there again; start a new run if the "
-        "file does not exist; write the outputs again if the run is complete. Without "
-        "MODEL, after FILE: the file of --model.",
+        help="Continue the run that saved MODEL, and save to it again. Start a new run if the "
+        "file does not exist; write the outputs again if the run is complete. Without a "
+        "value, put --resume after FILE: MODEL is then the file of --model.",
     )
     force: bool = setting(
         "--force",
@@ -454,8 +454,8 @@ class RunSettings:
         metavar="certified|budget|N",
         type=UntilType(),
         help="Stop when k variables are certified and above the noise floor, when the error budget "
-        "of AlphaInvesting or OnlineFDR is spent, or when N columns have not changed which "
-        "variables are selected.",
+        "of AlphaInvesting or OnlineFDR is spent, or when N columns have not changed the set "
+        "of selected variables.",
     )
     checkpoint: float | None = setting(
         "--checkpoint",

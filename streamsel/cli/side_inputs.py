@@ -96,8 +96,11 @@ class SideInputs:
         in_target_file = [
             name for name in either if self._file is not None and self._file.has_column(name)
         ]
-        wanted = [*self.excluded, *(name for name in settings.drop if not may_be_pattern(name))]
-        self._wanted = [name for name in wanted if name not in in_target_file]
+        expected_names = [
+            *self.excluded,
+            *(name for name in settings.drop if not may_be_pattern(name)),
+        ]
+        self._expected_names = [name for name in expected_names if name not in in_target_file]
         self._either, self._not_identifiers = either, {*settings.target, *either}
         self.row_number_columns: list[str] = []
         self.used_rows = UsedRows()
@@ -117,7 +120,7 @@ class SideInputs:
             settings.files,
             self._log,
             settings.orientation,
-            self._wanted,
+            self._expected_names,
             on_bad,
             settings.read_options,
             display_name=settings.file,
@@ -126,7 +129,7 @@ class SideInputs:
         )
 
     def read(self, source: Source) -> None:
-        """Read all inputs; of a new run all named columns must exist and be valid."""
+        """Read all inputs; for a new run, all named columns must exist and be valid."""
         settings, file = self._settings, self._file
         self.excluded += expand_drop(source, settings.drop, strict=settings.saved is None)
         if settings.saved is not None:
@@ -206,9 +209,9 @@ class SideInputs:
             raise self.with_row_ids(error) from error
 
     def report_target(self, model: Any) -> None:
-        """Report how the target was interpreted, how to change that if it was inferred, and rows.
+        """Report how the target was interpreted, and which rows are dropped or ignored.
 
-        The latter are those that are dropped, and those of the target file that are not in FILE.
+        If the type of the target was inferred, the message shows the option that sets it.
         """
         target, taken = model._target, model._target_description()
         if target is None or taken is None:

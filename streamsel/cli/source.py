@@ -79,7 +79,7 @@ class Source:
         return self.format in FORMATS and FORMATS[self.format].genotypes
 
     def name(self, text: str) -> Hashable:
-        """Return the column name that a text means: some columns have only numbers."""
+        """Return the name of the column that a text denotes: some columns have only numbers."""
         if not (self.is_numbered and text.isdecimal()):
             return text
         names = self.stream.names
@@ -112,8 +112,10 @@ class Source:
             return found | self._take_from_other_files(
                 [name for name in names if name not in found]
             )
-        wanted = set(names)
-        existing = wanted.intersection(name for name in self.stream.names or () if name in wanted)
+        requested = set(names)
+        existing = requested.intersection(
+            name for name in self.stream.names or () if name in requested
+        )
         found = self.stream.take([name for name in names if name in existing])
         return found | self._row_metadata_of(names)
 
@@ -261,8 +263,8 @@ def unread_columns(
     recorder
         Fingerprint, updated with the columns.
     check
-        Called when the earlier columns, and no others, are in the fingerprint: immediately if the
-        stream has column names, otherwise during iteration, as lines are read one after the other.
+        Called when the earlier columns, and no others, are in the fingerprint. This is immediately
+        if the stream has column names, otherwise during iteration, as lines are read in order.
 
     Returns
     -------
@@ -271,7 +273,7 @@ def unread_columns(
     kept = stream.without(left_out) if left_out else stream
     rest, start = kept, 0
     if kept.names is not None and n_read:
-        recorder.look_at(kept, n_read)
+        recorder.add_first_columns(kept, n_read)
         check()
         rest = stream.skip(_file_position(stream.names or (), frozenset(left_out), n_read))
         rest, start = rest.without(left_out) if left_out else rest, n_read

@@ -125,7 +125,7 @@ class TargetFile:
         return found
 
     def take(self, names: Sequence[str], *, exact: bool = False) -> dict[Hashable, Any]:
-        """Read columns of the table, in the order of `rows`; exact integers on settings."""
+        """Read columns of the table, in the order of `rows`; as exact integers if `exact`."""
         assert self.table is not None  # noqa: S101
         found = {name: np.asarray(values) for name, values in self.table.take(names).items()}
         if exact:
@@ -187,17 +187,17 @@ def read_covariates(
     """
     if not names:
         return {}
-    wanted = [source.name(name) for name in names]
+    requested = [source.name(name) for name in names]
     if file is None or file.table is None:
-        columns = source.take(wanted)
+        columns = source.take(requested)
     else:
-        found = source.take_existing(wanted)
-        wanted = [name if name in found else str(name) for name in wanted]
+        found = source.take_existing(requested)
+        requested = [name if name in found else str(name) for name in requested]
         try:
-            found |= file.take([str(name) for name in wanted if name not in found])
+            found |= file.take([str(name) for name in requested if name not in found])
         except CommandError as error:
             raise CommandError(f"not in {source.path} and not in {error.message}") from None
-        columns = {name: found[name] for name in wanted}
+        columns = {name: found[name] for name in requested}
     columns = {name: np.asarray(values) for name, values in columns.items()}
     first, *others = columns
     for name in others:

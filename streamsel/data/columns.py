@@ -123,12 +123,12 @@ def _generated(block: Block, n_rows: int) -> Iterator[Chunk]:
     shape = _shape_of(block)
     if shape[0] != n_rows:
         raise wrong_length_error(names, shape[0], n_rows)
-    most = min(max(1, _GENERATED_BYTES // (8 * max(1, n_rows))), _MAX_GENERATED_COLUMNS)
-    start, width = 0, min(most, _FIRST_GENERATED_COLUMNS)
+    max_width = min(max(1, _GENERATED_BYTES // (8 * max(1, n_rows))), _MAX_GENERATED_COLUMNS)
+    start, width = 0, min(max_width, _FIRST_GENERATED_COLUMNS)
     while start < shape[1]:
         part = slice(start, start + width)
         yield GeneratedChunk(names[part], values.part(part))
-        start, width = part.stop, min(2 * width, most)
+        start, width = part.stop, min(2 * width, max_width)
 
 
 def _transformed(

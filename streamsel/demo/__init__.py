@@ -61,8 +61,11 @@ def run(*, quick: bool = False, progress: Progress | None = None) -> DemoReport:
     OSError
         If the source files of SciPy are not installed.
 
-    Notes ----- Deterministic except for times and memory. Under a minute on one core. Memory: the
-    documents, the buffers of `streamsel.stream.iter_ngrams`, and the models.
+    Notes
+    -----
+    Results are deterministic, except for times and memory. The demonstration takes less than a
+    minute on one core. Memory is that of the documents, the buffers of
+    `streamsel.stream.iter_ngrams`, and the models.
 
     Examples
     --------

@@ -63,8 +63,8 @@ class Tree:
     leaf, merge
         Called on workers with `shared` and a leaf, or a list of results in their order.
     shared
-        Bytes that all tasks receive: they are sent with one task, on which the others depend, so
-        that they are computed again if their worker dies.
+        Bytes that all tasks receive. They are sent with one task, on which the others depend, so
+        that it is run again if its worker dies.
     fan_in
         How many results are merged at once.
     retries

@@ -17,25 +17,25 @@ class RandomColumns:
 
     Parameters
     ----------
-    most
+    max_size
         Size of the sample.
     seed
         Random seed; the sample does not depend on how columns are cut into blocks.
     """
 
-    def __init__(self, most: int, seed: Any) -> None:
-        self._most, self._rng = most, np.random.default_rng(seed)
+    def __init__(self, max_size: int, seed: Any) -> None:
+        self._max_size, self._rng = max_size, np.random.default_rng(seed)
         self._keys = np.empty(0)
         self._names: list[Hashable] = []
 
     def record(self, names: Sequence[Hashable]) -> None:
         """Sample the next columns."""
         keys = self._rng.random(len(names))
-        full = len(self._names) == self._most
+        full = len(self._names) == self._max_size
         sampled = np.flatnonzero(keys < self._keys[-1]) if full else np.arange(len(keys))
         keys = np.concatenate([self._keys, keys[sampled]])
         candidates = self._names + [names[j] for j in sampled.tolist()]
-        order = np.argsort(keys, kind="stable")[: self._most]
+        order = np.argsort(keys, kind="stable")[: self._max_size]
         self._keys, self._names = keys[order], [candidates[j] for j in order.tolist()]
 
     def sample(self, n: int) -> list[Hashable]:
@@ -85,11 +85,17 @@ def selected_before_probes(selected: Iterable[Hashable], n_probes: int = 1) -> l
     many times with new probes and keeps the columns that are selected often enough.
 
     Probes are independent of all other data, and normal. They do not represent a column that
-    correlates with a signal: among 1,000 columns of 200 rows, ten of them signals, one false
-    selection came before the first probe for independent columns, three for correlations of 0.7
-    between neighbours and eleven for 0.95, nearly all next to a signal. Probes do not represent
-    columns of another distribution either: for columns with two ones each and a heavy-tailed
-    target, without any signal, ten came before the first probe;
+    correlates with a signal. With 1,000 columns of 200 rows, ten of them signals, false selections
+    before the first probe, nearly all next to a signal, were:
+
+    | correlation of neighbours | false selections |
+    |---|---|
+    | 0 | 1 |
+    | 0.7 | 3 |
+    | 0.95 | 11 |
+
+    Probes do not represent columns of another distribution either: for columns with two ones each
+    and a heavy-tailed target, without any signal, ten came before the first probe.
     [`clean`](stream.md#streamsel.stream.clean) with `min_count` excludes such columns.
     Knockoffs[^2] resemble the columns that they represent:
     [`knockoff_filter`](evaluate.md#streamsel.evaluate.knockoff_filter) generates them for columns

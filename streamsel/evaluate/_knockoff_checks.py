@@ -91,10 +91,9 @@ class KnockoffChecks:
         n = self._n
         if self._n_more > 0.5 * (1.0 + _MAX_RELEVANT) * n + 0.5 * _QUANTILE * np.sqrt(n):
             raise ValueError(
-                "Expected about as many columns that are more relevant than their knockoffs as "
-                "knockoffs that are more relevant than their columns, for knockoffs to be valid. "
-                f"Got: {self._n_more / n:.0%} of {n} columns. A confounder makes them correlate "
-                "with the target, or more than a twentieth of them matter.\n"
+                "Expected about half of the columns to be more relevant than their knockoffs, for "
+                f"knockoffs to be valid. Got: {self._n_more / n:.0%} of {n} columns. A confounder "
+                "makes them correlate with the target, or more than a twentieth are relevant.\n"
                 "Hint: pass what distinguishes the rows, such as principal components or batches, "
                 "as covariates."
             )

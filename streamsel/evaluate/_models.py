@@ -192,5 +192,5 @@ def fold_interval(
     J, mean = len(values), float(np.mean(values))
     deviation = float(np.std(values, ddof=1))
     margin = float(t.ppf(0.5 + 0.5 * level, J - 1)) * math.sqrt(1 / J + share) * deviation
-    least, most = limits
-    return Interval(mean, max(mean - margin, least), min(mean + margin, most))
+    lower, upper = limits
+    return Interval(mean, max(mean - margin, lower), min(mean + margin, upper))

@@ -45,7 +45,7 @@ class KnockoffSelection:
         The fitted model of the columns and their knockoffs, which are named `("knockoff", name)`;
         None if there is none.
     distant_share
-        Share of a sample of columns that depend on distant ones, as in `with_knockoffs`.
+        Share of a sample of columns that depend on distant ones, as in `WithKnockoffs`.
 
     Attributes
     ----------
@@ -131,11 +131,11 @@ def knockoff_filter(
     r"""Select variables such that at most a share `fdr` of them is expected to be irrelevant.
 
     A variable is irrelevant if the target is independent of it, given all others. Tests of single
-    columns ask whether a variable correlates with the target, as neighbours of a relevant variable
-    do. With knockoffs[^1] it competes with all others: a Lasso is fitted to all columns and their
-    [knockoffs](stream.md#streamsel.stream.with_knockoffs), and a column is selected if the
-    difference between its coefficient and that of its knockoff exceeds a threshold, which the
-    knockoffs that exceed their columns determine.
+    columns detect any variable that correlates with the target, as neighbours of a relevant
+    variable do. With knockoffs[^1] it competes with all others: a Lasso is fitted to all columns
+    and their [knockoffs](stream.md#streamsel.stream.with_knockoffs), and a column is selected if
+    the difference between its coefficient and that of its knockoff exceeds a threshold. The
+    knockoffs that exceed their columns determine the threshold.
 
     Parameters
     ----------
@@ -173,9 +173,9 @@ def knockoff_filter(
     Raises
     ------
     ValueError
-        If the conditions below are violated as far as the checks find; if neighbours explain more
-        than half of the columns; if `X` can be read only once; and where `with_knockoffs` and
-        `Lasso` raise it.
+        If the checks below find that a condition is violated; if neighbours explain more than half
+        of the columns; if `X` can be read only once; and where `with_knockoffs` and `Lasso` raise
+        it.
 
     See Also
     --------
@@ -185,8 +185,8 @@ def knockoff_filter(
 
     Notes
     -----
-    With $\beta_j$ and $\tilde\beta_j$ the coefficients, for columns of length 1, of a column and
-    its knockoff at the end of the path, $W_j = |\beta_j| - |\tilde\beta_j|$ (the Lasso coefficient
+    With $\beta_j$ and $\tilde\beta_j$ the coefficients, for columns of norm 1, of a column and its
+    knockoff at the end of the path, $W_j = |\beta_j| - |\tilde\beta_j|$ (the Lasso coefficient
     difference). The signs of $W$ of irrelevant columns are fair coins. The threshold is the
     smallest t with
 
@@ -206,16 +206,16 @@ def knockoff_filter(
 
     - a quarter of a sample of 32 columns correlate with distant columns, given their neighbours
       (not checked for fewer than about 40 columns);
-    - adjacent rows of the target and of columns correlate, by more than 0.05 as a product;
-    - more columns than knockoffs are the more relevant of a pair, by more than if a twentieth of
-      all columns were relevant: the target depends on a confounder, or on very many columns.
+    - adjacent rows correlate: the product of their correlations in target and columns exceeds 0.05;
+    - columns are the more relevant of a pair more often than if a twentieth of all columns were
+      relevant: the target depends on a confounder, or on very many columns.
 
-    They find gross violations, [not every one](../evidence/significance.md#knockoffs). Without
-    them: fit a `Lasso` to `with_knockoffs(X)`, and use `knockoff_statistics` and
+    They find gross violations, [not every one](../evidence/significance.md#knockoffs). To omit the
+    checks, fit a `Lasso` to `with_knockoffs(X)`, and use `knockoff_statistics` and
     `KnockoffSelection`.
 
-    **Cost.** That of `with_knockoffs` and of an exact `Lasso` of twice the columns, in one pass or
-    more.
+    **Cost.** The cost is that of `with_knockoffs` and of an exact `Lasso` of twice the columns, in
+    one or more passes.
 
     References
     ----------
@@ -228,7 +228,7 @@ def knockoff_filter(
 
     Examples
     --------
-    Of 400 columns, each dependent on the one before it, twenty determine the target:
+    Twenty of 400 columns determine the target; each column depends on the one before it:
 
     >>> import numpy as np
     >>> from streamsel.evaluate import knockoff_filter
@@ -278,9 +278,11 @@ def _lasso(y: Any, covariates: Any, fdr: float, parameters: Mapping[str, Any]) -
             f"none. Got: k={k}."
         )
     if k is None and settings.get("alphas") is None:
-        most = settings.get("max_candidates")
+        max_candidates = settings.get("max_candidates")
         k = int(np.clip(target.n // _ROWS_PER_VARIABLE, _MIN_K, _MAX_K))
-        settings["k"] = min(k, most) if isinstance(most, int) and most > 0 else k
+        settings["k"] = (
+            min(k, max_candidates) if isinstance(max_candidates, int) and max_candidates > 0 else k
+        )
     if target.is_class and target.c == 2 and covariates is not None:
         # Logistic regression has no moments given covariates.
         y, settings["target_type"] = target.columns()[:, 1], "numeric"
@@ -290,7 +292,7 @@ def _lasso(y: Any, covariates: Any, fdr: float, parameters: Mapping[str, Any]) -
 
 
 def knockoff_statistics(importances: Mapping[Hashable, float]) -> dict[Hashable, float]:
-    r"""Return by how much columns are more important than their knockoffs.
+    r"""Return how much more important columns are than their knockoffs.
 
     Parameters
     ----------
@@ -306,7 +308,7 @@ def knockoff_statistics(importances: Mapping[Hashable, float]) -> dict[Hashable,
     Raises
     ------
     TypeError, ValueError
-        For other than a mapping to finite numbers.
+        For anything but a mapping to finite numbers.
 
     Examples
     --------

@@ -111,7 +111,7 @@ def nested_scores(
     In each fold, the learner learns the training rows, and a model of scikit-learn is fitted to the
     selected or extracted variables and scored on the held-out rows. Inner folds of the training
     rows select the best of several sizes. The scores are compared with those of as many variables
-    drawn at random, of all variables, and of none. Variables of selected groups are all of their
+    drawn at random, of all variables, and of none. Selected groups are represented by all their
     columns, and as many single columns are drawn.
 
     Parameters
@@ -130,8 +130,8 @@ def nested_scores(
         Values of `k`, or of `n_components`, to compare; None for the learner's own.
     model
         "logistic" (the default for classes), "ridge" (for numbers) or "knn", after a
-        StandardScaler, the penalty of the first two selected by cross-validation of the training
-        rows; or a model of scikit-learn, which is used as it is.
+        StandardScaler; or a model of scikit-learn, which is used as it is. The penalty of the first
+        two is selected by cross-validation of the training rows.
     target_type
         Whether y holds classes, as the learner's parameter of this name; None for the learner's.
     n_folds, n_repeats
@@ -144,8 +144,8 @@ def nested_scores(
         Confidence level of the intervals.
     max_bytes
         Memory limit in bytes, for the models of a pass together, and for a copy of all columns if
-        all are to be evaluated; as float64 for a `model` of scikit-learn, and if there are more
-        rows than columns.
+        all are to be evaluated. The copy counts as float64 for a `model` of scikit-learn, and if
+        there are more rows than columns.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def nested_scores(
         level=level,
         max_bytes=max_bytes,
     )
-    nested.crowd.learn(stream, nested.record)
+    nested.model_batch.learn(stream, nested.record)
     return nested.result()
 
 
@@ -243,7 +243,7 @@ class NestedCrossValidation:
 
     Attributes
     ----------
-    crowd
+    model_batch
         The models, which learn columns together.
     first_report
         The report of the first model, once it has learnt all columns.
@@ -290,7 +290,7 @@ class NestedCrossValidation:
         models = [(learner.clone(self._sized(task.size)), task.train) for task in self._tasks]
         # Names of each model's variables, and for extractors training and test features.
         self._outputs: dict[int, tuple[list[Hashable], tuple[Floats, Floats] | None]] = {}
-        self.crowd = ModelBatch(
+        self.model_batch = ModelBatch(
             models,
             y if learner._is_supervised else None,
             covariates,
@@ -333,12 +333,14 @@ class NestedCrossValidation:
     def _split(self, rows: Rows, n: int, seed: int) -> Iterable[tuple[Rows, Rows]]:
         """Split rows into folds, stratified by class."""
         model_selection, y = import_sklearn("model_selection", _WHAT_FOR), self._y[rows]
-        least = int(np.unique(y, return_counts=True)[1].min()) if self.is_class else len(rows) // 2
-        if least < n:
+        n_available = (
+            int(np.unique(y, return_counts=True)[1].min()) if self.is_class else len(rows) // 2
+        )
+        if n_available < n:
             what = "rows of every class" if self.is_class else "pairs of rows"
             raise ValueError(
-                f"Expected at least {n} {what}, one per fold, among {len(rows)} rows. Got: {least}."
-                "\nHint: use fewer folds, or leave out the rare class."
+                f"Expected at least {n} {what}, one per fold, among {len(rows)} rows. "
+                f"Got: {n_available}.\nHint: use fewer folds, or leave out the rare class."
             )
         kind = model_selection.StratifiedKFold if self.is_class else model_selection.KFold
         for train, test in kind(n, shuffle=True, random_state=seed).split(np.empty(len(y)), y):
@@ -363,7 +365,7 @@ class NestedCrossValidation:
 
     def _source(self) -> ColumnStream:
         """Return all columns: the stored ones, or the stream."""
-        return self.crowd.columns.stream() or self._stream
+        return self.model_batch.columns.stream() or self._stream
 
     def result(self) -> NestedScores:
         """Return the scores, after the last column; selected columns are read."""
@@ -438,7 +440,7 @@ class NestedCrossValidation:
     @property
     def _tries_all(self) -> bool:
         """Whether all columns are evaluated: they are stored, and as features within the limit."""
-        columns = self.crowd.columns
+        columns = self.model_batch.columns
         return columns.n_stored > 0 and (
             self._by_inner_products or self._matrix_bytes <= self._max_bytes
         )
@@ -455,7 +457,7 @@ class NestedCrossValidation:
 
     def _predicted_from_all(self, task: _Task) -> dict[str, float]:
         """Return the scores of all columns, and the covariates."""
-        pieces = chain(self.crowd.columns.pieces(_PIECE_SIZE), [self._covariates])
+        pieces = chain(self.model_batch.columns.pieces(_PIECE_SIZE), [self._covariates])
         pairs = ((X[task.train], X[task.test]) for X in pieces if X.shape[1])
         if self._by_inner_products:
             rows = task.train, task.test
@@ -478,7 +480,9 @@ class NestedCrossValidation:
 
     def _why_not_all(self) -> str:
         p, limit = self._n_columns, self._max_bytes
-        n_bytes = self.crowd.columns.n_bytes if self._by_inner_products else self._matrix_bytes
+        n_bytes = (
+            self.model_batch.columns.n_bytes if self._by_inner_products else self._matrix_bytes
+        )
         return (
             f"{p:,} columns of {len(self._y):,} rows take {n_bytes / 1e6:,.0f} MB, more than the "
             f"limit of {limit / 1e6:,.0f} MB"

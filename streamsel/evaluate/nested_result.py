@@ -45,7 +45,7 @@ class NestedScores:
     learner, parameters
         Its class, and its parameters by name.
     rows, n_columns
-        Their numbers.
+        Number of rows, and of columns.
     is_class
         Whether classes were predicted, or numbers.
     sizes
@@ -109,11 +109,11 @@ class NestedScores:
         return self._interval(self._values(contestant, score), limits)
 
     def difference(self, other: str, score: str | None = None) -> Interval:
-        """Return the mean difference of the selected variables to another set, fold by fold."""
+        """Return the mean difference between the selected variables and another set, by fold."""
         mine, others = self._values(SELECTED, score), self._values(other, score)
-        least, most = SCORE_RANGES.get(score or self.scores[0], (0.0, 1.0))
+        lower, upper = SCORE_RANGES.get(score or self.scores[0], (0.0, 1.0))
         differences = [a - b for a, b in zip(mine, others, strict=True)]
-        return self._interval(differences, (least - most, most - least))
+        return self._interval(differences, (lower - upper, upper - lower))
 
     def as_dict(self) -> dict[str, Any]:
         """Return a JSON-compatible dict."""

@@ -221,7 +221,7 @@ def linear_alignment(X: Any, Y: Any) -> float:
     ----------
     X, Y
         (n, p) and (n, c) observations in the same order, as arrays or frames; (n,) is one variable.
-        Labels come as indicator columns.
+        Pass labels as indicator columns.
 
     Returns
     -------

@@ -91,8 +91,8 @@ def first_in_groups(block: Block, seen: set[Hashable]) -> NDArray[np.bool_] | No
 class StoredColumns:
     """Copy of all columns, unless they take too much memory.
 
-    Small whole numbers, such as counts of alleles, with at most one other value per column, such as
-    the mean in its gaps, take a byte each; other columns as much as in their blocks.
+    Columns of small whole numbers, such as allele counts, with at most one other value, such as an
+    imputed mean, take a byte per value; other columns take as much as in their blocks.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ class SubsampleStability:
         least once: name -> share, in descending order.
     rating
         Verbal rating of the index: "poor" below 0.4, "excellent" above 0.75, "intermediate"
-        between, "undefined" without one.
+        between, "undefined" without an index.
 
     Examples
     --------
@@ -225,11 +225,11 @@ def subsample_stability(
     -----
     Time is that of learning ``1 + n_subsamples * share`` times as many rows. Memory is bounded by
     `max_bytes`, or by the memory of one model if that is larger. A source that can be read only
-    once suffices if all models fit, or a copy of the columns. The models of a selector with
+    once suffices if all models, or a copy of the columns, fit. The models of a selector with
     ``exact=True`` and a bounded pool read the columns individually, one after the other.
 
-    In a copy a dense column of whole numbers from -127 to 127, and at most one other value, such as
-    the mean in place of gaps, takes a byte per row; any other as much as in its block.
+    In a copy, a dense column of whole numbers from -127 to 127, and at most one other value, such
+    as an imputed mean, takes a byte per row; any other takes as much as in its block.
 
     Whether integers are classes is inferred from all rows, not per subsample.
 
@@ -256,7 +256,7 @@ def subsample_stability(
         level=level,
         max_bytes=max_bytes,
     )
-    subsampling.crowd.learn(
+    subsampling.model_batch.learn(
         stream, lambda _: None if on_block is None else on_block(subsampling.full_model)
     )
     return subsampling.result()
@@ -274,7 +274,7 @@ class Subsampling:
 
     Attributes
     ----------
-    crowd
+    model_batch
         The models, which learn columns together.
     full_model
         The model of all rows among them, until it has learnt all columns; then None.
@@ -328,7 +328,7 @@ class Subsampling:
         all_rows = np.arange(n)
         members = [(model.clone(), rows) for rows in (all_rows, *self._subsamples)]
         self._selections: dict[int, list[Hashable]] = {}
-        self.crowd = ModelBatch(
+        self.model_batch = ModelBatch(
             members, y, covariates, weights, n=n, finish=self._finish, max_bytes=max_bytes
         )
         self.full_model = members[0][0]

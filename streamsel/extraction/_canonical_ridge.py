@@ -98,7 +98,7 @@ def fit_canonical_ridge(problem: RidgeProblem, q: int, alpha: str | float, size:
         problem = problem.truncated()
     first = _explaining(problem, q, alpha * problem.mean)
     count = first.shape[1]
-    rest = _varying_most(problem, first, min(q, problem.form.size) - count)
+    rest = _leading_uncorrelated(problem, first, min(q, problem.form.size) - count)
     W = np.hstack([first, rest])
     products = problem.form.matmul(W)
     # Sums of squares of the scores.
@@ -129,7 +129,7 @@ def _explaining(problem: RidgeProblem, q: int, ridge: float) -> Floats:
     return found
 
 
-def _varying_most(problem: RidgeProblem, first: Floats, count: int) -> Floats:
+def _leading_uncorrelated(problem: RidgeProblem, first: Floats, count: int) -> Floats:
     """Return the weights of the components of largest variance, uncorrelated with the first."""
     form = problem.form
     if count <= 0:

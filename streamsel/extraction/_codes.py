@@ -82,10 +82,10 @@ class GaussianCoder:
     def weights(self, W: Floats, noise: float) -> Floats:
         """Return the matrix that maps a row to the posterior means of its components."""
         inner = W.T @ W
-        least = _ZERO_TOL**2 * inner.diagonal().max(initial=0.0)
-        if least == 0.0:
+        min_noise = _ZERO_TOL**2 * inner.diagonal().max(initial=0.0)
+        if min_noise == 0.0:
             return np.zeros_like(W)
-        return solve_components(inner + max(noise, least) * np.eye(len(inner)), W.T).T
+        return solve_components(inner + max(noise, min_noise) * np.eye(len(inner)), W.T).T
 
 
 class RobustCoder(GaussianCoder):
@@ -183,10 +183,10 @@ class LassoCoder(GaussianCoder):
         order = np.argsort(-sizes, kind="stable")
         D, nonzero = fit.D[:, order], sizes[order] > 0.0
         roots = np.sqrt(np.where(nonzero, lengths[order], 1.0))
-        turn = np.zeros(fit.A.shape)
-        turn[order, np.arange(order.size)] = np.where(nonzero, roots, 0.0)
+        rotation = np.zeros(fit.A.shape)
+        rotation[order, np.arange(order.size)] = np.where(nonzero, roots, 0.0)
         scale = np.sqrt(np.where(nonzero, used[order], 0.0) / max(fit.weight, 1.0))
-        return FactorAxes(np.where(nonzero, D / roots, 0.0), turn, D * scale)
+        return FactorAxes(np.where(nonzero, D / roots, 0.0), rotation, D * scale)
 
     def update_rows(self, fit: FactorModel) -> FactorModel:
         """Return the fit with loadings by the lasso, on components of mean square 1."""
@@ -236,10 +236,10 @@ def _along_axes(fit: FactorModel) -> FactorModel:
     """
     m, q = fit.D.shape
     D = np.vstack([fit.D, np.zeros((max(0, q - m), q))])
-    _, sizes, turn = np.linalg.svd(D, full_matrices=False)
+    _, sizes, rotation = np.linalg.svd(D, full_matrices=False)
     threshold = max(_ZERO_TOL * sizes[0], np.sqrt(_MIN_LOADING_SHARE * noise_of(fit)))
     is_zero = sizes <= threshold
-    D, A, B = fit.D @ turn.T, turn @ fit.A @ turn.T, fit.B @ turn.T
+    D, A, B = fit.D @ rotation.T, rotation @ fit.A @ rotation.T, fit.B @ rotation.T
     # Codes without loadings have their prior variance, 1.
     D[:, is_zero] = B[:, is_zero] = A[is_zero] = A[:, is_zero] = 0.0
     A[is_zero, is_zero] = fit.weight

@@ -145,8 +145,8 @@ def _lanczos(
         return dense()
     # Eigenvalues by Rayleigh-Ritz in L itself: those of the shifted inverse are less accurate.
     E = np.linalg.qr(E)[0]
-    d, turn = np.linalg.eigh(E.T @ (L @ E))
-    return d, E @ turn
+    d, rotation = np.linalg.eigh(E.T @ (L @ E))
+    return d, E @ rotation
 
 
 def _start_vector(n: int) -> Floats:

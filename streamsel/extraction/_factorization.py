@@ -251,7 +251,7 @@ class FactorizationExtractor(Extractor):
         same = PassVerifier(state, self.n_columns)
         shape, no_probe = (0, self.n_components), np.zeros((0, 0))
         # Columns without loadings are not kept.
-        largest = LoadingsPassResult(shape, no_probe, limit, least=0.0)
+        largest = LoadingsPassResult(shape, no_probe, limit, min_size=0.0)
         for chunk, stats in self._scanned(source):
             same.check(chunk.names, stats)
             indices = np.flatnonzero(stats.m2)
@@ -301,7 +301,7 @@ class FactorizationExtractor(Extractor):
     def loadings(self) -> dict[Hashable, dict[str, float]]:
         """Weights of the variables: variable -> {component: weight}, without zeros.
 
-        In order of arrival; on rows, in the order in which the variables became candidates.
+        In order of arrival.
         """
         return self._weights_of(self._map())
 

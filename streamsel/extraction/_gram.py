@@ -156,8 +156,7 @@ class GramExtractor(Extractor):
         other
             A fitted learner of this family, such as PCA or KernelPCA, with the same `scale`
             (KernelPCA counts as False) and without covariates; it is not changed. Its target may
-            differ: the Gram matrix does not depend on the target, only the set of columns in the
-            pool does.
+            differ: the Gram matrix does not depend on the target; only the columns in the pool do.
 
         Raises
         ------
@@ -171,7 +170,8 @@ class GramExtractor(Extractor):
         -----
         With more rows than `max_gram_rows`, only the leading axes are shared, and the products of
         the columns with another target are known only along these axes. For five components of PLS
-        on 400 rows the error was 3 to 12 %; columns learnt for that target give exact components.
+        on 400 rows the error was 3 to 12 %. Learning the columns with that target gives exact
+        components.
         """
         share_columns(self, other, self._check_shared)
 
@@ -278,11 +278,10 @@ class GramExtractor(Extractor):
         holds all columns, loadings are exact and nothing changes. Columns outside the pool that
         were exchanged or negated are not detected. Costs O(n q) per column.
 
-        With more observations than a Gram matrix is kept for, components are not exact after one
-        pass. A re-readable source is read up to 12 times, until no variance of the
-        leading axes changes by more than 1e-9 of itself, and as many powers of the matrix times the
-        target are known as there are components; and once more for the loadings. `n_passes` counts
-        the passes.
+        With more observations than `max_gram_rows`, components are not exact after one pass. Up to
+        12 passes are made over a re-iterable source, until no variance of the leading axes changes
+        by more than 1e-9 of itself, and as many powers of the matrix times the target are known as
+        there are components. One more pass computes the loadings. `n_passes` counts the passes.
         """
         _second_pass.learn_loadings(self, X, names, to, max_loadings, self._refine)
 
@@ -366,7 +365,7 @@ class GramExtractor(Extractor):
     def loadings(self) -> dict[Hashable, dict[str, float]]:
         """Weights of the variables: variable -> {component: weight}, without zeros.
 
-        In order of arrival; on rows, in the order in which the variables became candidates.
+        In order of arrival.
         """
         return self._weights_of(self._map())
 

@@ -115,7 +115,7 @@ class LoadingsPassResult:
         (n, k) `probes` of `LoadingsRequest`.
     limit
         Maximum number of columns kept.
-    least
+    min_size
         The sum of squares of loadings that a column must exceed.
 
     Attributes
@@ -129,13 +129,13 @@ class LoadingsPassResult:
     """
 
     def __init__(
-        self, shape: tuple[int, int], probe: Floats, limit: int, *, least: float = -1.0
+        self, shape: tuple[int, int], probe: Floats, limit: int, *, min_size: float = -1.0
     ) -> None:
         n, q = shape
         none = np.empty(0)
         self.n_read, self.pool_names = 0, set[Hashable]()
         self.gram_times_probe, self.has_discarded = np.zeros_like(probe), False
-        self._limit, self._min_size = limit, least
+        self._limit, self._min_size = limit, min_size
         self._kept = [TopLoadings([], none, none, none, np.empty((0, n)), np.empty((0, q)))]
 
     def select_large(self, loadings: Floats) -> Indices:

@@ -1,4 +1,4 @@
-"""Loadings of few columns that reproduce given scores, and what is applied to loadings after."""
+"""Loadings of few columns that reproduce given scores, and operations on loadings."""
 
 from __future__ import annotations
 

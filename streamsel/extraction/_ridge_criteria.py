@@ -152,8 +152,8 @@ def log_likelihood(log_determinant: Floats, residual: Floats, r: int, n: float) 
     r, n
         Number of targets; number of observations minus the rank of the covariates.
     """
-    least = np.maximum(residual, _MIN_UNEXPLAINED)
-    found: Floats = -0.5 * r * (log_determinant + (n - 1.0) * np.log(least))
+    clipped_residual = np.maximum(residual, _MIN_UNEXPLAINED)
+    found: Floats = -0.5 * r * (log_determinant + (n - 1.0) * np.log(clipped_residual))
     return found
 
 

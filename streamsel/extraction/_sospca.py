@@ -224,7 +224,7 @@ class SOSPCAState(ColumnState):
     def expect_valid(self) -> None:
         """Raise ValueError for values that no data can produce, as in a corrupt file."""
         m = self.count
-        expect_relevances(self.relevances[:m], least=-1.0 if self.signed else 0.0)
+        expect_relevances(self.relevances[:m], minimum=-1.0 if self.signed else 0.0)
         expect_between("arrivals", self.arrival[:m], 0.0, 2.0**53)
         expect_bounded("components", self.Z[:m], self.table["B"])
         expect_products(self.Mzz[:m, :m], "components")

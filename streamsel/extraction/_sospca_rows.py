@@ -19,7 +19,7 @@ from streamsel.state.base import Floats, Indices
 from streamsel.state.moments.components import (
     ComponentMoments,
     merge_component_moments,
-    watch_components,
+    track_components,
 )
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import MergeAxis
@@ -130,8 +130,8 @@ class SOSPCARowState(ComponentMoments):
     def max_candidates(self) -> int:
         """Maximum number of candidates; a bounded vocabulary reserves room for new variables."""
         if self.max_features is None:
-            return self._most
-        return min(self._most, (self.max_features - len(self.loaded)) // 2)
+            return self._max_candidates
+        return min(self._max_candidates, (self.max_features - len(self.loaded)) // 2)
 
     def detach(self) -> None:
         """Copy the arrays of the components, because rows and refreshes modify them."""
@@ -367,7 +367,7 @@ class SOSPCARowState(ComponentMoments):
         # After a merge no candidate has exact covariances, which a restart needs.
         self.provisional = False
         if along == "rows" and not self.count:
-            watch_components(self, theirs)
+            track_components(self, theirs)
 
     def after_merge(
         self,

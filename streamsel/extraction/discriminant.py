@@ -32,7 +32,7 @@ class Discriminant(GramExtractor, Supervised):
     The covariance within the classes is shrunk towards that of uncorrelated columns, so that
     discriminants exist, and generalise, if columns outnumber rows. All components have the same
     variance within the classes, so that a row can be classified by the nearest class mean. There
-    are at most one fewer than classes.
+    are fewer components than classes.
 
     Parameters
     ----------
@@ -46,14 +46,13 @@ class Discriminant(GramExtractor, Supervised):
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Number of rows seen, as observations of the columns or one by one; of variables seen, where
-        one that returns after eviction counts again; and of constant variables.
+        Number of rows (observations of columns, and rows learnt one by one); number of variables
+        (one that returns after eviction counts again); number of constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and for a target with more observations than a Gram matrix
-        is kept for.
+        For a parameter out of its range.
 
     Notes
     -----
@@ -61,16 +60,16 @@ class Discriminant(GramExtractor, Supervised):
     within the classes (divided by $n$) and $M = (1 - \gamma) W + \gamma \, \mathrm{tr}(W)/p \, I$,
     the components are the $w$ of largest $w^T B w / w^T M w$, with $w^T M w = 1$ and uncorrelated
     in $M$. In the principal axes of the columns, $K = XX^T = E \, \mathrm{diag}(d) \, E^T$, the sum
-    of $B$ and $W$ is diagonal and $B = hh^T$ has low rank, $h = \sqrt{d} E^T U$, so that $M^{-1}$
-    follows from the inverse of a diagonal matrix and of one as large as the number of classes: no
-    matrix of size $p \times p$ is needed. The target may also be numeric: then $B$ is the
-    covariance it explains, and $W$ the residual covariance.
+    of $B$ and $W$ is diagonal, and $B = hh^T$ with $h = \sqrt{d} E^T U$ has low rank. So $M^{-1}$
+    follows from the inverses of a diagonal matrix and of one as large as the number of classes: no
+    $p \times p$ matrix is needed. The target may also be numeric: then $B$ is the covariance it
+    explains, and $W$ the residual covariance.
 
-    **Relation to scikit-learn.** Without shrinkage the components are `scalings_` of its
+    **Relation to scikit-learn.** Without shrinkage the components are `scalings_` of
     LinearDiscriminantAnalysis(solver="eigen"). With shrinkage they span the discriminant functions
     of solver="lsqr", which uses the same shrinkage; its "eigen" also shrinks the covariance
-    *between* the classes, which gives other directions: with $\gamma = 1$ directions unrelated to
-    the classes.
+    *between* the classes, which gives other directions, and for $\gamma = 1$ directions unrelated
+    to the classes.
 
     **Shrinkage.** `"auto"` maximises the likelihood of the target under ridge regression, as
     [RidgeComponents](ridge_components.md) do: the span is that of canonical ridge with $\lambda = n
@@ -78,10 +77,16 @@ class Discriminant(GramExtractor, Supervised):
     there is a direction without variance within the classes, as with more columns than rows, the
     discriminants are undefined without shrinkage; 0 is then replaced by 1e-6, which
     `fitted_shrinkage` shows. Shrinkage depends on units: `scale=True` first standardises the
-    columns. On the seven real sets used to choose the rule, the mean error of LDA on the
-    discriminants is 22.5 % by `"auto"`, 23.2 by generalised cross-validation, 24.4 by Ledoit and
-    Wolf's rule, 25.4 by that of Chen et al.; on seven others 12.5, 12.3, 18.7 and 18.2, and 17.4
-    with the best of five fixed values.
+    columns. The table has the mean error of LDA on the discriminants, in %, on the seven real sets
+    used to choose the rule, and on seven others:
+
+    | shrinkage | sets used | others |
+    |---|---|---|
+    | `"auto"` | 22.5 | 12.5 |
+    | generalised cross-validation | 23.2 | 12.3 |
+    | Ledoit and Wolf | 24.4 | 18.7 |
+    | Chen et al. | 25.4 | 18.2 |
+    | best of five fixed values | | 17.4 |
 
     **Overfitting.** If columns outnumber rows, the classes are separated on the rows learnt even if
     they are random: evaluate the components on other rows.

@@ -40,14 +40,14 @@ class KernelPCA(Embedder):
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Number of rows seen, as observations of the columns or one by one; of variables seen; and of
-        constant variables.
+        Number of rows (observations of columns, and rows learnt one by one); number of variables;
+        number of constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and for columns with more observations than a Gram matrix
-        is kept for.
+        For a parameter out of its range, and for columns with more observations than
+        `max_gram_rows`.
 
     Notes
     -----
@@ -55,7 +55,7 @@ class KernelPCA(Embedder):
     its eigenpairs $G e = \lambda e$, component $c$ of the observations is $\sqrt{\lambda_c} e_c$.
     It is PCA in the feature space: the projection on $q$ directions with the smallest residual,
     $\sum_{c > q} \lambda_c$. Only components with $\lambda_c > 10^{-12} \lambda_1$ exist. The
-    largest entry of each is positive; the basis of equal eigenvalues is chosen so that rounding
+    largest entry of each is positive; for equal eigenvalues, the basis is chosen so that rounding
     does not affect it.
 
     **New rows.** The components of a new row are $\sum_i w_{ic} k(x, x_i) + b_c$, with $w = e /

@@ -24,8 +24,8 @@ class LaplacianEigenmaps(Embedder):
     r"""Laplacian eigenmaps: spectral embedding of the k-nearest-neighbour graph of the rows.
 
     The graph is computed from the distances between observations over all columns, which the Gram
-    matrix contains after one pass. Or a graph is passed to `learn_graph`, and no columns are
-    needed: this embeds non-numeric data.
+    matrix contains after one pass. Alternatively, a graph is passed to `learn_graph`, without
+    columns: this embeds non-numeric data.
 
     Parameters
     ----------
@@ -36,28 +36,29 @@ class LaplacianEigenmaps(Embedder):
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Number of rows seen, as observations of the columns or one by one; of variables seen; and of
-        constant variables.
+        Number of rows (observations of columns, and rows learnt one by one); number of variables;
+        number of constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and for columns with more observations than a Gram matrix
-        is kept for.
+        For a parameter out of its range, and for columns with more observations than
+        `max_gram_rows`.
 
     Notes
     -----
     **Method.** With $A$ the graph's weights, 1 for neighbours, and $D$ the diagonal of the degrees,
     $L = D - A$ is the unnormalised Laplacian, and $f^\top L f = \sum_{i<j} A_{ij} (f_i - f_j)^2$.
-    The components are the eigenvectors of the $q$ smallest eigenvalues, of length 1, orthogonal to
-    one another and to the constant vector, the first eigenvector, which is left out. A graph of $m$
-    connected components has $m$ eigenvalues 0: the first $m - 1$ components are then constant on
-    each connected component and separate them. The largest entry of each is positive; the basis of
-    equal eigenvalues is chosen so that rounding does not affect it.
+    The components are the eigenvectors of the $q$ smallest eigenvalues, of length 1 and orthogonal
+    to one another. The first eigenvector, the constant vector, is left out; all components are
+    orthogonal to it. A graph of $m$ connected components has $m$ eigenvalues 0: the first $m - 1$
+    components are then constant on each connected component and separate them. The largest entry of
+    each is positive; for equal eigenvalues, the basis is chosen so that rounding does not affect
+    it.
 
     **New rows.** A new row is mapped to the mean of its `n_neighbors` nearest, which adds least to
-    $f^\top L f$. `transform_columns` searches them among all rows learnt, in another pass over all
-    columns. `transform_one` and `transform_many` search them among the landmarks: `n_landmarks` of
+    $f^\top L f$. `transform_columns` searches for them among all rows learnt, in another pass over
+    all columns. `transform_one` and `transform_many` search among the landmarks: `n_landmarks` of
     the rows, represented by the `max_variables` variables of largest variance; distances are then
     estimated, up to a factor that does not matter, and the number of neighbours is reduced in
     proportion to the number of rows. A row that was learnt is one of its own neighbours, so its
@@ -140,15 +141,15 @@ class LaplacianEigenmaps(Embedder):
         Parameters
         ----------
         adjacency
-            (n, n) array or `scipy.sparse` matrix of the weights of the edges, symmetric, 0 for no
-            edge; for the observations of the columns, learnt before or after. Columns are then used
-            only to transform new rows, and are optional.
+            Symmetric (n, n) array or `scipy.sparse` matrix of the weights of the edges, 0 for no
+            edge. Its nodes are the observations of the columns, which may be learnt before or
+            after. Columns are optional: they are used only to transform new rows.
 
         Raises
         ------
         ValueError, TypeError
-            For an invalid matrix, for another number of observations than learnt, and after rows.
-            The model is unchanged.
+            For an invalid matrix, a number of nodes other than that of the observations learnt, and
+            after rows. The model is unchanged.
         """
         self._refuse_after_rows()
         graph = NeighborGraph.from_adjacency(adjacency)

@@ -27,7 +27,7 @@ _DRAWS, _LEVEL = 20, 0.95
 
 
 def n_for_share(inner: GramView, share: float) -> int:
-    """Return the least number of components that have this share of the variance."""
+    """Return the smallest number of components that explain this share of the variance."""
     cumulated = np.cumsum(inner.values()) / inner.trace
     return int(np.searchsorted(cumulated, share * (1.0 - 1e-12))) + 1
 
@@ -63,8 +63,8 @@ def n_by_profile_likelihood(inner: GramView) -> int:
 def n_by_parallel_analysis(inner: GramView) -> int:
     """Return the number of eigenvalues larger than those of noise (Horn 1965).
 
-    Each is compared with the eigenvalue of its rank for uncorrelated columns, whose number and
-    total variance are those of columns that vary as evenly.
+    Each is compared with the eigenvalue of the same rank for uncorrelated columns of equal
+    variance, as many as the effective number of columns, with the same total variance.
     """
     d = inner.values()
     rng = np.random.default_rng(0)
@@ -108,22 +108,22 @@ class PCA(GramExtractor, Unsupervised):
     Parameters
     ----------
     n_components
-        The number of components, or the rule that determines it: a number in (0, 1) is the share of
-        variance that the fewest components must reach; `"parallel"` keeps those with more variance
-        than components of noise (parallel analysis), `"profile"` those before the split of largest
-        profile likelihood, `"elbow"` those before the bend of the scree plot.
+        The number of components, or the rule that determines it: a number in (0, 1) keeps the
+        fewest components that reach this share of the variance; `"parallel"` keeps those with more
+        variance than components of noise (parallel analysis), `"profile"` those before the split of
+        largest profile likelihood, `"elbow"` those before the bend of the scree plot.
 
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Number of rows seen, as observations of the columns or one by one; of variables seen, where
-        one that returns after eviction counts again; and of constant variables.
+        Number of rows (observations of columns, and rows learnt one by one); number of variables
+        (one that returns after eviction counts again); number of constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range; and for columns with more observations than a Gram matrix
-        is kept for, if `n_components` is a rule.
+        For a parameter out of its range; and for columns with more observations than
+        `max_gram_rows`, if `n_components` is a rule.
 
     Notes
     -----
@@ -142,21 +142,21 @@ class PCA(GramExtractor, Unsupervised):
 
     **Many rows.** With more rows than `max_gram_rows`, the $2q + 10$ leading axes of the columns so
     far are kept, by incremental SVD[^4]. The residual is dropped as columns arrive, so variances
-    are too small: the sum over ten components by .002 of its value on Isolet and mnist, .01 on
-    Basehock, .17 on noise. If the source is re-readable, `learn_loadings` makes components exact
-    in a block Krylov space[^5]: after 5 or 6 passes on these sets and 12 on madelon; on noise,
-    whose components are arbitrary, 12 do not suffice. Components are exact at once if the pool
-    holds all columns, and of sparse columns with up to 16.8 million stored values in all: these are
-    kept as stored (200 MB), and the axes found by block Lanczos iteration.
+    are too small. The sum over ten components is too small by .002 of its value on Isolet and
+    mnist, .01 on Basehock, and .17 on noise. If the source is re-iterable, `learn_loadings` makes
+    components exact in a block Krylov space[^5]: after 5 or 6 passes on these sets and 12 on
+    madelon; on noise, whose components are arbitrary, 12 do not suffice. Components are exact at
+    once if the pool holds all columns, or if the columns are sparse with up to 16.8 million stored
+    values in all: these are kept as stored (200 MB), and block Lanczos iteration finds the axes.
 
     **No target.** The directions of most variance need not be related to the target. `PLS`,
-    `Discriminant` and `RidgeComponents` use it.
+    `Discriminant` and `RidgeComponents` use the target.
 
     **Number of components.** The share of variance, the elbow[^1] and the profile likelihood[^2]
     depend on the eigenvalues alone; parallel analysis[^3] compares each with the 0.95 quantile of
-    20 draws of noise. All four decompose the whole matrix, $O(n^3)$. On rows they are evaluated at
-    every refresh: components in use remain, and additional ones are appended. Before the first
-    component exists, a transform returns one that is 0.
+    20 draws of noise. All four rules decompose the whole matrix, $O(n^3)$. On rows they are
+    evaluated at every refresh: components in use remain, and additional ones are appended. Before
+    the first component exists, a transform returns one that is 0.
 
     **Cost.** $n^2$ per column, as one matrix product for hundreds of columns, half of it saved by
     symmetry; $s^2$ for a sparse column of $s$ values. Computing components takes $O(n^3)$, or
@@ -167,20 +167,20 @@ class PCA(GramExtractor, Unsupervised):
     times while components are computed; $16 n m$ for the pool, $m$ being `max_loadings`. On rows
     $2 m^2$ numbers, $m$ at most `max_features`.
 
-    **Rows.** Joint moments of the variables of the pool, and of all that arrive with rows, are
-    tracked: components are those of all rows so far. See `max_features` for variables that arrive
-    late. With `max_features=None` no variable is evicted: up to 1,000 variables have joint moments;
-    beyond, the $2q + 10$ leading axes are tracked by incremental SVD[^6], unless `scale` or a rule
-    for `n_components` requires joint moments. The axes take $10 q$ numbers per variable, and $O(q)$
-    operations per row and variable.
+    **Rows.** Joint moments of the variables of the pool, and of all variables that arrive with
+    rows, are tracked: components are those of all rows so far. See `max_features` for variables
+    that arrive late. With `max_features=None` no variable is evicted: up to 1,000 variables have
+    joint moments; beyond, the $2q + 10$ leading axes are tracked by incremental SVD[^6], unless
+    `scale` or a rule for `n_components` requires joint moments. The axes take $10 q$ numbers per
+    variable, and $O(q)$ operations per row and variable.
 
     **Missing and new features.** A column with a missing value is refused. In a row, an absent
     variable is 0, and NaN or None counts as the variable's mean; a new variable was 0 in earlier
     rows. A transform ignores features that were never learnt.
 
-    **Stable transforms.** On rows, a transform uses the components of the last refresh, rotated
-    among themselves to differ least from those in use before (orthogonal Procrustes, under the
-    covariance of the rows so far). `loadings` are the current ones.
+    **Stable transforms.** On rows, a transform uses the components of the last refresh. These are
+    rotated to differ least from those in use before (orthogonal Procrustes, under the covariance of
+    the rows so far). `loadings` are those of the current components.
 
     References
     ----------
@@ -310,7 +310,7 @@ class PCA(GramExtractor, Unsupervised):
 
     @property
     def n_components_found(self) -> int:
-        """Number of components; those requested beyond it are 0."""
+        """Number of components that exist; further ones requested are 0."""
         found = self._solution()
         return 0 if found is None else found.scores.shape[1]
 
@@ -356,8 +356,9 @@ class PCA(GramExtractor, Unsupervised):
         Raises
         ------
         ValueError
-            Before columns, and after rows, whose observations are not stored. When the stream is
-            read: for columns of another length, and for a column with a missing or infinite value.
+            Before columns were learnt, and after rows, whose observations are not stored. When the
+            stream is read: for columns of another length, and for a column with a missing or
+            infinite value.
         TypeError
             When the stream is read: for a column that does not hold real numbers.
         """

@@ -37,29 +37,27 @@ class PLS(GramExtractor, Supervised):
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Number of rows seen, as observations of the columns or one by one; of variables seen, where
-        one that returns after eviction counts again; and of constant variables.
+        Number of rows (observations of columns, and rows learnt one by one); number of variables
+        (one that returns after eviction counts again); number of constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and for a target with more observations than a Gram matrix
-        is kept for.
+        For a parameter out of its range.
 
     Notes
     -----
-    **Method.** With $X$ the centred columns and $Y$ those of the target (an indicator for each
-    class), $X_1 = X$, component $k$ is $t_k = X_k w_k$, where $w_k$ and $v_k$, both of length 1,
-    maximise $w_k^T X_k^T Y v_k$, and $X_{k+1} = X_k - t_k t_k^T X_k / t_k^T t_k$. The scores are
-    `x_scores_` of scikit-learn's PLSRegression, up to sign; with several targets it iterates up to
-    its `tol`, and these are the limit. Everything follows from $K = XX^T$: with $P_k$ the
-    projection orthogonal to the previous components, $v_k$ is the leading eigenvector of $Y^T P_k K
-    P_k Y$, and $t_k$ is $P_k K P_k Y v_k$, rescaled.
+    **Method.** Let $X_1 = X$ be the centred columns, and $Y$ those of the target (an indicator for
+    each class). Component $k$ is $t_k = X_k w_k$, where $w_k$ and $v_k$, both of length 1, maximise
+    $w_k^T X_k^T Y v_k$. Then $X_{k+1} = X_k - t_k t_k^T X_k / t_k^T t_k$. The scores are
+    `x_scores_` of scikit-learn's PLSRegression, up to sign. With several targets PLSRegression
+    iterates up to its `tol`; the scores here are the limit. Everything follows from $K = XX^T$:
+    with $P_k$ the projection orthogonal to the previous components, $v_k$ is the leading
+    eigenvector of $Y^T P_k K P_k Y$, and $t_k$ is $P_k K P_k Y v_k$, rescaled.
 
-    The number of components is limited by the rank of the columns, and by the target: there are
-    none after it is explained to the last digit; remaining ones are 0. With a Gram matrix, a
-    direction whose standard deviation is $10^{-6}$ times the largest cannot be distinguished from
-    rounding.
+    The number of components is limited by the rank of the columns, and by the target: once it is
+    explained to the last digit, the remaining components are 0. With a Gram matrix, a direction
+    whose standard deviation is $10^{-6}$ times the largest cannot be distinguished from rounding.
 
     **Many rows.** With more rows than `max_gram_rows`, the leading axes replace the Gram matrix, as
     in [PCA](pca.md), and $KU$ is summed exactly, $U$ a basis of the target. The first component is
@@ -109,7 +107,7 @@ class PLS(GramExtractor, Supervised):
     >>> model.embedding.shape
     (80, 2)
 
-    Least squares on two components predicts it for new spectra:
+    Least squares on two components predicts the target for new spectra:
 
     >>> beside_one = lambda Z: np.column_stack([np.ones(len(Z)), Z])
     >>> fit = np.linalg.lstsq(beside_one(model.embedding), y[:80], rcond=None)[0]
@@ -171,13 +169,13 @@ def partial_least_squares(inner: GramView, Y: Floats, q: int) -> Floats:
     for _ in range(q if Y.size else 0):
         residual = Y - scores @ (scores.T @ Y)
         image = inner.matmul(residual / inner.trace)
-        squares, turns = np.linalg.eigh(residual.T @ image)
+        squares, eigenvectors = np.linalg.eigh(residual.T @ image)
         # The weights are XᵀY v.
-        square, dual = float(squares[-1]), residual @ turns[:, -1]
+        square, dual = float(squares[-1]), residual @ eigenvectors[:, -1]
         unexplained = float(dual @ dual)
         if unexplained <= _EXPLAINED_TOL or square <= _ZERO_TOL * unexplained:
             break
-        score = image @ turns[:, -1]
+        score = image @ eigenvectors[:, -1]
         # Twice, for full precision if the score is nearly in their span.
         for _ in range(2):
             along = scores.T @ score

@@ -30,10 +30,11 @@ class Leakage(NamedTuple):
         `"accuracy"`, the share of rows whose class is predicted; or `"r2"`, the share of variance
         explained for numbers, which is negative for an attacker worse than the mean.
     chance
-        The measure without the features: of predicting the most frequent class; or the mean, 0.
+        The measure without the features: the accuracy of the most frequent class, or 0 for the
+        mean.
     trained
         Attacker, `"linear"`, `"1-NN"` or `"5-NN"` -> its measure, when trained on the rows that the
-        features were fitted on. There, the features have no linear information.
+        features were fitted on. On these, the features have no linear information.
     fresh
         The same, when trained on other rows.
     """
@@ -176,14 +177,13 @@ class PrivateFeatures(GramExtractor, Supervised):
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Number of rows seen, as observations of the columns or one by one; of variables seen, where
-        one that returns after eviction counts again; and of constant variables.
+        Number of rows (observations of columns, and rows learnt one by one); number of variables
+        (one that returns after eviction counts again); number of constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and for a target with more observations than a Gram matrix
-        is kept for.
+        For a parameter out of its range.
 
     Notes
     -----
@@ -198,17 +198,23 @@ class PrivateFeatures(GramExtractor, Supervised):
     features. This is not differential privacy. Two kinds of models may still predict it: nonlinear
     ones; and, if columns outnumber rows, linear ones trained on rows that the features were not
     fitted on, because the projected direction is only estimated from the rows. `leakage` measures
-    the rest; if it is too large, use fewer features or more rows.
+    how well; if too well, use fewer features or more rows.
 
-    **Measured.** Eleven real sets of 50 to 1,000 rows, half of the classes as attribute (chance
-    57.8 %), 20 features of standardised columns: they keep 87 % of the variance of as many
-    principal components. Average accuracy by `leakage` from principal components / these /
-    [RankedPCA](ranked_pca.md) with `rank_by="private"`: a linear model trained on the same rows
-    77.8 / 57.8 / 58.5 %, on others 73.2 / 63.7 / 59.4; five nearest neighbours 81.2 / 76.2 / 64.4,
-    and 75.1 / 70.8 / 60.1. So nonlinear information is hardly removed. RankedPCA, which takes the
-    components least related to the attribute, mostly of small variance, hides more by keeping less.
-    LDA predicts the class within its half as well from these as from principal components, in 83.7
-    and 84.5 % of rows (four sets of many classes).
+    **Measured** on eleven real sets of 50 to 1,000 rows, with half of the classes as the attribute
+    (chance 57.8 %): 20 features of standardised columns keep 87 % of the variance of as many
+    principal components. The table has the average accuracy of attackers by `leakage`, in %:
+
+    | attacker, trained on | PCA | PrivateFeatures | [RankedPCA](ranked_pca.md), private |
+    |---|---|---|---|
+    | linear, same rows | 77.8 | 57.8 | 58.5 |
+    | linear, other rows | 73.2 | 63.7 | 59.4 |
+    | 5-NN, same rows | 81.2 | 76.2 | 64.4 |
+    | 5-NN, other rows | 75.1 | 70.8 | 60.1 |
+
+    So nonlinear information is hardly removed. RankedPCA with `rank_by="private"` takes the
+    components least related to the attribute, mostly of small variance: it hides more by keeping
+    less. LDA predicts the class within its half about as well from these features as from principal
+    components, in 83.7 and 84.5 % of rows (four sets of many classes).
 
     **Cost.** $n^2$ per column. Computing components takes $O(n^2 q)$, and $O(n^3)$ below 1,500 rows
     or for many components.
@@ -227,9 +233,9 @@ class PrivateFeatures(GramExtractor, Supervised):
     guarantee holds. `leakage` needs the Gram matrix.
 
     **Rows.** The joint moments of the variables give the same features as their columns. A row is
-    learnt with its sensitive attribute. The guarantee holds for `loadings` over all rows so far;
-    for transforms, which use `in_use`, over the rows up to the last refresh, and with
-    `refresh_factor=1` there is a refresh at every row.
+    learnt with its sensitive attribute. The guarantee holds for `loadings` over all rows so far.
+    For transforms, which use `in_use`, it holds over the rows up to the last refresh;
+    `refresh_factor=1` refreshes at every row.
 
     **Vocabulary.** When `max_features` leaves no room for a new variable, the variables of smallest
     variance are evicted, not the least relevant.
@@ -297,9 +303,9 @@ class PrivateFeatures(GramExtractor, Supervised):
     def leakage(self, folds: int = 5, seed: int = 0) -> Leakage:
         """Return how well the sensitive attribute can be predicted from the features.
 
-        Features are fitted again in every fold, without its test rows. Three attackers, a linear
-        model and the nearest and the five nearest neighbours, then learn to predict the attribute:
-        once from the rows that the features were fitted on, once from others.
+        Features are fitted again in every fold, without its test rows. Three attackers then learn
+        to predict the attribute: a linear model, the nearest and the five nearest neighbours. Each
+        learns once from the rows that the features were fitted on, once from others.
 
         Parameters
         ----------
@@ -312,8 +318,9 @@ class PrivateFeatures(GramExtractor, Supervised):
         Raises
         ------
         ValueError
-            For fewer than 3 folds or more than half as many as rows, before columns were learnt,
-            after rows, which are not stored, and for more rows than `max_gram_rows`.
+            For fewer than 3 folds, or more than half the number of rows; before columns were
+            learnt; after rows, which are not stored; with weights; and for more rows than
+            `max_gram_rows`.
 
         Notes
         -----
@@ -358,10 +365,10 @@ def private_duals(inner: GramView, q: int) -> Floats:
     are the leading eigenvectors e of K - RRᵀ; their duals are e / √λ, orthogonalised to B.
     """
     seen = inner.matmul(inner.U)
-    squares, turns = np.linalg.eigh(inner.U.T @ seen)
+    squares, eigenvectors = np.linalg.eigh(inner.U.T @ seen)
     some = squares > _UNRELATED_TOL * inner.trace
     roots = np.sqrt(squares[some])
-    B, R = inner.U @ turns[:, some] / roots, seen @ turns[:, some] / roots
+    B, R = inner.U @ eigenvectors[:, some] / roots, seen @ eigenvectors[:, some] / roots
     K = np.diag(inner.K) if inner.K.ndim == 1 else inner.K
     about = GramScale(
         inner.n, inner.rows, inner.weight, inner.p, inner.n_effective_columns, inner.cyy

@@ -18,9 +18,9 @@ from streamsel.stream import ColumnStream
 class ProbabilisticPCA(FactorizationExtractor, Unsupervised):
     r"""Probabilistic PCA: principal components of columns with missing values, and imputation.
 
-    A column is a draw from a normal distribution with few directions of variance, plus noise. The
-    observed values determine its posterior coordinates along these directions, and so the
-    expectation of the missing values. The model is fitted online.
+    A column is modelled as a draw from a normal distribution with few directions of variance, plus
+    noise. The observed values determine its posterior coordinates along these directions, and so
+    the expectation of the missing values. The model is fitted online.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ class ProbabilisticPCA(FactorizationExtractor, Unsupervised):
     noise_variance
         The residual variance of a value, $\sigma^2$; NaN before any column varied.
     n_rows, n_columns, n_constant
-        Number of rows seen, as observations of the columns or one by one; of variables seen, where
-        one that returns after eviction counts again; and of constant variables.
+        Number of rows (observations of columns, and rows learnt one by one); number of variables
+        (one that returns after eviction counts again); number of constant variables.
 
     Raises
     ------
@@ -43,7 +43,7 @@ class ProbabilisticPCA(FactorizationExtractor, Unsupervised):
 
     Notes
     -----
-    **Method.** It maximises the likelihood of $x_j \sim N(0, D D^T + \sigma^2 I)$, for columns
+    **Method.** The fit maximises the likelihood of $x_j \sim N(0, D D^T + \sigma^2 I)$, for columns
     $x_j$ centred by the mean of their observed values, by expectation-maximisation (Tipping and
     Bishop 1999), online. The code of a column is its posterior mean of the components, given its
     observed values; missing values enter with their expectation and variance. Without missing
@@ -51,22 +51,22 @@ class ProbabilisticPCA(FactorizationExtractor, Unsupervised):
     eigenvalues. Components are uncorrelated, of variance about 1, and sorted by decreasing size.
 
     **Missing values.** An observation with a few outlying values would get a component of its own,
-    and nothing would constrain what that predicts for columns where this observation is missing.
-    So, if columns have missing values, $D$ has a prior (Ilin and Raiko 2010, section 3): $D = B (A
-    + \tau I)^{-1}$, with the sums below and $\tau = 100 g \sigma^2 / s$, where $s$ is the mean
-    square of a value and $g$ the share of columns with missing values. A priori a component has a
-    hundredth of $s$. The prior of a batch is introduced gradually, over its iterations. On rows
-    there is none.
+    with unconstrained predictions for columns where this observation is missing. So, if columns
+    have missing values, $D$ has a prior (Ilin and Raiko 2010, section 3):
+    $D = B (A + \tau I)^{-1}$, with the sums below and $\tau = 100 g \sigma^2 / s$, where $s$ is the
+    mean square of a value and $g$ the share of columns with missing values. A priori the mean
+    square of a component is a hundredth of $s$. The prior of a batch is introduced gradually, over
+    its iterations. On rows there is no prior.
 
-    **Online fit.** Columns are buffered until there are `batch_size` of them. Then they are coded
-    by the components, and the components are refined from the sums $A = \sum w w^T$ and $B = \sum x
-    w^T$ over all columns so far (Mairal et al. 2010), in three iterations; in thirty for the first
-    batch, which starts from random components (`seed`). A column coded as the $t$-th of $p$ has
-    weight $\sqrt{t/p}$. So the components approximate the optimum over all columns: on six real
-    sets, ten of them have 97.6 to 100 % of the variance of ten principal components. They depend on
-    the order of the columns, which should be random, but not, to the last bit, on how they are cut
-    into blocks. Models of different columns cannot be merged; models of different rows can,
-    approximately.
+    **Online fit.** Columns are buffered until there are `batch_size` of them. Then their codes $w$
+    are computed from the components, and the components are refined from the sums $A = \sum w w^T$
+    and $B = \sum x w^T$ over all columns so far (Mairal et al. 2010). This takes three iterations,
+    and thirty for the first batch, which starts from random components (`seed`). The $t$-th of $p$
+    columns has weight $\sqrt{t/p}$. The components approximate the optimum over all columns: on six
+    real sets, ten components explain 97.6 to 100 % of the variance that ten principal components
+    explain. They depend on the order of the columns, which should be random. They are bit-identical
+    for any division into blocks. Models of different columns cannot be merged; models of different
+    rows can, approximately.
 
     **Loadings.** Without a second pass, loadings are available for the `max_loadings` columns of
     largest variance, coded by the current components. `learn_loadings` makes a second pass and
@@ -79,21 +79,21 @@ class ProbabilisticPCA(FactorizationExtractor, Unsupervised):
     `max_loadings`, for any number of columns. On rows $O(m q)$.
 
     **Rows.** The roles are exchanged: a row is coded by the loadings, and the loadings are refined
-    from the sums over rows; first after 8 rows, then whenever the number of rows has doubled, and
-    at least every `batch_size` rows. A model that has learnt columns starts from the loadings of
-    its pool. Rows may fade. `max_features` bounds the variables tracked: the one of smallest
-    variance is evicted.
+    from the sums over rows. They are refined first after 8 rows, then whenever the number of rows
+    has doubled, and at least every `batch_size` rows. A model that has learnt columns starts from
+    the loadings of its pool. Older rows may be down-weighted. `max_features` bounds the variables
+    tracked: those of smallest variance are evicted.
 
     **Missing and new features.** NaN or None in a column was not observed; the mean of the column
     is that of its observed values. `impute` fills missing values of columns with their expectation,
     clipped to the range of the column's observed values. Values should be missing at random, given
     the observed ones. In a row, an absent variable is 0, and NaN or None was not observed: a row is
-    learnt from its observed values alone, and transformed with the mean in place of the others. A
-    new variable was 0 in earlier rows. A transform ignores features that were never learnt.
+    learnt from its observed values alone, and transformed with means in place of the missing ones.
+    A new variable was 0 in earlier rows. A transform ignores features that were never learnt.
 
-    **Stable transforms.** On rows, a transform uses the components of the last refresh, rotated
-    among themselves to differ least from those in use before (orthogonal Procrustes, under the
-    fitted covariance of the rows so far). `loadings` are the current ones.
+    **Stable transforms.** On rows, a transform uses the components of the last refresh. These are
+    rotated to differ least from those in use before (orthogonal Procrustes, under the fitted
+    covariance of the rows so far). `loadings` are those of the current components.
 
     References
     ----------
@@ -142,7 +142,7 @@ class ProbabilisticPCA(FactorizationExtractor, Unsupervised):
         return GaussianCoder(takes_missing=True)
 
     def impute(self, X: Any, names: Sequence[Hashable] | None = None) -> Any:
-        """Return columns with missing values replaced by their expectation given the others.
+        """Return columns with missing values replaced by their expectation given the observed ones.
 
         Parameters
         ----------

@@ -38,9 +38,9 @@ class RandomFourier(HashedExtractor):
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Number of rows seen, as observations of the columns or one by one; of variables seen as
-        columns; and of constant ones among them. On rows, variables are not counted, because
-        no names are kept.
+        Number of rows (observations of columns, and rows learnt one by one); number of variables
+        seen as columns; number of constant ones among them. On rows, variables are not counted,
+        because no names are kept.
 
     Raises
     ------
@@ -60,7 +60,7 @@ class RandomFourier(HashedExtractor):
     differ. The order of the features in a row does not affect the result, because sums are
     accumulated in twice the precision.
 
-    **No centring.** Variables are not centred, and the kernel does not depend on it. It depends on
+    **No centring.** Variables are not centred, which does not affect the kernel. It depends on
     their scales: standardise first.
 
     **Missing and new features.** A column with a missing value is refused. In a row a variable that

@@ -19,8 +19,8 @@ class RandomProjection(HashedExtractor):
 
     Component $c$ is $z_c = \sum_j x_j r_{jc}$. The entries $r_{jc}$ are independent with mean 0 and
     variance $1/k$, and a function of the name of variable $j$ and of the seed. So no state is kept
-    per variable; the order of variables does not matter; a name has the same entries on both axes,
-    in every process and on every machine; and a transform needs no fit.
+    per variable; the order of variables does not matter; a name has the same entries on columns and
+    rows, in every process and on every machine; and a transform needs no fit.
 
     Parameters
     ----------
@@ -32,21 +32,20 @@ class RandomProjection(HashedExtractor):
         probability $d$, the `density`, and 0 otherwise (Achlioptas 2003; Li, Hastie and Church
         2006).
     density
-        For `kind="sparse"`: the share of non-zero entries. A third is proven to preserve distances
-        as well as a dense matrix; $1/\sqrt{p}$, with $p$ variables expected, is many times faster,
-        and preserves distances that are not dominated by few variables.
+        For `kind="sparse"`: the share of non-zero entries. A density of a third is proven to
+        preserve distances as well as a dense matrix. $1/\sqrt{p}$, for $p$ expected variables, is
+        many times faster, and preserves distances that few variables do not dominate.
     eps, beta
         With `n_components=None`: squared distances between all pairs of $n$ rows are preserved
         within $1 \pm$ `eps` with probability at least $1 - n^{-\mathtt{beta}}$, and $k \geq (4 + 2
         \beta) / (\varepsilon^2/2 - \varepsilon^3/3) \ln n$.
-        (4 + 2 \beta) / (\varepsilon^2/2 - \varepsilon^3/3) \ln n$.
 
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Number of rows seen, as observations of the columns or one by one; of variables seen as
-        columns; and of constant ones among them. On rows variables are not counted, which would
-        require their names.
+        Number of rows (observations of columns, and rows learnt one by one); number of variables
+        seen as columns; number of constant ones among them. On rows, variables are not counted,
+        because no names are kept.
 
     Raises
     ------
@@ -61,20 +60,20 @@ class RandomProjection(HashedExtractor):
     costs $O(k)$ per non-zero feature; learning a row only counts it.
 
     **Memory.** The embedding of the columns, $n k$ numbers, and on rows only their number. Entries
-    of recent names are cached, up to 16 MB, so that they are not recomputed for every row; the
-    cache is not part of a copy or a file.
+    of recent names are cached, up to 16 MB, so that they are not recomputed for every row; copies
+    and model files do not contain the cache.
 
     **Reproducibility.** Entries are computed by BLAKE2b, or by splitmix64 for whole numbers, and by
     operations that IEEE 754 rounds identically everywhere. Equal names, such as 1 and 1.0, have
     equal entries. Sums are accumulated in the order of the columns, and agree up to rounding. With
-    the same seed, a larger number of components begins with the smaller, up to the scale.
+    the same seed, the first components are the same for any number of components, up to the scale.
 
     **No centring.** Variables are not centred: a row has the same components before and after
-    learning, and an absent variable costs nothing. Distances do not depend on it. A variable of
-    large scale dominates: standardise first.
+    learning, and an absent variable costs nothing. Distances do not depend on centring. A variable
+    of large scale dominates: standardise first.
 
     **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent, NaN or None counts as 0. A new one has its weights at once.
+    is absent, NaN or None counts as 0. The entries of a new variable follow from its name.
 
     References
     ----------

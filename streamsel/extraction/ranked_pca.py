@@ -33,24 +33,24 @@ class RankedPCA(GramExtractor, Supervised):
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Number of rows seen, as observations of the columns or one by one; of variables seen, where
-        one that returns after eviction counts again; and of constant variables.
+        Number of rows (observations of columns, and rows learnt one by one); number of variables
+        (one that returns after eviction counts again); number of constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and for a target with more observations than a Gram matrix
-        is kept for.
+        For a parameter out of its range, and for a target with more observations than
+        `max_gram_rows`.
 
     Notes
     -----
     **Method.** With $K = XX^T = E \, \mathrm{diag}(d) \, E^T$ the inner products of the
-    observations, and $U$ an orthonormal basis of the target space, component $k$ explains $\|U^T
-    e_k\|^2$ of it: for one numeric target the squared correlation, and up to a constant $q_k^2 /
-    \lambda_k$ of the reference. As the components are uncorrelated, the shares of several add up.
-    Ties are resolved in favour of the larger variance. Components with $10^{-12}$ times the
-    variance of the first, or less, are rounding, and not ranked. Those with $10^{-8}$ and less are
-    accurate to few digits only: use `scale=True` if units differ.
+    observations, and $U$ an orthonormal basis of the target space, component $k$ explains
+    $\|U^T e_k\|^2$ of it: for one numeric target the squared correlation, and up to a constant
+    $q_k^2 / \lambda_k$ of the reference. As the components are uncorrelated, the shares of several
+    add up. Ties are resolved in favour of the larger variance. Components with at most $10^{-12}$
+    times the variance of the first are rounding, and not ranked. Those with at most $10^{-8}$ times
+    are accurate to few digits only: use `scale=True` if units differ.
 
     **Overfitting.** With more columns than rows there are as many components as rows, and together
     they explain any target in full, also noise. The share explained by a component of small

@@ -56,13 +56,15 @@ class RidgeComponents(Extractor, Supervised):
     Parameters
     ----------
     max_support
-        None uses all columns, exactly and in any order, by the Gram matrix of the $n$ observations,
-        $n \times n$. A number $m$ keeps a pool of $m$ to $2m$ columns that represent the others:
-        constant memory, for any number of observations, and components of at most $m$ variables.
+        None uses all columns, exactly and in any order, by the $n \times n$ Gram matrix of the
+        observations. A number $m$ keeps a pool of $m$ to $2m$ columns that represent the others:
+        memory is constant in the number of columns, observations are unlimited, and components have
+        at most $m$ variables.
     relevance_power
         The power $\gamma$ in the weight $\rho^\gamma$ of a column of relevance $\rho$: 0 for equal
         weights, 8 for a target that few variables explain. With several powers, a column's squared
-        weights are summed, each power having an equal share; each power takes a Gram matrix.
+        weights are summed, each power having an equal share; each power needs a Gram matrix of its
+        own.
     alpha
         The ridge: chosen by restricted maximum likelihood, `"reml"`, or by generalised
         cross-validation, `"gcv"`; or a number, relative to the mean eigenvalue of the weighted
@@ -71,14 +73,14 @@ class RidgeComponents(Extractor, Supervised):
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Number of rows seen, as observations of the columns or one by one; of variables seen, where
-        one that returns after eviction counts again; and of constant variables.
+        Number of rows (observations of columns, and rows learnt one by one); number of variables
+        (one that returns after eviction counts again); number of constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and for a target with more observations than a Gram matrix
-        is kept for.
+        For a parameter out of its range, and without `max_support` for a target with more
+        observations than `max_gram_rows`.
 
     Notes
     -----
@@ -97,10 +99,10 @@ class RidgeComponents(Extractor, Supervised):
     **Loadings.** The Gram matrix contains the observations, and `embedding` is exact after one
     pass. Loadings, and thus transforms of new rows, need the columns. While the pool alongside the
     matrix holds all columns, loadings are exact too. Otherwise the pool has the most relevant
-    columns, at least twice and at most four times `max_loadings`, and the components are regressed
-    on twice `max_loadings` of these that represent the others (ridge regression) until
-    `learn_loadings` makes a second pass: loadings are then exact for up to `max_loadings` columns;
-    with more, the columns of largest loadings are kept and the residual is regressed on them.
+    columns, two to four times `max_loadings`. The components are regressed on twice `max_loadings`
+    of these that represent the others (ridge regression) until `learn_loadings` makes a second
+    pass. Loadings are then exact for up to `max_loadings` columns; with more, the columns of
+    largest loadings are kept and the residual is regressed on them.
 
     **Representatives.** With `max_support` a column is admitted if its $\rho^2$ is above a
     threshold, with weight $\mu = 1$. When the pool holds $2m$ columns, it keeps the first $m$
@@ -121,9 +123,9 @@ class RidgeComponents(Extractor, Supervised):
     `max_loadings`. With `max_support` only $16 n m$. On rows $2 m^2$ numbers, $m$ at most
     `max_features`.
 
-    **Rows.** Joint moments of the representatives, with their weights, and of all that arrive
-    with rows, with weight 1, are tracked: components are those of all rows so far, and the same as
-    of columns. See `max_features` for variables that arrive late.
+    **Rows.** The joint moments of the representatives, with their weights, and of all variables
+    that arrive with rows, with weight 1, are tracked. Components are those of all rows so far, and
+    the same as from columns. See `max_features` for variables that arrive late.
 
     **Significance.** If variables outnumber rows, a component of noise is as relevant on the rows
     learnt as one of signal. `n_above_noise` counts the variables above the noise floor: if it is 0,
@@ -134,9 +136,9 @@ class RidgeComponents(Extractor, Supervised):
     variable is 0, and NaN or None counts as the variable's mean; a new variable, class or target
     was 0 in earlier rows. A transform ignores features that were never learnt.
 
-    **Stable transforms.** On rows, a transform uses the components of the last refresh, rotated
-    among themselves to differ least from those in use before (orthogonal Procrustes, under the
-    covariance of the rows so far). `loadings` and `relevance` are those of the current components.
+    **Stable transforms.** On rows, a transform uses the components of the last refresh. These are
+    rotated to differ least from those in use before (orthogonal Procrustes, under the covariance of
+    the rows so far). `loadings` and `relevance` are those of the current components.
 
     References
     ----------
@@ -148,7 +150,7 @@ class RidgeComponents(Extractor, Supervised):
 
     Examples
     --------
-    Of 2,000 columns, 100 are noisy measurements of the signal that determines the target:
+    100 of 2,000 columns are noisy measurements of the signal that determines the target:
 
     >>> import numpy as np
     >>> from streamsel import RidgeComponents
@@ -441,7 +443,7 @@ class RidgeComponents(Extractor, Supervised):
     def loadings(self) -> dict[Hashable, dict[str, float]]:
         """Weights of the variables: variable -> {component: weight}, without zeros.
 
-        In order of arrival; on rows, in the order in which the variables became candidates.
+        In order of arrival.
         """
         return self._weights_of(self._map())
 

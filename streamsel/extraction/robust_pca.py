@@ -21,9 +21,9 @@ class RobustPCA(FactorizationExtractor, Unsupervised):
     Parameters
     ----------
     threshold
-        Residual above which a value is an outlier, in standard deviations of the noise: of the
-        noise of its column, estimated from the median absolute residual, or of all columns if that
-        is larger.
+        Residual above which a value is an outlier, in standard deviations of the noise. The noise
+        is that of the column, estimated from the median absolute residual, or that of all columns
+        if larger.
 
     Attributes
     ----------
@@ -32,8 +32,8 @@ class RobustPCA(FactorizationExtractor, Unsupervised):
     noise_variance
         The residual variance of a value, without outliers.
     n_rows, n_columns, n_constant
-        Number of rows seen, as observations of the columns or one by one; of variables seen, where
-        one that returns after eviction counts again; and of constant variables.
+        Number of rows (observations of columns, and rows learnt one by one); number of variables
+        (one that returns after eviction counts again); number of constant variables.
 
     Raises
     ------
@@ -42,23 +42,23 @@ class RobustPCA(FactorizationExtractor, Unsupervised):
 
     Notes
     -----
-    **Method.** It minimises $\sum_j \left( \frac{1}{2} \|x_j - D w_j - e_j\|^2 + \frac{\sigma^2}{2}
-    \|w_j\|^2 + \tau_j |e_j|_1 \right)$ over components $D$, codes $w_j$ and outliers $e_j$ of
-    columns $x_j$, centred by the mean of $x_j - e_j$: the data are modelled as a low-rank plus a
-    sparse part, as in online robust PCA (Feng, Xu and Yan 2013), which is Huber's loss of the
-    residuals. Here the penalty $\tau_j$ of an outlier is `threshold` times the noise, and the ridge
-    is the estimated noise variance. Components are uncorrelated, of variance about 1, and sorted by
-    decreasing size.
+    **Method.** The fit minimises $\sum_j \left( \frac{1}{2} \|x_j - D w_j - e_j\|^2 +
+    \frac{\sigma^2}{2} \|w_j\|^2 + \tau_j |e_j|_1 \right)$ over components $D$, codes $w_j$ and
+    outliers $e_j$ of columns $x_j$, centred by the mean of $x_j - e_j$: the data are modelled as a
+    low-rank plus a sparse part, as in online robust PCA (Feng, Xu and Yan 2013). This is Huber's
+    loss of the residuals. Here the penalty $\tau_j$ of an outlier is `threshold` times the noise,
+    and the ridge is the estimated noise variance. Components are uncorrelated, of variance about 1,
+    and sorted by decreasing size.
 
-    **Online fit.** Columns are buffered until there are `batch_size` of them. Then they are coded
-    by the components, and the components are refined from the sums $A = \sum w w^T$ and $B = \sum x
-    w^T$ over all columns so far (Mairal et al. 2010), in three iterations; in thirty for the first
-    batch, which starts from random components (`seed`). A column coded as the $t$-th of $p$ has
-    weight $\sqrt{t/p}$. So the components approximate the optimum over all columns: with 200 rows,
-    1,000 columns, five latent variables and gross errors in 5 % of the values, their error is 0.3
-    degrees; principal components have 7. They depend on the order of the columns, which should be
-    random, but not, to the last bit, on how they are cut into blocks. Models of different columns
-    cannot be merged; models of different rows can, approximately.
+    **Online fit.** Columns are buffered until there are `batch_size` of them. Then their codes $w$
+    are computed from the components, and the components are refined from the sums $A = \sum w w^T$
+    and $B = \sum x w^T$ over all columns so far (Mairal et al. 2010). This takes three iterations,
+    and thirty for the first batch, which starts from random components (`seed`). The $t$-th of $p$
+    columns has weight $\sqrt{t/p}$. The components approximate the optimum over all columns: with
+    200 rows, 1,000 columns, five latent variables and gross errors in 5 % of the values, their
+    angular error is 0.3 degrees; that of principal components is 7. They depend on the order of the
+    columns, which should be random. They are bit-identical for any division into blocks. Models of
+    different columns cannot be merged; models of different rows can, approximately.
 
     **Loadings.** Without a second pass, loadings are available for the `max_loadings` columns of
     largest variance, coded by the current components. `learn_loadings` makes a second pass and
@@ -71,18 +71,18 @@ class RobustPCA(FactorizationExtractor, Unsupervised):
     `max_loadings`, for any number of columns. On rows $O(m q)$.
 
     **Rows.** The roles are exchanged: a row is coded by the loadings, and the loadings are refined
-    from the sums over rows; first after 8 rows, then whenever the number of rows has doubled, and
-    at least every `batch_size` rows. A model that has learnt columns starts from the loadings of
-    its pool. Rows may fade. `max_features` bounds the variables tracked: the one of smallest
-    variance is evicted.
+    from the sums over rows. They are refined first after 8 rows, then whenever the number of rows
+    has doubled, and at least every `batch_size` rows. A model that has learnt columns starts from
+    the loadings of its pool. Older rows may be down-weighted. `max_features` bounds the variables
+    tracked: those of smallest variance are evicted.
 
     **Missing and new features.** A column with a missing value is refused. In a row, an absent
     variable is 0, and NaN or None counts as the variable's mean; a new variable was 0 in earlier
     rows. A transform ignores features that were never learnt.
 
-    **Stable transforms.** On rows, a transform uses the components of the last refresh, rotated
-    among themselves to differ least from those in use before (orthogonal Procrustes, under the
-    fitted covariance of the rows so far). `loadings` are the current ones.
+    **Stable transforms.** On rows, a transform uses the components of the last refresh. These are
+    rotated to differ least from those in use before (orthogonal Procrustes, under the fitted
+    covariance of the rows so far). `loadings` are those of the current components.
 
     References
     ----------

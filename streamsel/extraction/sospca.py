@@ -40,19 +40,19 @@ class SOSPCA(Extractor, Supervised):
         Whether relevance is the signed correlation, as in the paper, so that strong negative
         correlations are ignored. For one numeric target column only.
     max_features
-        Maximum number of variables tracked on rows, well above the support; None for all. When a
-        new variable needs room, the least relevant are evicted, except those of the support,
-        candidates, and those in their grace period.
+        Maximum number of variables tracked on rows, well above the number with loadings (the
+        support); None for all. When a new variable needs room, the least relevant are evicted,
+        except the support, candidates, and variables in their grace period.
     grace_period
-        On rows: number of rows during which a new variable cannot be evicted, and between which
-        variables may be added to the components.
+        On rows: number of rows during which a new variable cannot be evicted, and after which
+        variables may be added to the components again.
 
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Number of rows seen, as observations of the columns or one by one; of variables seen, where
-        a variable that returns after its eviction counts again; and of constant variables, which
-        are never added.
+        Number of rows (observations of columns, and rows learnt one by one); number of variables
+        (one that returns after eviction counts again); number of constant variables, which are
+        never added.
 
     Raises
     ------
@@ -73,19 +73,21 @@ class SOSPCA(Extractor, Supervised):
     variables kept.) On rows $3c + 6$ numbers per variable and $O((q + h)^2)$, for any number of
     rows.
 
-    **First components on rows.** While there are no components, every `warm_up` rows the relevant
-    candidates that have been candidates since their first row are added; their covariances are
-    exact. The first refresh replaces these components by others fitted to all rows so far.
+    **First components on rows.** While there are no components, candidates are added every
+    `warm_up` rows: the relevant ones that have been candidates since their first row, whose
+    covariances are exact. The first refresh replaces these components by others fitted to all rows
+    so far.
 
     **Rows.** The moments of a variable with the target do not contain its covariances with the
     components. So every `grace_period` rows the variables more relevant than the weakest component
     become candidates, whose covariances are summed from then on; at the next such refresh they are
     added as columns are, the most relevant first. A new variable becomes a candidate at once while
     there is room; its covariances are exact, because it was 0 before. For other variables, the
-    covariances since they became candidates represent all rows, which should arrive in random order
-    or fade. With fading, a variable that has loadings may be added again, with its direction
-    outside the span of the components. Relevances and means are always those of all rows. The
-    components of a model that has learnt columns are continued with the weight of its rows.
+    covariances since they became candidates represent all rows. So rows should arrive in random
+    order, or fade (`fading_factor`). With fading, a variable that has loadings may be added again,
+    with its direction outside the span of the components. Relevances and means are always those of
+    all rows. The components of a model that has learnt columns are continued with the weight of its
+    rows.
 
     **Order.** The result depends on the order of the columns. It does not depend on how they are
     cut into blocks.
@@ -99,10 +101,10 @@ class SOSPCA(Extractor, Supervised):
     variable is 0, and NaN or None counts as the variable's mean; a new variable, class or target
     was 0 in earlier rows. A transform ignores features that were never learnt.
 
-    **Stable transforms.** On rows, a transform uses the components of the last refresh, rotated
-    among themselves to differ least from those in use before (orthogonal Procrustes, with all of
-    unit variance over the rows so far). They span the same space as the components of `loadings` at
-    that refresh, each with the scale of the component that had its index; `relevance` refers to the
+    **Stable transforms.** On rows, a transform uses the components of the last refresh. These are
+    rotated to differ least from those in use before (orthogonal Procrustes, all scaled to unit
+    variance over the rows so far). They span the same space as the components of `loadings` at that
+    refresh, each with the scale of the component that had its index; `relevance` refers to the
     components of `loadings`.
 
     Two relevances that differ by less than 1e-12 count as equal: the earlier column has precedence.
@@ -208,9 +210,9 @@ class SOSPCA(Extractor, Supervised):
         if not self._phase.on_rows:
             return super()._alignment(new, in_use)
         on_rows, _ = self._row_state
-        turn = np.eye(self.n_components) if in_use is None else on_rows.rotation()
-        on_rows.put_in_use(turn)
-        return turn
+        rotation = np.eye(self.n_components) if in_use is None else on_rows.rotation()
+        on_rows.put_in_use(rotation)
+        return rotation
 
     def _next_due(self, rows: int, weight: float) -> int:
         due = super()._next_due(rows, weight)

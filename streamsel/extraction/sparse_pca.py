@@ -27,8 +27,8 @@ class SparsePCA(FactorizationExtractor, Unsupervised):
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Number of rows seen, as observations of the columns or one by one; of variables seen, where
-        one that returns after eviction counts again; and of constant variables.
+        Number of rows (observations of columns, and rows learnt one by one); number of variables
+        (one that returns after eviction counts again); number of constant variables.
 
     Raises
     ------
@@ -37,7 +37,7 @@ class SparsePCA(FactorizationExtractor, Unsupervised):
 
     Notes
     -----
-    **Method.** It minimises $\sum_j \left( \frac{1}{2n} \|x_j - D w_j\|^2 + \alpha s |w_j|_1
+    **Method.** The fit minimises $\sum_j \left( \frac{1}{2n} \|x_j - D w_j\|^2 + \alpha s |w_j|_1
     \right)$ over components $D$, each of mean square at most 1, and loadings $w_j$ of centred
     columns $x_j$; $s^2$ is the mean square of a value. This is the objective of scikit-learn's
     SparsePCA (Jenatton, Obozinski and Bach 2010), with the penalty in other units. The component of
@@ -46,15 +46,16 @@ class SparsePCA(FactorizationExtractor, Unsupervised):
     all loadings together, as in scikit-learn, would span the same space, but each component would
     need all variables.
 
-    **Online fit.** Columns are buffered until there are `batch_size` of them. Then they are coded
-    by the components, and the components are refined from the sums $A = \sum w w^T$ and $B = \sum x
-    w^T$ over all columns so far (Mairal et al. 2010), in three iterations; thirty for the first
-    batch, which starts from random components (`seed`). A column coded as the $t$-th of $p$ has
-    weight $\sqrt{t/p}$. So the components approximate the optimum over all columns: on six real
-    sets, ten of them explain 96 to 99.7 % of the variance of ten principal components at the
-    default `alpha`; 19 to 52 % of the loadings are non-zero. The components depend on the order of
-    the columns, which should be random; they are bit-identical for any division into blocks. Models
-    of different columns cannot be merged; models of different rows can, approximately.
+    **Online fit.** Columns are buffered until there are `batch_size` of them. Then their codes $w$
+    are computed from the components, and the components are refined from the sums $A = \sum w w^T$
+    and $B = \sum x w^T$ over all columns so far (Mairal et al. 2010). This takes three iterations,
+    and thirty for the first batch, which starts from random components (`seed`). The $t$-th of $p$
+    columns has weight $\sqrt{t/p}$. The components approximate the optimum over all columns: on six
+    real sets, at the default `alpha`, ten components explain 96 to 99.7 % of the variance that ten
+    principal components explain. 19 to 52 % of their loadings are non-zero. They depend on the
+    order of the columns, which should be random. They are bit-identical for any division into
+    blocks. Models of different columns cannot be merged; models of different rows can,
+    approximately.
 
     **Loadings.** Without a second pass, loadings are available for the `max_loadings` columns of
     largest variance, coded by the current components. `learn_loadings` makes a second pass and
@@ -67,18 +68,18 @@ class SparsePCA(FactorizationExtractor, Unsupervised):
     `max_loadings`, for any number of columns. On rows $O(m q)$.
 
     **Rows.** The roles are exchanged: a row is coded by the loadings, and the loadings are refined
-    from the sums over rows; first after 8 rows, then whenever the number of rows has doubled, and
-    at least every `batch_size` rows. A model that has learnt columns starts from the loadings of
-    its pool. Older rows may be down-weighted. `max_features` bounds the variables tracked: the one
-    of smallest variance is evicted.
+    from the sums over rows. They are refined first after 8 rows, then whenever the number of rows
+    has doubled, and at least every `batch_size` rows. A model that has learnt columns starts from
+    the loadings of its pool. Older rows may be down-weighted. `max_features` bounds the variables
+    tracked: those of smallest variance are evicted.
 
     **Missing and new features.** A column with a missing value is refused. In a row, an absent
     variable is 0, and NaN or None counts as its prediction from the other variables; a new variable
     was 0 in earlier rows. A transform ignores features that were never learnt.
 
-    **Stable transforms.** On rows, a transform uses the components of the last refresh, rotated
-    among themselves to differ least from those in use before (orthogonal Procrustes, under the
-    fitted covariance of the rows so far). `loadings` are the current ones.
+    **Stable transforms.** On rows, a transform uses the components of the last refresh. These are
+    rotated to differ least from those in use before (orthogonal Procrustes, under the fitted
+    covariance of the rows so far). `loadings` are those of the current components.
 
     References
     ----------

@@ -43,13 +43,13 @@ class SupervisedPCA(Extractor, Supervised):
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Number of rows seen, as observations of the columns or one by one; of variables seen, where
-        one that returns after eviction counts again; and of constant variables.
+        Number of rows (observations of columns, and rows learnt one by one); number of variables
+        (one that returns after eviction counts again); number of constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and if fewer variables are kept than components.
+        For a parameter out of its range, such as `max_candidates` not above `n_components`.
 
     Notes
     -----
@@ -59,10 +59,10 @@ class SupervisedPCA(Extractor, Supervised):
     that pass, with loadings of length 1; Bair et al. regress the target on the first, and choose
     the threshold by cross-validation of that regression. `noise_floor()` is a starting value.
 
-    **Pool.** The variables are those of a pool of at most twice `max_candidates`, from which the
-    least relevant are evicted: it contains the most relevant of any number of columns, in any
-    order; ties are resolved in favour of the earlier column. A variable that is relevant only
-    jointly with another is not found, because variables are screened one by one.
+    **Pool.** Variables are kept in a pool of at most twice `max_candidates`, from which the least
+    relevant are evicted. It contains the most relevant of any number of columns, in any order; on
+    ties the earlier column is kept. A variable that is relevant only jointly with another is not
+    found, because variables are screened one by one.
 
     **Selection bias.** Variables selected for their relevance on the rows learnt, and components
     made of them, are relevant on these rows by construction: evaluate them on other rows.
@@ -73,9 +73,9 @@ class SupervisedPCA(Extractor, Supervised):
 
     **Memory.** $16 n m$ bytes. On rows $2 f^2$ numbers, $f$ at most `max_features`.
 
-    **Rows.** Joint moments of the variables of the pool, and of all that arrive with rows, are
-    tracked: the relevant variables, and their components, are those of all rows so far. See
-    `max_features` for variables that arrive late.
+    **Rows.** Joint moments of the variables of the pool, and of all variables that arrive with
+    rows, are tracked: the relevant variables, and their components, are those of all rows so far.
+    See `max_features` for variables that arrive late.
 
     **Missing and new features.** A column with a missing value is refused. In a row, an absent
     variable is 0, and NaN or None counts as the variable's mean; a new variable, class or target
@@ -88,7 +88,7 @@ class SupervisedPCA(Extractor, Supervised):
 
     Examples
     --------
-    Of 5,000 columns, 50 measure the signal of the target, and 500 share a signal unrelated to it:
+    50 of 5,000 columns measure the signal of the target, and 500 share a signal unrelated to it:
 
     >>> import numpy as np
     >>> from streamsel import SupervisedPCA
@@ -189,16 +189,13 @@ class SupervisedPCA(Extractor, Supervised):
     def loadings(self) -> dict[Hashable, dict[str, float]]:
         """Weights of the variables: variable -> {component: weight}, without zeros.
 
-        In order of arrival; on rows, in the order in which the variables became candidates.
+        In order of arrival.
         """
         return self._weights_of(self._map())
 
     @property
     def relevance(self) -> dict[Hashable, float]:
-        """Relevance of each component on the rows learnt: name -> relevance.
-
-        Without a target it is 1.
-        """
+        """Relevance of each component on the rows learnt: name -> relevance."""
         found = self._solution()
         if found is None:
             return {}

@@ -109,11 +109,11 @@ def draw_noise_level(ax: Axes, level: float, *, vertical: bool = False, **how: A
 
 
 def annotate_noise(
-    ax: Axes, text: str, at: tuple[float, float], offset: tuple[float, float], **how: Any
+    ax: Axes, text: str, point: tuple[float, float], offset: tuple[float, float], **how: Any
 ) -> None:
     """Write a note about noise at an offset, in points, from a point."""
     style: dict[str, Any] = {"color": muted(), "fontsize": small_size()}
-    ax.annotate(text, at, offset, textcoords="offset points", **style, **how)
+    ax.annotate(text, point, offset, textcoords="offset points", **style, **how)
 
 
 def add_legend_above(ax: Axes, n_columns: int = 1) -> None:

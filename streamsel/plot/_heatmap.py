@@ -31,12 +31,12 @@ _MAX_HOVER = 24
 def heatmap(model: Any, X: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
     """Plot the correlations of the selected variables, in order of selection.
 
-    Variables of selected groups are their columns.
+    Selected groups are shown by their columns.
 
     Parameters
     ----------
     model
-        A selector, or its report, which has no columns of groups.
+        A selector, or its report; a report lacks the columns of groups.
     X
         Rows with these variables: a frame, an array or sparse matrix (whose columns are named
         from 0), or a `ColumnStream`. Only the selected variables are read.
@@ -61,10 +61,10 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
 
     Notes
     -----
-    Missing values are replaced by the mean of the others. Variables that are constant
-    in these rows have no correlation, and are grey. Negative correlations are blue and positive
-    ones red, unless `cmap` is given. Names that would overlap are replaced by ranks. An image that
-    the axes have is covered, and its colour bar is removed.
+    Missing values are replaced by the mean of the others. Variables that are constant in these rows
+    have no correlation, and are grey. Negative correlations are blue and positive ones red, unless
+    `cmap` is given. Names that would overlap are replaced by ranks. An earlier image on the axes is
+    covered, and its colour bar is removed.
 
     Examples
     --------

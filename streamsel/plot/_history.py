@@ -56,8 +56,8 @@ def history(history: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
     Notes
     -----
     Names are in the order of their first use; those in use now are coloured. Thin lines are
-    refreshes of an extractor's components. Of more than two hundred names those longest in use are
-    drawn.
+    refreshes of an extractor's components. If there are more than two hundred names, those longest
+    in use are drawn.
 
     Examples
     --------

@@ -147,19 +147,19 @@ def label_line_ends(
         )
 
 
-def _spread(wanted: Sequence[float], gap: float) -> list[float]:
-    """Return the numbers at least `gap` apart that are closest to the wanted ones, in order."""
-    # Of numbers that are too close the mean stays; blocks: sum of wanted - offset, and size.
-    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+def _spread(preferred: Sequence[float], gap: float) -> list[float]:
+    """Return the numbers at least `gap` apart that are closest to the preferred ones, in order."""
+    # Of numbers that are too close the mean stays; blocks: sum of preferred - offset, and size.
+    order = sorted(range(len(preferred)), key=lambda i: preferred[i])
     blocks: list[tuple[float, int]] = []
     for rank, i in enumerate(order):
-        block = (wanted[i] - rank * gap, 1)
+        block = (preferred[i] - rank * gap, 1)
         while blocks and blocks[-1][0] / blocks[-1][1] > block[0] / block[1]:
             total, n = blocks.pop()
             block = (total + block[0], n + block[1])
         blocks.append(block)
     levels = [total / n for total, n in blocks for _ in range(n)]
-    found = [0.0] * len(wanted)
+    found = [0.0] * len(preferred)
     for rank, i in enumerate(order):
         found[i] = levels[rank] + rank * gap
     return found

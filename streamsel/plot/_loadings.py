@@ -85,15 +85,15 @@ def loadings(
 
 def _of(report: Report, component: int) -> tuple[str, list[dict[str, Any]]]:
     """Return the name of a component, and its loadings."""
-    wanted = f"{report.learner.lower()}{component}"
+    component_name = f"{report.learner.lower()}{component}"
     for row in report.results:
-        if row["name"] == wanted:
+        if row["name"] == component_name:
             if not row["loadings"]:
                 raise ValueError(
-                    f"Expected a component that is linear in the variables. Got: {wanted}, which "
-                    "has no loadings.\nHint: use scatter to show the rows."
+                    f"Expected a component that is linear in the variables. Got: "
+                    f"{component_name}, which has no loadings.\nHint: use scatter to show the rows."
                 )
-            return wanted, row["loadings"]
+            return component_name, row["loadings"]
     known = sorted(int(row["name"].removeprefix(report.learner.lower())) for row in report.results)
     raise ValueError(
         f"Expected a component from {known[0]} to {known[-1]}. Got: {component}.\n"

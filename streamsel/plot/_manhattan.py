@@ -63,7 +63,7 @@ def manhattan(model: Any, ax: Axes | None = None, *, metadata: Any = None, **kwa
     Parameters
     ----------
     model
-        A learner with a target, or its report; with `metadata` a `SelectKBest` that tracks every
+        A learner with a target, or its report; with `metadata`, a `SelectKBest` that tracks every
         column.
     ax
         Axes to draw on; None draws on the current axes of pyplot.
@@ -95,7 +95,7 @@ def manhattan(model: Any, ax: Axes | None = None, *, metadata: Any = None, **kwa
     Notes
     -----
     **By arrival.** Up to 500 columns are drawn as points. With more, shading shows their density on
-    a logarithmic scale, from counts whose size does not depend on the number of columns. A dashed
+    a logarithmic scale, from counts whose size does not depend on the number of columns. The dashed
     line is the noise floor. Selected variables whose index in the stream is not known, and
     components, are ticks at the right edge.
 
@@ -262,10 +262,10 @@ def _draw_genome(
         )
         image.set_gid("shade")
     else:
-        for odd, opacity in enumerate(_ALTERNATING):
+        for parity, opacity in enumerate(_ALTERNATING):
             drawn, gid = (
-                placed & (is_odd == bool(odd)),
-                ("columns", "columns of every other chromosome")[odd],
+                placed & (is_odd == bool(parity)),
+                ("columns", "columns of every other chromosome")[parity],
             )
             style: dict[str, Any] = {
                 "color": muted(),

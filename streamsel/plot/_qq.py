@@ -44,9 +44,9 @@ def qq(model: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
     Parameters
     ----------
     model
-        A learner with a target, or its report. For scores whose p-values do not follow from the
+        A learner with a target, or its report. Scores whose p-values do not follow from the
         relevance (`"mutual_info"`, `"rank"`, `"xi"`, and those of the target types `"binary"` and
-        `"count"`) a learner that tracks every column.
+        `"count"`) require a learner that tracks every column.
     ax
         Axes to draw on; None draws on the current axes of pyplot.
     **kwargs
@@ -155,7 +155,7 @@ def quantiles(counts: Any, probabilities: Floats) -> Quantiles:
 
 
 def quantiles_of(p_values: Floats) -> Quantiles:
-    """Return the p-values of p columns as -log10; of many columns a part."""
+    """Return the p-values of p columns as -log10; only a part of them if p is large."""
     p = p_values.size
     found, last = np.unique(p_values, return_counts=True)
     k = np.cumsum(last)

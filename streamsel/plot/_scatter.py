@@ -57,8 +57,8 @@ def scatter(
         learnt columns only.
     y
         Values of the rows by which to colour them: labels, or numbers; None for one colour. Whole
-        numbers with at most 20 distinct values are labels. Each label has a colour and a marker of
-        its own, up to 36 labels; of more than 40 the most frequent are in the legend.
+        numbers with at most 20 distinct values are labels. Up to 36 labels have a colour and a
+        marker of their own; the legend has at most 40 labels, the most frequent ones.
     ax
         Axes to draw on; None draws on the current axes of pyplot.
     components

@@ -61,13 +61,13 @@ def scree(model: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
     does not hold.
 
     The level of noise is drawn where it is known. For `SOSPCA` and `RankedPCA` it is the noise
-    floor of single columns; a rotation of several passes it more often. For `PCA(scale=True)` it is
-    the share that the first component of $p$ independent columns exceeds with probability at most 5
-    %, by the Tracy-Widom law[^1]: with $m = n - 1$ degrees of freedom $(\mu + 0.9793\,\sigma) / (m
-    p)$, where $\mu = (\sqrt{m} + \sqrt{p})^2$ and $\sigma = (\sqrt{m} + \sqrt{p}) (1/\sqrt{m} +
-    1/\sqrt{p})^{1/3}$. For components fitted to a target from all columns, such as those of `PLS`
-    and `RidgeComponents`, no level is drawn: with more columns than rows those of noise are as
-    relevant.
+    floor of single columns; a rotation of several columns exceeds it more often. For
+    `PCA(scale=True)` it is the share that the first component of $p$ independent columns exceeds
+    with probability at most 5 %, by the Tracy-Widom law[^1]: with $m = n - 1$ degrees of freedom
+    $(\mu + 0.9793\,\sigma) / (m p)$, where $\mu = (\sqrt{m} + \sqrt{p})^2$ and
+    $\sigma = (\sqrt{m} + \sqrt{p}) (1/\sqrt{m} + 1/\sqrt{p})^{1/3}$. For components fitted to a
+    target from all columns, such as those of `PLS` and `RidgeComponents`, no level is drawn: with
+    more columns than rows, components of noise are as relevant.
 
     References
     ----------
@@ -156,8 +156,8 @@ def noise_share(n: int, p: int) -> float | None:
 
     Notes
     -----
-    The law is that of columns of random length. Columns scaled to equal length vary less, so
-    that with few of them the probability is smaller.
+    The law is that of columns of random length. Columns scaled to equal length vary less, so the
+    probability is smaller for few columns.
     """
     m = n - 1
     if min(m, p) < 2:

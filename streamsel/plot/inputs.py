@@ -71,7 +71,7 @@ def check_has_varying_columns(report: Report) -> None:
 
 
 def selected_columns(model: Any, report: Report) -> list[Hashable]:
-    """Return the columns that a model has selected, in order; of groups their members.
+    """Return the columns that a model has selected, in order; for groups, their members.
 
     Raises
     ------
@@ -175,12 +175,12 @@ def report_from(model: Any, kind: str | None = None) -> Report:
 def check_has_results_of_kind(report: Report, kind: str) -> None:
     """Raise if a report is of another kind or has no results."""
     if report.kind != kind:
-        wanted = {"selected": "a selector", "components": "an extractor"}[kind]
+        expected = {"selected": "a selector", "components": "an extractor"}[kind]
         others = {
             "selected": "use scree, loadings or scatter for components",
             "components": "use selection_path or manhattan for selected variables",
         }[kind]
-        raise TypeError(f"Expected {wanted}. Got: {report.learner}.\nHint: {others}.")
+        raise TypeError(f"Expected {expected}. Got: {report.learner}.\nHint: {others}.")
     if not report.results:
         seen = f"{report.columns_seen:,} columns" if report.rows else "nothing yet"
         raise ValueError(

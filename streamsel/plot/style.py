@@ -158,7 +158,7 @@ def axes_in_style(
     ax
         Axes, which keep the style and size that they have; those of `figure` get a height.
     height
-        Of the figure in millimetres, for text of 8 points; None for the default.
+        Height of the figure in millimetres, for text of 8 points; None for the default.
     has_rows
         Whether the height is that of rows with names, so that a new figure of pyplot has it, too.
     """

@@ -11,12 +11,12 @@ SELECTION_TERMS = {
     "redundancy": "the largest correlation with another selected variable, by absolute value",
     "certified": "proven to equal the selection over all columns at once",
     "members": "the number of columns of a group, such as the indicators of a column of text",
-    "effect": "the slope of the target on a variable, given the covariates; of two classes the "
-    "second, in sorted order, is 1 and the first 0",
+    "effect": "the slope of the target on a variable, given the covariates; with two classes, "
+    "the first in sorted order is 0 and the second 1",
 }
 RESULT_TERMS = {
-    "noise floor": "the relevance that the best of as many columns of noise exceeds in 5 % "
-    "of cases; a relevance below it may be due to chance",
+    "noise floor": "the relevance that the best column exceeds in 5 % of cases if all are noise; "
+    "a relevance below it may be due to chance",
 }
 COMPONENT_TERMS = {
     "relevance": "how much of the target a component explains by itself, from 0 to 1",
@@ -39,7 +39,7 @@ _OF_PAGES = {
     "loading": COMPONENT_TERMS["loading"],
     "arrival": "the index of a column in the stream, from 0",
     "similar variables": "other tracked variables whose correlation with a selected one is 0.8 or "
-    "more: on another sample of rows one of these might be selected",
+    "more: one of these might be selected on another sample of rows",
 }
 # Term -> its definition, a sentence without full stop.
 GLOSSARY = SELECTION_TERMS | RESULT_TERMS | _OF_PAGES

@@ -112,7 +112,7 @@ class SelectedValues(NamedTuple):
     groups: Groups
 
 
-def values_of_data(report: Report, data: Any, y: Any, most: int) -> SelectedValues:
+def values_of_data(report: Report, data: Any, y: Any, max_variables: int) -> SelectedValues:
     """Return the values of the first selected variables in rows, grouped by their target.
 
     Parameters
@@ -121,7 +121,7 @@ def values_of_data(report: Report, data: Any, y: Any, most: int) -> SelectedValu
         The results.
     data, y
         The rows, as in `streamsel.report`.
-    most
+    max_variables
         Maximum number of variables.
 
     Raises
@@ -131,7 +131,7 @@ def values_of_data(report: Report, data: Any, y: Any, most: int) -> SelectedValu
     """
     from streamsel.base.row_input import select_features
 
-    names: list[Hashable] = [row["name"] for row in report.results[:most]]
+    names: list[Hashable] = [row["name"] for row in report.results[:max_variables]]
     if not isinstance(data, ColumnStream):
         check_has_columns(data, names)
     X = select_features(data, names)
@@ -141,7 +141,7 @@ def values_of_data(report: Report, data: Any, y: Any, most: int) -> SelectedValu
     return SelectedValues(names, X, groups_of(y, len(X), kind))
 
 
-def values_of_model(model: Any, report: Report, most: int) -> SelectedValues | None:
+def values_of_model(model: Any, report: Report, max_variables: int) -> SelectedValues | None:
     """Return the values of the first selected variables that a model stores; None if it does not.
 
     Parameters
@@ -150,7 +150,7 @@ def values_of_model(model: Any, report: Report, most: int) -> SelectedValues | N
         A learner, or a report.
     report
         Its results.
-    most
+    max_variables
         Maximum number of variables.
     """
     state = getattr(model, "_state", None)
@@ -161,7 +161,7 @@ def values_of_model(model: Any, report: Report, most: int) -> SelectedValues | N
     # Adjusted or weighted samples are not those of the data.
     if pool.covariate_basis is not None or target.row_transform is not None:
         return None
-    names: list[Hashable] = [row["name"] for row in report.results[:most]]
+    names: list[Hashable] = [row["name"] for row in report.results[:max_variables]]
     indices = np.array([pool.index_of[name] for name in names], dtype=np.intp)
     stats = pool.stats(indices)
     X = (pool.samples(indices) * np.sqrt(stats.m2)[:, None] + stats.mean[:, None]).T
@@ -239,8 +239,8 @@ def histograms_of(found: SelectedValues, report: Report) -> dict[Hashable, Histo
     found
         Values of the variables.
     report
-        The results, with the directions of the variables: of many classes that which a variable is
-        higher or lower in is compared with the others.
+        The results, with the directions of the variables. If there are many classes, the class of
+        the direction is compared with the others.
     """
     histograms = {}
     for name, x in zip(found.names, found.X.T, strict=True):

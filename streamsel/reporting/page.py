@@ -38,7 +38,7 @@ _CAPTIONS = {
     "ones are coloured. The line is the noise floor.",
     GENOME: "Every point is a column, by chromosome, position and p-value; the line is that of the "
     "noise floor.",
-    NULL: "p-values of the columns, against those of as many columns of noise. Columns above the "
+    NULL: "p-values of the columns, against those expected if all are noise. Columns above the "
     "diagonal are associated with the target; λ is the inflation factor.",
     ORDER: "The score of each variable when it was selected; for Lasso, coefficients by penalty.",
     SCREE: "Relevance, or share of variance, of each component; and the noise floor, if it is "
@@ -124,10 +124,10 @@ def _of_model(model: Any, first: Report) -> Iterator[tuple[str, _Draw]]:
         yield LOADINGS, lambda ax: plot.loadings(first, ax)
 
 
-def _first(report: Report, most: int) -> str:
+def _first(report: Report, limit: int) -> str:
     """Return a remark that only the first are plotted, if there are more."""
     n = len(report.results)
-    return f" The first {most:,} of {n:,} are shown." if n > most else ""
+    return f" The first {limit:,} of {n:,} are shown." if n > limit else ""
 
 
 def _section(title: str, draw: _Draw, further: str = "") -> DocumentSection:

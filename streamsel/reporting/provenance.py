@@ -119,7 +119,7 @@ _SINGLE_VALUED = (
 
 
 def metadata_value(metadata: Mapping[str, Any], name: str, *kinds: type) -> Any:
-    """Return the metadata under a name; None if its type is none of these: a file may hold any."""
+    """Return the metadata under a name; None if it has another type, as it may in any file."""
     value = metadata.get(name)
     is_number = isinstance(value, bool) and bool not in kinds
     return value if isinstance(value, kinds) and not is_number else None
@@ -228,8 +228,8 @@ def command_of(report: Report, metadata: Mapping[str, Any]) -> str | None:
             lines.append([f"--{option.replace('_', '-')}", value])
     if metadata_value(metadata, "raw", bool):
         lines.append(["--raw"])
-    if least := metadata_value(metadata, "min_count", int):
-        lines.append(["--min-count", str(least)])
+    if min_count := metadata_value(metadata, "min_count", int):
+        lines.append(["--min-count", str(min_count)])
     lines.append(["--method", report.learner])
     for name, value in changed_parameters_of(report).items():
         if name in _ELSEWHERE:

@@ -48,7 +48,7 @@ _MAX_CSV = 60_000
 
 
 def is_complete(metadata: Mapping[str, Any]) -> bool:
-    """Whether a model has learnt all its columns, unless the metadata deny it."""
+    """Return False if the metadata record that a model has not learnt all its columns."""
     return metadata.get("complete") is not False
 
 

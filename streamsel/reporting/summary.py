@@ -75,11 +75,11 @@ def count_above_noise(report: Report) -> str | None:
     if floor is None or density is None:
         return None
     # A column in the bin that contains the noise floor may be on either side.
-    least = int(density.counts[:, density.edges[:-1] >= floor].sum())
-    most = int(density.counts[:, density.edges[1:] > floor].sum())
-    if least == most:
-        return f"{least:,}"
-    return f"at least {least:,}" if least else None
+    min_count = int(density.counts[:, density.edges[:-1] >= floor].sum())
+    max_count = int(density.counts[:, density.edges[1:] > floor].sum())
+    if min_count == max_count:
+        return f"{min_count:,}"
+    return f"at least {min_count:,}" if min_count else None
 
 
 def score_name(report: Report) -> str | None:
@@ -91,8 +91,8 @@ def score_name(report: Report) -> str | None:
 def direction_text(report: Report, row: Mapping[str, Any]) -> str:
     """Return the direction of a selected variable in words.
 
-    "" without one, and if a variable was selected by a score that measures more than correlation,
-    and its correlation is not above the noise floor.
+    It is "" if there is none, or if the score measures more than correlation and the correlation is
+    not above the noise floor.
     """
     direction = (report.directions or {}).get(row["name"])
     is_other = score_name(report) is not None and row["above_noise"] is False
@@ -217,15 +217,15 @@ def _without_target(text: str, have: str, columns: str, facts: Mapping[str, Any]
 
 def _of_target(report: Report, n_used: int, floor: float) -> str:
     """Return the relevance of components to the target, compared with the noise floor."""
-    most = max(row["relevance"] or 0.0 for row in report.results)
+    largest = max(row["relevance"] or 0.0 for row in report.results)
     if report.learner == _PRIVATE_LEARNER:
-        return f"; their relevance to the sensitive attribute is at most {relevance_text(most)}"
+        return f"; their relevance to the sensitive attribute is at most {relevance_text(largest)}"
     above = count_above_noise(report)
     if above == "0":
         return f"; no column exceeds the noise floor ({relevance_text(floor)})"
-    text = f", the most relevant with {relevance_text(most)}"
+    text = f", the most relevant with {relevance_text(largest)}"
     # Components of as many columns as rows can fit any target exactly.
-    if most > floor and n_used >= report.rows - 1:
+    if largest > floor and n_used >= report.rows - 1:
         text += " (components of as many columns as there are rows can fit any target)"
     elif above is None:
         text += (

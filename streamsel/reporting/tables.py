@@ -39,7 +39,10 @@ _TOP_LOADINGS = 5
 _OWN = ("name", "relevance", "score", "round", "certified", "above_noise", "arrival")
 NOT_ABOVE = "Not above the noise floor"
 _NOT_ABOVE_BY_CORRELATION = "Correlation not above the noise floor"
-_MARK = "The mark on a bar is the noise floor, which the best of as many columns of noise reaches."
+_MARK = (
+    "The mark on a bar is the noise floor. The best column exceeds it in 5 % of cases if all are "
+    "noise."
+)
 _EXPLANATION = (
     " Variables not above it are individually no more relevant than noise; they may still be "
     "relevant jointly with others."
@@ -54,7 +57,7 @@ _EXPLANATION_COMPONENTS = " Components of many columns of noise exceed it more e
 def results_table(
     report: Report,
     source: str,
-    most: int = MAX_ROWS,
+    max_rows: int = MAX_ROWS,
     histograms: Mapping[Hashable, Histogram] | None = None,
 ) -> tuple[Block, ...]:
     """Return the table of results, and a legend.
@@ -65,14 +68,14 @@ def results_table(
         The results.
     source
         Where all results are available.
-    most
+    max_rows
         Maximum number of rows.
     histograms
         Histograms of some of the variables; None for a table without.
     """
     if not report.results:
         return (Paragraph(("There are no results.",)),)
-    rows = report.results[:most]
+    rows = report.results[:max_rows]
     if report.kind == "selected":
         table = _variables(report, rows, histograms or {})
     else:
@@ -246,11 +249,11 @@ def _signed(value: float | None, form: str = ".4g") -> str:
     return "?" if value is None else f"{value:+{form}}"
 
 
-def loadings_section(report: Report, most: int = 50) -> tuple[Block, ...]:
+def loadings_section(report: Report, max_loadings: int = 50) -> tuple[Block, ...]:
     """Return collapsed tables of the largest loadings of each component."""
     folds = []
     for row in report.results[:10]:
-        largest = row.get("loadings", ())[:most]
+        largest = row.get("loadings", ())[:max_loadings]
         if not largest:
             continue
         rows = [
@@ -267,7 +270,7 @@ def loadings_section(report: Report, most: int = 50) -> tuple[Block, ...]:
         rest = f"{count_text(n_left, 'smaller loading')} not shown" if n_left else ""
         title = f"Loadings of {NameText(row['name']).text}"
         head = ("variable", "weight × standard deviation", "weight")
-        table = DocumentTable(title, head, rows, frozenset({1, 2}), most, rest)
+        table = DocumentTable(title, head, rows, frozenset({1, 2}), max_loadings, rest)
         folds.append(Details(f"{title} ({len(row['loadings']):,})", (table,)))
     return tuple(folds)
 
@@ -358,7 +361,7 @@ def stability_section(found: SubsampleStability, picture: Block | None = None) -
     text = "The stability index of Nogueira et al. is not defined."
     if index is not None:
         text = (
-            f"The selections agree with a stability index of {index.value:.2f} ({index.low:.2f} to "
+            f"The stability index of the selections is {index.value:.2f} ({index.low:.2f} to "
             f"{index.high:.2f}; 1 for identical selections, 0 for random ones): {found.rating}."
         )
     n_samples = count_text(found.n_subsamples, "sample")

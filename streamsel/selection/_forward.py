@@ -52,7 +52,7 @@ class ForwardSolution(GreedySolution):
     n_certified
         Number of its stages that are certified.
     given, exchanged
-        The picks, and what each exchange puts in, if known.
+        The picks, and the variable that each exchange puts in, if known.
     """
 
     def __init__(
@@ -71,8 +71,8 @@ class ForwardSolution(GreedySolution):
             self._steps = self._new_steps(solver.k, CorrelationCache(self._unit))
         else:
             origin = previous_indices(pool.table["arrival"], before)
-            most = 2 * solver.k + MIN_BLOCK
-            products = CorrelationCache(self._unit, before._steps.products, origin, most)
+            max_rows = 2 * solver.k + MIN_BLOCK
+            products = CorrelationCache(self._unit, before._steps.products, origin, max_rows)
             self._steps = self._new_steps(solver.k, products)
             known = self._go_on(before, origin, n_certified or 0, picks)
         steps, n_swapped = self._steps, min(solver.k, solver.n_swapped)
@@ -280,7 +280,7 @@ class ForwardSolution(GreedySolution):
         return super().count_picks(n_stages)
 
     def to_state(self) -> dict[str, Any]:
-        """Return the picks, and what exchanges put in, by name."""
+        """Return the picks, and the variables that exchanges put in, by name."""
         return {
             "picks": [self.names[j] for j in self._made.indices],
             "exchanged": [self.names[swap.after] for swap in self._swaps],

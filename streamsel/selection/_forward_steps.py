@@ -59,7 +59,7 @@ class Residuals:
         (p, r) target coordinates of the variables.
     k, ridge
         Maximum number of picks, and the ridge.
-    least
+    min_residual
         Without a ridge a variable with a smaller squared residual is excluded.
 
     Attributes
@@ -70,9 +70,9 @@ class Residuals:
         (k, k) the factor of λI + XᵀX, one row per pick.
     """
 
-    def __init__(self, G: Floats, k: int, ridge: float, least: float = MIN_RESIDUAL) -> None:
+    def __init__(self, G: Floats, k: int, ridge: float, min_residual: float = MIN_RESIDUAL) -> None:
         self.ridge = ridge
-        self._least = least if ridge == 0.0 else -np.inf
+        self._min_residual = min_residual if ridge == 0.0 else -np.inf
         self._A, self.squared_residuals = G.copy(), np.ones(len(G))
         self._square: Floats = np.einsum("ij,ij->i", G, G)
         self._is_picked = np.zeros(len(G), dtype=np.bool_)
@@ -97,7 +97,7 @@ class Residuals:
 
     def scores(self) -> Floats:
         """Return the score of every variable; -inf for those picked or excluded."""
-        is_excluded = self._is_picked | (self.squared_residuals < self._least)
+        is_excluded = self._is_picked | (self.squared_residuals < self._min_residual)
         size = np.where(is_excluded, 1.0, self.ridge + self.squared_residuals)
         return np.where(is_excluded, -np.inf, self._square / size)
 
@@ -222,7 +222,7 @@ class ForwardSteps(abc.ABC):
         n_sweeps
             Maximum number of sweeps.
         known
-            What the first exchanges put in.
+            The variables that the first exchanges put in.
         """
         members, swaps = list(picks), list[Swap]()
         for _ in range(n_sweeps):

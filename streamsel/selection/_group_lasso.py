@@ -322,11 +322,11 @@ def solve_group_path(
     return LassoPath(solutions, weights, problem.norm, truncated)
 
 
-def _extend(working: _WorkingSet, lengths: Floats, least: Floats) -> bool:
+def _extend(working: _WorkingSet, lengths: Floats, thresholds: Floats) -> bool:
     """Add the groups with longer gradients to the working set; return whether there are any."""
     is_outside = working.rank > 0
     is_outside[working.groups] = False
-    is_new = is_outside & (lengths > least)
+    is_new = is_outside & (lengths > thresholds)
     if not is_new.any():
         return False
     # Copies are added together, so that the first of them is used.
@@ -472,9 +472,9 @@ class GroupLassoSolver(StagedSolver):
             penalty = penalty.thinned()
         problem = GroupLassoProblem(pool, penalty)
         path = solve_group_path(problem, penalty, self.k, limit, known)
-        return GroupPathSolution(pool, problem, penalty, path, self._n_wanted(pool))
+        return GroupPathSolution(pool, problem, penalty, path, self._n_requested_in(pool))
 
-    def _n_wanted(self, pool: GroupPool) -> int:
+    def _n_requested_in(self, pool: GroupPool) -> int:
         return len(pool.names) if self.k is None else self.k
 
     def restore(self, pool: Any, saved: dict[str, Any]) -> GroupPathSolution:
@@ -508,15 +508,15 @@ class GroupLassoSolver(StagedSolver):
                 solutions.append(GroupLassoSolution(alpha, indices[start:stop], lengths, 0.0, b))
             weights = np.full(problem.rank.size, problem.n**-0.5)
             path = LassoPath(solutions, weights, problem.norm, saved["path_truncated"])
-        return GroupPathSolution(pool, problem, penalty, path, self._n_wanted(pool))
+        return GroupPathSolution(pool, problem, penalty, path, self._n_requested_in(pool))
 
     def picks(self, pool: Any, k: int) -> Picks:
         """Return k picks among the groups of a pool."""
         if not pool.names:
             return NO_PICKS
         problem = GroupLassoProblem(pool, self.penalty)
-        wanted = None if self.k is None else k
-        return rank_by_entry(solve_group_path(problem, self.penalty, wanted), k)
+        n_groups = None if self.k is None else k
+        return rank_by_entry(solve_group_path(problem, self.penalty, n_groups), k)
 
 
 def coefficients_of_members(

@@ -257,9 +257,9 @@ class LassoSolver(StagedSolver):
             penalty = penalty.thinned()
         problem = self.problem(pool)
         path = solve_path(problem, penalty, self.k, limit, solutions, is_valid)
-        return PathSolution(pool, problem, penalty, path, self._n_wanted(pool))
+        return PathSolution(pool, problem, penalty, path, self._n_requested_in(pool))
 
-    def _n_wanted(self, pool: Pool) -> int:
+    def _n_requested_in(self, pool: Pool) -> int:
         return len(pool.names) if self.k is None else self.k
 
     def restore(self, pool: Pool, saved: dict[str, Any]) -> PathSolution:
@@ -291,11 +291,11 @@ class LassoSolver(StagedSolver):
             solutions = [LassoSolution(*part) for part in parts]
             path = LassoPath(solutions, problem.weights, problem.norm, saved["path_truncated"])
         penalty = self.penalty._replace(is_thinned=saved["is_rough"])
-        return PathSolution(pool, problem, penalty, path, self._n_wanted(pool))
+        return PathSolution(pool, problem, penalty, path, self._n_requested_in(pool))
 
     def picks(self, pool: Pool, k: int) -> Picks:
         """Return k picks among the variables of a pool."""
         if not pool.names:
             return NO_PICKS
-        wanted = None if self.k is None else k
-        return rank_by_entry(solve_path(self.problem(pool), self.penalty, wanted), k)
+        n_variables = None if self.k is None else k
+        return rank_by_entry(solve_path(self.problem(pool), self.penalty, n_variables), k)

@@ -126,7 +126,7 @@ class MutualInformationCache(CorrelationCache):
         (p, n) the bin of every observation.
     n_bins
         Number of bins.
-    before, origin, most
+    before, origin, max_rows
         As in `CorrelationCache`.
     """
 
@@ -136,10 +136,10 @@ class MutualInformationCache(CorrelationCache):
         n_bins: int,
         before: CorrelationCache | None = None,
         origin: Indices | None = None,
-        most: int = 0,
+        max_rows: int = 0,
     ) -> None:
         self._n_bins = n_bins
-        super().__init__(codes, before, origin, most)
+        super().__init__(codes, before, origin, max_rows)
 
     def _between(self, some: Any, others: Any) -> Floats:
         return mutual_information_matrix(others, some, self._n_bins, self._n_bins).T
@@ -297,7 +297,7 @@ class MRMRSolution(GreedySolution):
         )
         self.rows.close()
         # Any relevant variable may be picked, even with a negative score.
-        super().__init__(pool, picks, k, nothing=MINUS_FLOAT_MAX / 2.0)
+        super().__init__(pool, picks, k, min_score=MINUS_FLOAT_MAX / 2.0)
         self.tolerance = np.array([*tolerance, 0.0])[: len(self.keys)]
         self._pick_indices = self.pinned[: len(self.keys) - 1]
         self._V = pool.samples(self._pick_indices)

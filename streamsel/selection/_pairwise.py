@@ -31,7 +31,7 @@ _MIN_P_VALUE = 1e-280
 
 
 class PairwiseFields(NamedTuple):
-    """What is kept of columns in addition to their moments.
+    """Fields that are kept of columns in addition to their moments.
 
     Parameters
     ----------
@@ -158,17 +158,17 @@ class PairwiseTarget:
         """Return products with the target for which the relevance has the column's p-value."""
         space, p_values = self._space, fields.p_values()
         n, rank, _ = Freedom.of(self._target.n, space)
-        wanted = np.zeros(m2.size)
+        matched = np.zeros(m2.size)
         if n - 1 > rank:
-            wanted = Freedom(n, rank).relevance_of(np.maximum(p_values, _MIN_P_VALUE))
+            matched = Freedom(n, rank).relevance_of(np.maximum(p_values, _MIN_P_VALUE))
             dof = (fields.observed - 1.0 - fields.target_rank) / (n - 1.0 - rank)
             with np.errstate(divide="ignore", invalid="ignore"):
                 equivalent = -np.expm1(dof * np.log1p(-np.square(fields.correlation)))
-            wanted = np.where(p_values < _MIN_P_VALUE, np.sqrt(equivalent), wanted)
+            matched = np.where(p_values < _MIN_P_VALUE, np.sqrt(equivalent), matched)
         relevance = np.zeros(m2.size)
         varies = m2 > 0.0
         relevance[varies] = space.relevance(m2[varies], cxy[varies])
-        factor = np.divide(wanted, relevance, out=np.zeros(m2.size), where=relevance > 0.0)
+        factor = np.divide(matched, relevance, out=np.zeros(m2.size), where=relevance > 0.0)
         scaled: Floats = cxy * factor[:, None]
         return scaled
 

@@ -86,7 +86,7 @@ class TargetKind(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class UnivariateScore(abc.ABC):
-    """A score of `SelectKBest`: what it keeps of a column, and functions of that.
+    """A score of `SelectKBest`: the fields it keeps of a column, and functions of these.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from streamsel.base.significance import Significance
 from streamsel.selection._scores import UnivariateScore
 from streamsel.state.base import Floats, Indices, VariableState
 from streamsel.state.pool.group_pool import GroupPool
-from streamsel.targets.encoding import is_given
+from streamsel.targets.encoding import is_covariate
 from streamsel.targets.target import Target
 from streamsel.targets.whitening import Whitening
 
@@ -129,7 +129,7 @@ def effect_column(phase: Phase) -> int | None:
         names, is_class = target.names, target.is_class
     else:
         return None
-    targets = [names[j] for j in np.flatnonzero(~is_given(names)).tolist()]
+    targets = [names[j] for j in np.flatnonzero(~is_covariate(names)).tolist()]
     return _index_of_last(targets) if len(targets) == 1 + is_class else None
 
 

@@ -29,10 +29,10 @@ class AlphaInvesting(StreamingSelector):
     r"""Streamwise selection by alpha-investing: test each column given the columns selected so far.
 
     Every column is tested once, on arrival, for association with the target conditional on the
-    selected columns. Each test spends part of a *wealth* and each discovery adds to it:
-    with $w_i$ the wealth before the $i$-th test, the column is selected if its p-value is below
-    $\alpha_i = w_i / 2i$; then $w_{i+1} = w_i - \alpha_i + \text{payout}$, otherwise $w_{i+1} =
-    w_i - \alpha_i$. Levels fall along a stream of noise, and rise with discoveries.
+    selected columns. Each test spends part of a *wealth* and each discovery adds to it. With $w_i$
+    the wealth before the $i$-th test, the column is selected if its p-value is below the level
+    $\alpha_i = w_i / 2i$; then $w_{i+1} = w_i - \alpha_i + \text{payout}$, otherwise
+    $w_{i+1} = w_i - \alpha_i$. Levels fall along a stream of noise, and rise with discoveries.
 
     Parameters
     ----------
@@ -48,33 +48,38 @@ class AlphaInvesting(StreamingSelector):
     ------
     ValueError
         For a parameter out of its range, and for merging two models that have both learnt columns:
-        the decisions of either depend on the columns before.
+        each decision depends on the columns before.
 
     Notes
     -----
-    **The test.** With $S$ the columns selected so far, let $R^2$ be the share of a column's
-    residual given $S$ that lies in the span of the target's residual given $S$, of rank $r$. Then
-    $F = \frac{R^2}{1 - R^2} \frac{m}{r}$, $m = n - 1 - |S| - r$, is the F statistic of the target
-    in a regression of the column on $S$ and the target, with $r$ and $m$ degrees of freedom. For
-    one numeric target it is the square of the usual t of the column in a regression of the target
-    on it and $S$. Covariates count as selected. With $m \leq 0$ no test is possible, and p is 1.
+    **The test.** Let $S$ be the columns selected so far, and $r$ the rank of the target's residual
+    given $S$. Let $R^2$ be the share of a column's residual given $S$ that this residual explains.
+    Then $F = \frac{R^2}{1 - R^2} \frac{m}{r}$ with $m = n - 1 - |S| - r$ is the F statistic of the
+    target in a regression of the column on $S$ and the target, with $r$ and $m$ degrees of freedom.
+    For one numeric target it is the square of the column's t statistic in a regression of the
+    target on the column and $S$. Covariates count as selected. With $m \leq 0$ no test is possible,
+    and p is 1.
 
     **Which columns are tested.** A constant column is not tested, and costs no wealth. A column
     fully explained by the selected ones, such as a copy of one of them, has p = 1.
 
-    **Cost.** Each column's products with the target and with the $|S|$ selected, one matrix
+    **Cost.** A column costs its products with the target and the $|S|$ selected columns, one matrix
     product for many columns.
 
     **Memory.** $O(n |S|)$, and $O(n c)$ for the target.
 
-    **Order.** The selection depends on the order of the columns, and the first tests are generous:
-    with the authors' defaults, one column of noise in four is selected when it comes first. On
-    5,000 columns of noise and 100 observations the defaults selected 0.85 on average, and any in 35
-    of 100 streams; with `initial_wealth=0.05, payout=0.05` it was 0.04, in 4 of 100.
+    **Order.** The selection depends on the order of the columns. The first tests are generous: with
+    the authors' defaults, a noise column that comes first is selected in one case of four. The
+    table has the columns selected in 100 streams of 5,000 noise columns and 100 observations:
 
-    **Rows.** `window_size` rows are buffered, then decided on as columns from the
-    beginning. The result is that of the last full window, and until then all
-    variables pass. Windows support neither covariates nor fading.
+    | parameters | columns selected, mean | streams with any |
+    |---|---|---|
+    | defaults | 0.85 | 35 |
+    | `initial_wealth=0.05, payout=0.05` | 0.04 | 4 |
+
+    **Rows.** `window_size` rows are buffered; then their columns are tested from the beginning. The
+    result is that of the last full window; before the first, all variables pass. Windows support
+    neither covariates nor fading.
 
     **Missing and new features.** A column with a missing value is refused. In a row of a window an
     absent variable is 0, and NaN or None counts as the variable's mean.

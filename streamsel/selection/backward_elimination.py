@@ -79,13 +79,13 @@ class BackwardElimination(Selector[VariableState], Supervised):
     The target is regressed on all tracked variables, the variable whose removal increases the error
     least is removed, and this is repeated until k are left. Each variable is assessed jointly with
     all others, so two that are informative only together are found, unlike with forward selection.
-    This needs all candidates in memory: of many columns only the most relevant are tracked, and the
+    All candidates must be in memory: with many columns, only the most relevant are tracked, and the
     others are never assessed.
 
-    With $X$ the variables, centred and of length 1, $U$ an orthonormal basis of the target, $C =
-    X^T X + \lambda I$ and $B = C^{-1} X^T U$, each step removes the variable of the smallest
+    With $X$ the variables, centred and of length 1, $U$ an orthonormal basis of the target,
+    $C = X^T X + \lambda I$ and $B = C^{-1} X^T U$, each step removes the variable of the smallest
     $\|b_j\|^2 / (C^{-1})_{jj}$, the increase of the minimum of $\|U - X B\|^2 + \lambda \|B\|^2$.
-    The selection is invariant to invertible mixing of the target's columns.
+    The selection is invariant to invertible linear maps of the target's columns.
 
     Parameters
     ----------
@@ -102,8 +102,8 @@ class BackwardElimination(Selector[VariableState], Supervised):
     ----------
     scores
         Increase of the penalised squared error when each selected variable is removed, after all
-        that follow it; the last removed comes first. Their sum is at most the rank of the target.
-        They may fall during the elimination.
+        that follow it; the variable removed last comes first. Their sum is at most the rank of the
+        target. They may fall during the elimination.
 
     Raises
     ------
@@ -112,29 +112,29 @@ class BackwardElimination(Selector[VariableState], Supervised):
 
     Notes
     -----
-    **Cost.** A discarded column costs its relevance, a kept one a copy. The result costs
-    $O(p^2 (n + p))$ for $p < 2m$ tracked variables: a tenth of a second for 1,000. A row learnt
-    costs $O(p^2)$ for its $p$ variables, a row transformed $O(k)$.
+    **Cost.** A discarded column costs computing its relevance, a kept one a copy. The result costs
+    $O(p^2 (n + p))$ for $p < 2m$ tracked variables: a tenth of a second for 1,000. Learning a row
+    costs $O(p^2)$ for its $p$ variables, transforming one $O(k)$.
 
     **Memory.** $16 n m$ bytes at most for $m$ candidates, for any number of columns, and $O(p^2)$
     while a result is computed; on rows $O(p^2)$ always.
 
     **Exactness.** The tracked variables are the most relevant of all columns. With fewer than $2m$
-    columns these are all that vary, and the result is that over all columns. Once a column was
-    discarded nothing is certified, and `n_certified` is 0, because a column without marginal
+    columns these are all columns that vary, and the result is that over all columns. Once a column
+    was discarded nothing is certified, and `n_certified` is 0, because a column without marginal
     relevance may be useful jointly. The result is then the elimination over the $m$ to $2m$ most
     relevant columns.
 
     **Without a ridge** the order is not defined for linearly dependent variables: any can be
-    removed at no cost. Then each variable explained by those that arrived before it, to 1e-7 of
-    its square, is removed first. With more columns than rows the first to arrive are left,
-    regardless of the target: use a ridge, with which all of them are compared.
+    removed at no cost. Then each variable that earlier ones explain, to 1e-7 of its square, is
+    removed first. With more columns than rows only the first to arrive remain, regardless of the
+    target: use a ridge, with which all are compared.
 
     **Rows.** The result is a function of the joint moments of the variables, which rows accumulate:
     all tracked variables enter the elimination, at most `max_features`.
 
     **Missing and new features.** A column with a missing value is refused. In a row an absent
-    variable is 0, and NaN or None was not observed and counts as the variable's mean; a new
+    variable is 0, and NaN or None means not observed, and counts as the variable's mean; a new
     variable, class or target counts as 0 in earlier rows.
 
     **Ties**, within 1e-12, go to the column that arrived first. Variables removed at no cost,

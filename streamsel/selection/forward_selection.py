@@ -82,10 +82,10 @@ class ForwardSelection(CertifiedSelector, Supervised):
     residual, and so on. A ridge penalises variables with a small residual, whose
     fit is mostly noise.
 
-    With $x$ the variables, centred and of length 1, $U$ an orthonormal basis of the target, and $R
-    = \lambda (\lambda I + \sum x x^T)^{-1}$ over the picks so far, each pick maximises $\|U^T R
-    x\|^2 / (\lambda + x^T R x)$. The selection is invariant to invertible mixing of the target's
-    columns.
+    With $x$ the variables, centred and of length 1, $U$ an orthonormal basis of the target, and
+    $R = \lambda (\lambda I + \sum x x^T)^{-1}$ over the picks so far, each pick maximises
+    $\|U^T R x\|^2 / (\lambda + x^T R x)$. The selection is invariant to invertible linear maps of
+    the target's columns.
 
     Parameters
     ----------
@@ -95,19 +95,19 @@ class ForwardSelection(CertifiedSelector, Supervised):
         Penalty $\lambda$, in units of a variable's sum of squares. 0 gives orthogonal least
         squares: each pick minimises the squared error.
     swaps
-        Maximum number of sweeps after k picks. In a sweep each pick in turn is taken out, and the
-        best variable given the others is put in, the same one if it ties. Sweeps end when one
-        changes nothing. The squared error never increases; 0 keeps the picks.
+        Maximum number of sweeps after k picks. A sweep replaces each pick in turn by the best
+        variable given the other picks; on ties the pick stays. Sweeps end when one changes nothing.
+        The squared error never increases. 0 keeps the picks.
     estimator
         scikit-learn model, which makes this a wrapper: each pick is the tracked variable that,
         added to the picks, gives the best cross-validation score. Nothing is certified then, and
         `max_candidates` bounds the running time.
     cv
-        estimator: folds of the cross-validation, as in scikit-learn: a number, a
-        splitter, or a list of pairs of row numbers, (train, test).
+        With `estimator`: folds of the cross-validation, as in scikit-learn: a number, a splitter,
+        or a list of pairs of row numbers, (train, test).
     window_size
-        Rows with an estimator, or after groups of columns: number of rows buffered before they are
-        learnt as columns.
+        On rows, with an estimator or after groups of columns: number of rows buffered before they
+        are learnt as columns.
 
     Attributes
     ----------
@@ -124,40 +124,41 @@ class ForwardSelection(CertifiedSelector, Supervised):
 
     Notes
     -----
-    **Cost.** A kept column costs a copy; once the pool is full every column costs one
-    product with each pick, $O(n k)$, and $O(k r)$ more, $r$ the rank of the target. Solving costs
+    **Cost.** A kept column costs a copy; once the pool is full, every column costs one product with
+    each pick, $O(n k)$, and $O(k r)$ more, with $r$ the rank of the target. Solving costs
     $O(k n m)$ for $m$ candidates, each time the pool overflows, and a sweep of swaps
-    $O(k^2 (m + n))$. A row of $f$ features costs $O(f^2)$ at most, a row transformed $O(k)$.
+    $O(k^2 (m + n))$. Learning a row of $f$ features costs $O(f^2)$ at most, transforming one
+    $O(k)$.
 
-    **Memory.** $8 n$ bytes per kept column, at most `max_pool_bytes`; then constant for any number
-    of columns. On rows $2 m^2$ numbers, $m$ at most `max_features`.
+    **Memory.** $8 n$ bytes per kept column, and at most `max_pool_bytes` for any number of columns.
+    On rows $2 m^2$ numbers, $m$ at most `max_features`.
 
-    **Exactness.** While all columns fit into the pool the picks are those over all columns.
-    Otherwise `n_certified` is the number of leading picks that are certified, and `exact=True`
-    passes over the source again, two to four times mostly, until all are. With `ridge=0` and hardly
-    more rows than picks more passes are needed. With `swaps` each exchange is certified as a pick
-    is, and `n_certified` is k or 0; the pool keeps at least $k (1 + s) / 2$ columns for s sweeps.
+    **Exactness.** While all columns fit into the pool, the picks are those over all columns.
+    Otherwise `n_certified` is the number of leading picks that are certified. `exact=True` passes
+    over the source again, usually two to four times, until all are. With `ridge=0` and hardly more
+    rows than picks, more passes are needed. With `swaps` exchanges are certified like picks, and
+    `n_certified` is k or 0; the pool keeps at least $k (1 + s) / 2$ columns for s sweeps.
 
-    **Rows.** The picks are a function of the joint moments of the variables, which rows accumulate:
-    after any rows they are those over the columns of the same rows, of at most `max_features`
-    variables. With an estimator they are those of the last window of rows.
+    **Rows.** The picks depend only on the joint moments of the variables, which rows accumulate:
+    they equal the picks over the columns of the same rows, of at most `max_features` variables.
+    With an estimator they are those of the last window of rows.
 
     **Ties** go to the column that arrived first. Scores within 1e-12 of each other, relatively, are
-    ties; with `ridge=0`, which divides rounding errors by the residual of a variable, those within
-    1e-9 times their square root. Variables with a residual below 1e-10 are then excluded (1e-6 on
-    rows, where only products are known). If the picks leave a single direction of the observations
-    all variables tie, and the first that is not excluded is picked; the selection ends when the
-    target is fully explained, or all variables are excluded.
+    ties. `ridge=0` divides rounding errors by the residual of a variable: then scores within 1e-9
+    times their square root are ties, and variables with a residual below 1e-10 are excluded (1e-6
+    on rows, where only products are known). If the picks leave a single direction of the
+    observations, all variables tie, and the first that is not excluded is picked. The selection
+    ends when the target is fully explained, or all variables are excluded.
 
     **Groups of columns** (`learn_group`, `stream.grouped`): with $Q$ an orthonormal basis of a
-    group of dimension $q$, each pick maximises $\mathrm{tr}\, U^T R Q (\lambda I + Q^T R
-    Q)^{-1} Q^T R U / q$, the gain per degree of freedom; with `ridge=0` those that the picks leave,
-    whose squared residual is at least 1e-8. The pool counts $q$ times $8 n$ bytes per group,
-    and a pick costs $q$ products with all candidates. Rows after groups are learnt by windows.
-    `swaps` and `estimator` do not support groups.
+    group of dimension $q$, each pick maximises $\mathrm{tr}\, U^T R Q (\lambda I + Q^T R Q)^{-1}
+    Q^T R U / q$, the gain per degree of freedom. With `ridge=0` only the degrees of freedom that
+    the picks leave count: those with a squared residual of at least 1e-8. The pool counts $q$ times
+    $8 n$ bytes per group, and a pick costs $q$ products with all candidates. Rows after groups are
+    learnt by windows. `swaps` and `estimator` do not support groups.
 
     **Missing and new features.** A column with a missing value is refused. In a row an absent
-    variable is 0, and NaN or None was not observed and counts as the variable's mean; a new
+    variable is 0, and NaN or None means not observed, and counts as the variable's mean; a new
     variable, class or target counts as 0 in earlier rows. A transform keeps the features in use
     that are present.
 
@@ -185,7 +186,7 @@ class ForwardSelection(CertifiedSelector, Supervised):
     >>> model.selected
     ['strong', 'other']
 
-    The pool holds 60 of 10,000 columns: one pass certifies the first pick or more, further passes
+    The pool holds 60 of 10,000 columns. One pass certifies at least the first pick, further passes
     over a re-iterable source certify all:
 
     >>> X = np.asfortranarray(rng.normal(size=(100, 10_000)))

@@ -66,17 +66,17 @@ class Lasso(CertifiedSelector, Supervised):
     + \frac{\alpha (1 - \rho)}{2} \sum_j s_j^2 w_j^2,$$
 
     or the logistic loss for two classes, with an unpenalised intercept. $\rho = 1$ is the LASSO,
-    $\rho < 1$ the elastic net. The selected variables are those of the last solution.
-    Solutions agree with scikit-learn and glmnet to the precision of these, and hold
-    over all columns, although only a bounded pool is tracked: with `exact` further passes,
-    two to four in all, certify that no discarded column violates the conditions of any solution.
+    $\rho < 1$ the elastic net. The selected variables are those of the last solution. Solutions
+    agree with scikit-learn and glmnet to the precision of these packages. They hold over all
+    columns, although only a bounded pool is tracked: with `exact`, further passes (two to four in
+    all) certify that no discarded column violates the optimality conditions of any solution.
 
     Parameters
     ----------
     k
-        Number of variables to select: the path ends with the first solution of at least k; if it
-        has more, the k that entered first are selected. `"all"` computes the whole grid. None means
-        20, or, with `alphas`, all variables of the last solution.
+        Number of variables to select: the path ends with the first solution of at least k
+        variables; if it has more, the k that entered first are selected. `"all"` computes the whole
+        grid. None means 20, or, with `alphas`, all variables of the last solution.
     alphas
         Values of $\alpha$ instead of k, a number or an array-like, with scikit-learn's definition.
         None means a grid.
@@ -85,8 +85,8 @@ class Lasso(CertifiedSelector, Supervised):
     family
         Loss: `"gaussian"`, least squares, for one numeric target. `"logistic"`: for two classes
         (labels, booleans, or two numbers such as 0 and 1); the second in order is the one
-        predicted. `"auto"`: least squares for a numeric target, the logistic loss for two classes
-        of columns; `report().target` shows it. Covariates, weights and fading require least
+        predicted. `"auto"`: the logistic loss if columns are learnt with two classes, otherwise
+        least squares; `report().target` shows it. Covariates, weights and fading require least
         squares: with them two numbers are treated as a quantity.
     n_alphas, alpha_min_ratio
         Grid size, and ratio of its last to its first value; the grid is logarithmic.
@@ -94,7 +94,7 @@ class Lasso(CertifiedSelector, Supervised):
         Whether $s_j$ is the standard deviation of a variable, as in glmnet, which makes the result
         independent of units; otherwise $s_j = 1$, as in scikit-learn.
     window_size
-        Rows with the logistic family, or after groups of columns: number of rows buffered before
+        On rows, with the logistic family or after groups of columns: number of rows buffered before
         they are learnt as columns.
 
     Attributes
@@ -106,9 +106,9 @@ class Lasso(CertifiedSelector, Supervised):
         The $\alpha$ at which each selected variable entered, and the index of that solution on the
         path.
     n_rows, n_columns, n_constant
-        Number of rows seen, as observations of the columns or one by one; of variables seen, an
-        evicted one that returns counted again; of constant variables among them, which are never
-        selected.
+        Number of rows (observations of columns, and rows learnt one by one); number of variables
+        (one that returns after eviction counts again); number of constant variables, which are
+        never selected.
     n_passes
         Number of passes over the columns: 1, or more if `exact` needed them.
 
@@ -123,39 +123,39 @@ class Lasso(CertifiedSelector, Supervised):
     **Cost.** One pass over each column and, once the pool was full, its products with the residuals
     of all solutions: one matrix product per block of columns. A path over a pool of $p$ variables,
     at most $s$ of them active, costs $O(n p)$ and $O(s^3)$ per solution. Coordinate descent finds
-    the active set, and its linear equations are then solved exactly, so that solutions are those
-    over all columns to rounding, in any order, with no tolerance to set.
+    the active set, and its linear equations are then solved exactly. So solutions are those over
+    all columns to rounding, in any order, and there is no tolerance to set.
 
-    **Memory.** `max_pool_bytes`, and $n$ numbers per solution. All variables active in any
-    solution must fit: otherwise the path ends there, `path_truncated` is True (the certificate
-    then refers to the shorter path), and with `exact` a warning is issued.
+    **Memory.** `max_pool_bytes`, and $n$ numbers per solution. All variables active in any solution
+    must fit into the pool. Otherwise the path ends there and `path_truncated` is True; the
+    certificate then refers to the shorter path, and with `exact` a warning is issued.
 
     **Certificate.** The first pass keeps the columns with the largest violations, under solutions
-    that still change. A solution is certified once all columns were scored under it; `n_certified`
-    counts the selection once the whole path is. `duality_gap` and `kkt_violation` then refer to all
-    columns, and are NaN before.
+    that still change. A solution is certified once all columns were scored under it. Once the whole
+    path is certified, `n_certified` counts all selected variables, and `duality_gap` and
+    `kkt_violation` refer to all columns; before, they are NaN.
 
-    **Rows.** Least squares is a function of the joint moments of a bounded vocabulary, which rows
-    accumulate: the result equals that on the columns of the same rows, or of those since all
+    **Rows.** Least squares depends only on the joint moments of a bounded vocabulary, which rows
+    accumulate. The result equals that on the columns of the same rows, or of the rows since all
     variables in use were present (`n_aligned_rows`). The logistic family learns windows of rows,
-    and supports neither covariates nor fading; with `family="auto"` rows continue with it if the
+    and supports neither covariates nor fading. With `family="auto"`, rows continue with it if the
     columns had two classes.
 
     **Groups of columns** (`learn_group`, `stream.grouped`; group Lasso): with $Q_g$ an orthonormal
     basis of a group of dimension $q_g$, scaled to standard deviations of 1, the penalty is $\alpha
-    \rho \sum_g \sqrt{q_g} \|b_g\| + \frac{\alpha (1 - \rho)}{2} \sum_g \|b_g\|^2$, which
-    for groups of one is that of the Lasso. `k` counts groups, `coefficients` are those of the
-    members. Least squares with `scale=True` only; rows after groups are learnt by windows.
+    \rho \sum_g \sqrt{q_g} \|b_g\| + \frac{\alpha (1 - \rho)}{2} \sum_g \|b_g\|^2$, which for groups
+    of one is that of the Lasso. `k` counts groups, `coefficients` are those of the members. Groups
+    require least squares and `scale=True`; rows after groups are learnt by windows.
 
     **Missing and new features.** A column with a missing value is refused. In a row an absent
     variable is 0, and NaN or None counts as the variable's mean; a new variable counts as 0 in
     earlier rows.
 
-    **Ties.** Solutions are not unique if columns are linearly dependent. Of identical columns the
-    first to arrive has the whole coefficient; with $\rho < 1$ they share it. Optimality conditions
-    are checked to a relative tolerance of 1e-9.
+    **Ties.** Solutions are not unique if columns are linearly dependent. The first of identical
+    columns to arrive has the whole coefficient; with $\rho < 1$ they share it. Optimality
+    conditions are checked to a relative tolerance of 1e-9.
 
-    Transforms keep the variables; prediction is left to the downstream model.
+    Transforms return the selected variables; prediction is left to the downstream model.
 
     References
     ----------
@@ -344,8 +344,8 @@ class Lasso(CertifiedSelector, Supervised):
         return self._new_group_certifier(n, GroupLassoSolver(self._n_requested, self._penalty))
 
     def _select(self, view: VariableState, k: int) -> Picks:
-        wanted = len(view.names) if self._n_requested is None else self._n_requested
-        if self._certifier is not None and k == wanted:
+        n_requested = len(view.names) if self._n_requested is None else self._n_requested
+        if self._certifier is not None and k == n_requested:
             return rank_by_entry(self._path(), k)
         return super()._select(view, k)
 
@@ -450,7 +450,7 @@ class Lasso(CertifiedSelector, Supervised):
     def coefficients(self) -> dict[Hashable, float]:
         """Coefficients of the last solution, the selected variables first: name -> coefficient.
 
-        Of groups, those of their members, in the order of the groups.
+        For groups, those of their members, in the order of the groups.
         """
         models = self._models()
         last = models[-1].coefficients if models else {}
@@ -463,7 +463,8 @@ class Lasso(CertifiedSelector, Supervised):
     def standardized_coefficients(self) -> dict[Hashable, float]:
         """Coefficients of the last solution for variables of standard deviation 1, by name.
 
-        The deviation is that which covariates do not explain. Empty for groups of columns.
+        The standard deviation is that of the residual on the covariates. Empty for groups of
+        columns.
         """
         models = self._models()
         return dict(models[-1].standardized) if models else {}

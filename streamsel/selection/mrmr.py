@@ -57,10 +57,11 @@ class MRMR(CertifiedSelector, Supervised):
         picks, each redundancy counting at least 0.001; `"difference"`, relevance minus the mean
         redundancy.
     beta
-        difference: subtract $\beta$ times the *sum* of the redundancies instead. With mutual
-        information for both that is $I(X_j; Y) - \beta \sum_i I(X_j; X_i)$. None means the mean.
+        With `scheme="difference"`: subtract $\beta$ times the *sum* of the redundancies. With
+        mutual information for both, the score is $I(X_j; Y) - \beta \sum_i I(X_j; X_i)$. None
+        subtracts their mean.
     n_bins
-        mutual_info: number of equal-frequency bins of a numeric variable.
+        With mutual information: number of equal-frequency bins of a numeric variable.
     window_size
         On rows, with mutual information: number of rows buffered before they are learnt as columns.
 
@@ -80,20 +81,20 @@ class MRMR(CertifiedSelector, Supervised):
     **Memory.** $n + c + 4$ numbers per candidate, $c$ the number of target columns; one byte more
     per observation for mutual information. On rows $m^2$ numbers for $m$ variables, or a window.
 
-    **Exact.** Scores of a quotient may rise as picks are made, so that one pass certifies little
-    more than the first pick; `exact` certifies the others in two or three.
+    **Exact.** Scores of a quotient may rise as picks are made, so one pass certifies little more
+    than the first pick; `exact` certifies the others in two or three passes.
 
     **Rows.** With scores by $F$ or correlation the selection is a function of the joint moments of
     the variables, which rows accumulate: the result equals that on the columns of the same rows.
-    With mutual information it is that of the last full window, until then all variables pass, and
-    covariates and fading are not supported.
+    With mutual information it is that of the last full window; before the first, all variables
+    pass. Covariates and fading are then not supported.
 
     **Missing and new features.** A column with a missing value is refused. In a row an absent
     variable is 0, and NaN or None counts as the variable's mean; a new variable, class or target
     counts as 0 in earlier rows.
 
-    **Ties** go to the column that arrived first. Scores are ties within their rounding error, which
-    assumes relevance and redundancy known to 1e-12 relative and 1e-14 absolute. A variable whose
+    **Ties** go to the column that arrived first. Scores are ties within their error bound, if
+    relevance and redundancy are accurate to 1e-12 relative and 1e-14 absolute. A variable whose
     squared relevance or mutual information is at most 1e-12 is never selected.
 
     With the defaults the selection is that of the packages mrmr_selection (relevance "f",

@@ -62,10 +62,10 @@ class _Tests(NamedTuple):
 class OnlineFDR(StreamingSelector):
     r"""Online FDR control: test each column on arrival (LORD++, SAFFRON, ADDIS).
 
-    `SelectKBest` with `fdr` decides after the last column, by Benjamini and Hochberg. Here each
-    column is selected or discarded for good on arrival, and the expected share of false discoveries
-    among the selected is at most `fdr` at any time. Columns are tested one by one, as by
-    SelectKBest, so redundant copies of a good column are all selected.
+    `SelectKBest` with `fdr` decides after the last column, by the Benjamini-Hochberg procedure.
+    Here each column is selected or discarded for good on arrival, and the expected share of false
+    discoveries among the selected is at most `fdr` at any time. Columns are tested one by one, as
+    by SelectKBest, so redundant copies of a good column are all selected.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class OnlineFDR(StreamingSelector):
     ------
     ValueError
         For a parameter out of its range, and for merging two models that have both learnt columns:
-        the decisions of either depend on the columns before.
+        each decision depends on the columns before.
 
     Notes
     -----
@@ -95,24 +95,24 @@ class OnlineFDR(StreamingSelector):
     $$\alpha = s \left(w \gamma_{N+1} + (\text{fdr} - w) \gamma_{N - N_1 + 1} + \text{fdr} \sum_{j
     \geq 2} \gamma_{N - N_j + 1}\right).$$
 
-    lord++: the clock counts the tests, $s = 1$, $\gamma_i \propto \frac{\log \max(i, 2)}{i
-    e^{\sqrt{\log i}}}$. saffron: it counts the p-values above $\lambda = 1/2$, $s = 1 - \lambda$.
-    addis: those above $\lambda = 1/4$ and not above $\tau = 1/2$, $s = \tau - \lambda$. For both
-    $\gamma_i \propto i^{-1.6}$, and $\alpha$ is at most $\lambda$. These constants are recommended
-    by their authors. The bound holds for columns that are independent given the target; a constant
-    column is not tested.
+    With `"lord++"` the clock counts the tests, $s = 1$ and $\gamma_i \propto \frac{\log \max(i,
+    2)}{i e^{\sqrt{\log i}}}$. With `"saffron"` it counts the p-values above $\lambda = 1/2$, and
+    $s = 1 - \lambda$. With `"addis"` it counts those above $\lambda = 1/4$ up to $\tau = 1/2$, and
+    $s = \tau - \lambda$. For the last two $\gamma_i \propto i^{-1.6}$, and $\alpha$ is at most
+    $\lambda$. These constants are recommended by their authors. The bound holds for columns that
+    are independent given the target; a constant column is not tested.
 
-    **Cost.** A column costs its products with the target; one whose p-value is below the level of
-    the last test costs one $\gamma$ per discovery more.
+    **Cost.** A column costs its products with the target. If its p-value is below the level of the
+    last test, it also costs one $\gamma$ per discovery.
 
     **Memory.** $c + 7$ numbers per discovery, and $O(n c)$ for the target.
 
     **Order.** The selection depends on the order of the columns: the level falls with every test
     and rises with every discovery, so promising columns should come first.
 
-    **Rows.** `window_size` rows are buffered, then decided on as columns from the
-    beginning. The result is that of the last full window, and until then all
-    variables pass. Windows support neither covariates nor fading.
+    **Rows.** `window_size` rows are buffered; then their columns are tested from the beginning. The
+    result is that of the last full window; before the first, all variables pass. Windows support
+    neither covariates nor fading.
 
     **Missing and new features.** A column with a missing value is refused. In a row of a window an
     absent variable is 0, and NaN or None counts as the variable's mean.

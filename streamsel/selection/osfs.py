@@ -59,24 +59,24 @@ class OSFS(StreamingSelector):
     $\rho$ given $s$ variables, $\operatorname{atanh}(\rho) \sqrt{n - s - 3}$ is standard normal
     under independence. Several target columns or classes are tested jointly, by the F test of the
     share of the variable they explain beyond the $s$ given. A variable with a residual below 1e-10
-    given a set is independent. Sets too large for the observations are not tested.
+    given a set counts as independent. Sets too large for the observations are not tested.
 
-    **Noise.** Each independent variable passes the first test with probability `alpha`, and
-    later tests reject most of those: of 5,000 columns of noise, with $n = 500$, about 10
-    are selected (9 with `fast=False`); `SAOLA` selects about 40.
+    **Noise.** Each independent variable passes the first test with probability `alpha`, and later
+    tests reject most of those that pass. With $n = 500$, about 10 of 5,000 noise columns are
+    selected (9 with `fast=False`); `SAOLA` selects about 40.
 
     **Order** matters: a rejected variable is not tested again, so a variable that is informative
     only together with a later one is missed.
 
-    **Cost.** A column costs its products with the target, by which nearly all are rejected; each of
-    the others costs its products with the $h$ tracked variables, and $O(h^d)$ sets of up to $d$ =
-    `max_conditioning_set` of them, about ten numbers each for any number of classes; testing the h
-    tracked variables again costs as much in total if it is selected.
+    **Cost.** A column costs its products with the target, by which nearly all are rejected. Each of
+    the others costs its products with the $h$ tracked variables, and tests given $O(h^d)$ sets of
+    up to $d$ = `max_conditioning_set` of them, about ten numbers each for any number of classes. If
+    it is selected, testing the tracked variables again costs as much in total.
 
     **Memory.** $O(n)$ for each tracked variable, and $h^2$.
 
-    **Rows** are buffered in windows, each learnt as columns, in the order of names: the result is
-    that of the last full window, and until then all variables pass.
+    **Rows** are buffered in windows; each is learnt as columns, in the order of names. The result
+    is that of the last full window; before the first, all variables pass.
 
     **Missing and new features.** A column with a missing value is refused. In a row an absent
     variable is 0, and NaN or None counts as the mean of the window.

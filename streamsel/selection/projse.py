@@ -41,10 +41,10 @@ class ProjSe(CertifiedSelector, Supervised):
     kernel
         Kernel between variables (columns, not samples): `"linear"`, `"poly"` or `"rbf"`.
     degree, gamma, coef0
-        poly: $\kappa(u, v) = (\gamma \langle u, v \rangle + c_0)^d$, with $\gamma = 1/n$ if None.
-        rbf: $\kappa(u, v) = \exp(-\gamma \|u - v\|^2)$, with $\gamma = 1/(2\sigma^2)$ if None,
-        $\sigma$ the mean distance between the target's columns, or $\sqrt{2n}$, the distance of
-        uncorrelated variables, if there are fewer than two.
+        `"poly"`: $\kappa(u, v) = (\gamma \langle u, v \rangle + c_0)^d$, with $\gamma =
+        1/n$ if None. `"rbf"`: $\kappa(u, v) = \exp(-\gamma \|u - v\|^2)$, with $\gamma =
+        1/(2\sigma^2)$ if None, $\sigma$ the mean distance between the target's columns, or
+        $\sqrt{2n}$, the distance of uncorrelated variables, if there are fewer than two.
     scale
         Whether variables are scaled to unit variance for a nonlinear kernel.
     on_rank_exhausted
@@ -52,14 +52,14 @@ class ProjSe(CertifiedSelector, Supervised):
         another round with the whole projector, over the columns not yet selected; `"stop"` ends the
         selection.
     window_size
-        Rows after groups of columns: number of rows buffered before they are learnt as columns.
+        On rows after groups of columns: number of rows buffered before they are learnt as columns.
 
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Number of rows seen, as observations of the columns or one by one; of variables seen, an
-        evicted one that returns counted again; of constant variables among them, which are never
-        selected.
+        Number of rows (observations of columns, and rows learnt one by one); number of variables
+        (one that returns after eviction counts again); number of constant variables, which are
+        never selected.
     n_passes
         Number of passes over the columns, with fractions: 1, or more if `exact` needed them.
 
@@ -70,43 +70,43 @@ class ProjSe(CertifiedSelector, Supervised):
 
     Notes
     -----
-    **Cost.** A column costs its products with the $c$ target columns, one pass over it, and,
-    with a pool, $O(r)$ products of $r$ numbers. Picks are computed on demand in
-    $O(k p r)$ at worst, and cached until the next column or row. A row learnt costs $O(c)$ per
-    present feature, a row transformed $O(k)$.
+    **Cost.** A column costs its products with the $c$ target columns, one pass over it, and, with a
+    pool, $O(r)$ products of $r$ numbers. Picks are computed on demand in $O(k p r)$ at worst, and
+    cached until the next column or row. Learning a row costs $O(c)$ per present feature,
+    transforming one $O(k)$.
 
     **Memory.** $O(n c)$ for the target and $c + 4$ numbers per candidate; $n$ numbers per candidate
     without a target. On rows $3c + 6$ numbers per variable, for any number of rows.
 
-    **Rows.** After any rows the selection is that of ProjSe on the columns of the same rows: exact
-    for every kernel, because kernels are functions of the moments, which rows accumulate. A model
-    that has learnt columns continues from their moments; variables that a pool (`max_candidates`)
-    has discarded count as not observed in the rows before.
+    **Rows.** The selection is that on the columns of the same rows, exactly for every kernel,
+    because kernels are functions of the moments, which rows accumulate. A model that has learnt
+    columns continues from their moments; variables that a pool (`max_candidates`) has discarded
+    count as not observed in earlier rows.
 
     **Ties** go to the column that arrived first; scores within 1e-12 of each other, relatively, are
     ties. A variable with a residual below 1e-12 under the projector is not picked
     again in that round.
 
     **Without a target** (`learn_target(None)`) the variables explain each other: $P_0$ is the
-    identity, and the greedy is the pivoted Cholesky factorisation of the variables' own kernel
-    matrix; only $k$ of its columns are computed. The first variable is then always the first
-    pick, because all scores start at 1.
+    identity, and the selection is the pivoted Cholesky factorisation of the variables' own kernel
+    matrix; only $k$ of its columns are computed. The first variable is then always the first pick,
+    because all scores start at 1.
 
-    **Two views.** Each is the target of the other: learn one's columns with `learn_target` of the
-    other.
+    **Two views.** Each view is the target of the other: `learn_target` takes one, `learn_columns`
+    the other.
 
     **Groups of columns** (`learn_group`, `stream.grouped`), with the linear kernel: with $Q$ an
     orthonormal basis of a group of dimension $q$, each pick maximises $\|P_s Q\|^2 / q$, and the
-    span of $P_s Q$ is projected out. Rows after groups are learnt by windows, of `window_size`.
+    span of $P_s Q$ is projected out. Rows after groups are learnt by windows of `window_size`.
 
     **Missing and new features.** A column with a missing value is refused. In a row an absent
-    variable is 0, and NaN or None was not observed and counts as the variable's mean; a new
+    variable is 0, and NaN or None means not observed, and counts as the variable's mean; a new
     variable, class or target counts as 0 in earlier rows. A transform keeps the features in use
     that are present.
 
     The authors' published code differs from their definition: it does not project out the first
-    pick before the second, so that it can pick a duplicate of it, and it centres across variables.
-    This class follows the definition.
+    pick before the second, so it can pick a duplicate of the first; and it centres across
+    variables. This class follows the definition.
 
     References
     ----------
@@ -137,7 +137,7 @@ class ProjSe(CertifiedSelector, Supervised):
     >>> model.transform_one({"strong": 1.0, "similar": 1.1, "other": 0.3, "new": 7.0})
     {'strong': 1.0, 'other': 0.3}
 
-    Relevance by chance is below the noise floor:
+    All selected variables are above the noise floor:
 
     >>> all(found > model.noise_floor() for found in model.relevance.values())
     True

@@ -25,11 +25,11 @@ class SAOLA(StreamingSelector):
     r"""Online selection of relevant variables by pairwise redundancy (SAOLA).
 
     SAOLA is short for *scalable and accurate online approach*. A new variable is compared with each
-    selected one. It is rejected if one of them is at least as relevant, and correlates with it at
-    least as much as it correlates with the target. If it is selected, it evicts the less relevant
-    variables that correlate with it at least as much as with the target. `OSFS`
-    tests redundancy given sets of variables, SAOLA given single ones: it costs one product per
-    pair, and leaves more redundancy.
+    selected one. It is rejected if a selected one is at least as relevant, and correlates with the
+    new one at least as much as the target does. If the new one is selected, it evicts the less
+    relevant variables that correlate with it at least as much as with the target. `OSFS` tests
+    redundancy given sets of variables, SAOLA given single ones: SAOLA costs one product per pair,
+    and leaves more redundancy.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ class SAOLA(StreamingSelector):
     \sqrt{n - 3}$ is standard normal if there is no correlation. Several target columns or classes
     are tested jointly, by the F test, and relevance refers to the space they span.
 
-    **Noise.** Each independent variable passes with probability `alpha`, and columns of noise are
-    rarely redundant: of 5,000 such columns about 40 are selected with $n = 500$.
+    **Noise.** Each independent variable passes with probability `alpha`, and noise columns are
+    rarely redundant: about 40 of 5,000 are selected with $n = 500$.
 
     **Order** matters: a rejected variable is not tested again. It evicts no variable; in the
     authors' program it evicts those that it was compared with before its rejection.
@@ -65,12 +65,12 @@ class SAOLA(StreamingSelector):
 
     **Memory.** $O(n)$ for each tracked variable.
 
-    **Rows** are buffered in windows, each learnt as columns, in the order of names: the result is
-    that of the last full window, and until then all variables pass.
+    **Rows** are buffered in windows; each is learnt as columns, in the order of names. The result
+    is that of the last full window; before the first, all variables pass.
 
     **Missing and new features.** A column with a missing value is refused. In a row an absent
-    variable is 0, and NaN or None counts as the mean of the window. Of equally relevant variables,
-    within 1e-12, the one that arrived first counts as the more relevant.
+    variable is 0, and NaN or None counts as the mean of the window. If variables are equally
+    relevant, within 1e-12, the one that arrived first counts as the more relevant.
 
     References
     ----------
@@ -79,7 +79,7 @@ class SAOLA(StreamingSelector):
 
     Examples
     --------
-    Of two redundant variables the more relevant is kept, in whichever order they arrive:
+    The more relevant of two redundant variables is kept, in either order of arrival:
 
     >>> import numpy as np
     >>> from streamsel import SAOLA

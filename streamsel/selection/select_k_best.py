@@ -76,71 +76,74 @@ class SelectKBest(Selector[VariableState], Supervised):
         $|z|$. `markers` has a table per class; `selected` is their union: the best variable of each
         class, then the second of each, and so on.
     n_bins, binning
-        mutual_info: maximum number of bins of a numeric variable; `"frequency"` makes bins of equal
-        counts, `"width"` bins of equal width. Fewer bins are made where a cell of the contingency
-        table would hold fewer than 8 observations (but at least 3 for a variable, and 2 for a
-        numeric target).
+        With `score="mutual_info"`: maximum number of bins of a numeric variable; `"frequency"`
+        makes bins of equal counts, `"width"` bins of equal width. Fewer bins are made where a cell
+        of the contingency table would hold fewer than 8 observations (but at least 3 bins for a
+        variable, and 2 for a numeric target).
     n_outliers
-        margin: number of smallest distances to ignore.
+        With `score="margin"`: number of smallest distances to ignore.
     pairwise
         Whether columns may have missing values, NaN: each is scored on its observed rows. Requires
         one of the first three scores.
     window_size
-        Rows with other scores than the first three, or after groups of columns: number of rows
+        On rows, with other scores than the first three or after groups of columns: number of rows
         buffered before they are scored as columns.
 
     Raises
     ------
     ValueError
         For a parameter out of its range, and, when the target arrives, for a target that the score
-        does not support: t and xi require two classes or one numeric target, mutual_info and rank
-        one numeric target or classes, misclassification, margin and `per_class` classes. For
-        `per_class` with another score, or with `max_candidates`.
+        does not support: `"t"` and `"xi"` require two classes or one numeric target;
+        `"mutual_info"` and `"rank"` one numeric target or classes; `"misclassification"`,
+        `"margin"` and `per_class` classes. For `per_class` with another score than `"rank"`, or
+        with `max_candidates`.
 
     Notes
     -----
     **p-values of mutual information** are conditional on the bin sizes of both variables. For a 2 x
-    2 table they are exact. For a larger one $2nI$ is compared with $\chi^2$, after it was scaled
-    down by its exact mean under independence: a p-value of 5e-5 is then mostly within 20 %, and too
-    large where cells hold fewer than 4 observations. Hence `fdr=0.05` selects any of 1,000 columns
-    of noise in about 5 % of streams or fewer, from 60 observations on, whether targets and columns
-    are numbers, counts or classes.
+    2 table they are exact. For larger tables $2nI$ is scaled down by its exact mean under
+    independence, and compared with $\chi^2$: a p-value of 5e-5 is then usually accurate to 20 %,
+    and too large where cells hold fewer than 4 observations. Hence, with `fdr=0.05` and at least 60
+    observations, at least one of 1,000 noise columns is selected in at most about 5 % of streams,
+    whether targets and columns are numbers, counts or classes.
 
-    **Rank tests** correct for ties. The p-values of $\rho$ are those of a $t$ distribution, those
-    of $H$ of $\chi^2$, without continuity correction, those of $z$ two-sided and normal. In a table
-    of markers `p_adjusted` is adjusted for all variables, but not for the number of classes.
-    $\xi = 1 - n \sum |r_{i+1} - r_i| / (2 \sum l_i (n - l_i))$, with the observations in the order
-    of the variable, $r_i$ the number of targets not above the i-th and $l_i$ not below it. The sum
-    is averaged over all orders of equal values, so that the order of rows has no influence. The
-    p-value is one-sided. For distinct values it is normal with variance $2/(5n)$ for distinct
-    targets, and exact for two classes, by the number of runs. Otherwise the variance is that of
-    permutations (for distinct targets the asymptotic one times the ratio of permutation variances
-    with equal values and without), and the distribution is Pearson's type III. In simulations with
-    400 rows 0.8 to 1.2 % of noise columns had p-values below 0.01, whether numbers or counts, for a
-    numeric target or equal classes. Columns with equal values have too small p-values if classes
-    are unequal: with one in ten rows in a class 1 to 5 times as many as expected are below 0.001.
-    Reports then contain a warning. Integers beyond $2^{53}$ are ranked as the nearest floats.
-    `above_noise` of rank scores and xi compares p-values with 5 % divided by the number of columns;
-    the noise floor is that of the relevance.
+    **Rank tests** correct for ties. The p-value of $\rho$ is that of a $t$ distribution, that of
+    the Kruskal-Wallis statistic is that of $\chi^2$, without continuity correction, and that of $z$
+    is two-sided and normal. In a table of markers `p_adjusted` is adjusted for all variables, but
+    not for the number of classes.
+
+    **Chatterjee's xi** is $\xi = 1 - n \sum |r_{i+1} - r_i| / (2 \sum l_i (n - l_i))$, with the
+    observations in the order of the variable, $r_i$ the number of targets not above the i-th and
+    $l_i$ the number not below it. The sum is averaged over all orders of equal values, so that the
+    order of rows has no influence. The p-value is one-sided. If the values of the variable are
+    distinct, it is normal with variance $2/(5n)$ for distinct targets, and exact for two classes,
+    by the number of runs. Otherwise the distribution is Pearson's type III with the variance of
+    permutations; for distinct targets this is the asymptotic variance times the ratio of
+    permutation variances with equal values and without. In simulations with 400 rows, 0.8 to 1.2 %
+    of noise columns had p-values below 0.01, whether numbers or counts, for a numeric target or
+    equal classes. P-values of columns with equal values are too small if classes are unequal: with
+    one row in ten in a class, 1 to 5 times as many as expected are below 0.001. Reports then
+    contain a warning. Integers beyond $2^{53}$ are ranked as the nearest floats. With `"rank"` and
+    `"xi"`, `above_noise` compares p-values with 5 % divided by the number of columns, and the
+    noise floor is that of the relevance.
 
     **Score tests.** With `target_type="binary"` or `"count"` the score `"f"` is the $\chi^2$
-    statistic of the score test given the covariates, and `"t"` its root. Where it exceeds 4, the
-    p-value is that of the saddlepoint approximation, which holds for few cases and rare variants; k
-    selects by the statistic, fdr by the p-values. Such columns cost about twenty further passes
-    over their values. The noise floor is that of the $\chi^2$ distribution; `above_noise` compares
-    p-values.
+    statistic of the score test given the covariates, and `"t"` its root. Where $\chi^2$ exceeds 4,
+    the p-value is that of the saddlepoint approximation, which holds for few cases and rare
+    variants, and costs about twenty further passes over the values of the column. `k` selects by
+    the statistic, `fdr` by the p-values. The noise floor is that of the $\chi^2$ distribution;
+    `above_noise` compares p-values.
 
-
-    **Groups of columns** (`learn_group`, `stream.grouped`) are compared by p-values with
-    `score="f"` or `"correlation"`: those of Pillai's trace, for one numeric target of the
+    **Groups of columns** (`learn_group`, `stream.grouped`) are compared by p-values, with
+    `score="f"` or `"correlation"`: those of Pillai's trace, or for one numeric target those of the
     regression on the group. The relevance of a group is that of a single column with the same
-    p-value. The score `"f"` is the F statistic of the group. A group of m columns costs
-    $O(n m^2)$; rows after groups are learnt by windows.
+    p-value. The score `"f"` is the F statistic of the group. A group of m columns costs $O(n m^2)$;
+    rows after groups are learnt by windows.
 
     **Cost.** One pass over each column, and for all scores but the first three a sort; `"rank"`
-    counts small integers instead, and takes the stored values of a sparse column only. Per row
-    $O(c)$ for each feature, $c$ the number of target columns, or its share of a window's sorts;
-    $O(k)$ per transformed row. All classes of `per_class` come from the same sort.
+    counts small integers instead, and takes the stored values of a sparse column only. Learning a
+    row costs $O(c)$ per feature, with $c$ the number of target columns, or its share of a window's
+    sorts; transforming one $O(k)$. All classes of `per_class` use the same sort.
 
     **Memory.** $O(n c)$ for the target and $c + 4$ numbers per candidate, one more for
     misclassification and margin, two for rank and xi, three for mutual information, and $c + 3$ for
@@ -149,7 +152,7 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     **Rows.** The first three scores are functions of the moments, which rows accumulate: the result
     equals that on the columns of the same rows. The others support neither covariates, weights nor
-    fading; their result is that of the last full window, and until then all variables pass.
+    fading; their result is that of the last full window; before the first, all variables pass.
 
     **Missing and new features.** A column with a missing value is refused, unless `pairwise` is
     True: each column is then scored on its observed rows, like `pandas.DataFrame.corrwith`, with
@@ -534,12 +537,12 @@ class SelectKBest(Selector[VariableState], Supervised):
 
         Returns
         -------
-        Title to array, one number or text per variable; `pandas.DataFrame` makes a frame of it.
+        A dict: title -> array with one number or text per variable; `pandas.DataFrame` takes it.
 
         | title | content |
         |---|---|
         | `name` | name of the variable |
-        | as in `metadata` | its metadata, None if none; without titles that this table has |
+        | as in `metadata` | its metadata, None if none; except titles that this table has |
         | `effect_allele_frequency` | half the mean, if `metadata` has `effect_allele` |
         | `n` | number of observations: rows, with `pairwise` the observed ones |
         | `mean` | mean of the variable |
@@ -550,10 +553,11 @@ class SelectKBest(Selector[VariableState], Supervised):
         | `p_bh`, `p_by` | adjusted for all columns: Benjamini-Hochberg, Benjamini-Yekutieli |
         | `p_adjusted` | adjusted by permutations, as in `adjusted_p_values` |
 
-        Statistics that do not exist have no entry: effects if the target is several numbers or more
-        than two classes, or the score is not a function of moments; p-values if the score has none;
-        `p_adjusted` without permutations; the frequency where `mean` is not the plain mean of the
-        rows: with weights, relatedness, or covariates and the target type `"binary"` or `"count"`.
+        Statistics that do not exist have no entry: effects if the target has several columns or
+        more than two classes, or the score is not a function of moments; p-values if the score has
+        none; `p_adjusted` without permutations; the frequency where `mean` is not the plain mean of
+        the rows: with weights, relatedness, or covariates and the target type `"binary"` or
+        `"count"`.
 
         Raises
         ------
@@ -565,22 +569,22 @@ class SelectKBest(Selector[VariableState], Supervised):
 
         Notes
         -----
-        Of two classes, `effect` is the slope of the indicator (0 or 1) of the second class in
+        For two classes, `effect` is the slope of the indicator (0 or 1) of the second class in
         sorted order. $(b / s)^2$ is the $F$ statistic: effects, standard errors and p-values are
-        those of least squares on the variable and the covariates, generalised least squares with
-        relatedness. With `target_type="binary"` or `"count"`, $b = U / V$ is the one-step estimate
-        of the log odds ratio or log rate ratio, and $s = V^{-1/2}$, from the score $U$ and its
-        variance $V$: $(b / s)^2$ is the score statistic, and the estimate is too small where
-        effects are large.
+        those of least squares on the variable and the covariates, or with relatedness of
+        generalised least squares. With `target_type="binary"` or `"count"`, $b = U / V$ is the
+        one-step estimate of the log odds ratio or log rate ratio, and $s = V^{-1/2}$, from the
+        score $U$ and its variance $V$: $(b / s)^2$ is the score statistic, and the estimate is too
+        small where effects are large.
 
         p-values differ from those of $b / s$ in three cases. With permutations they are those of
         permuted targets. If a numeric target has heavy tails, they are those of its normal scores,
         whereas the effect is on the scale of the target. For a GLM they are saddlepoint
         approximations where $|b / s| > 2$.
 
-        `mean` is the estimate that the effect is based on: with weights, and with the variances of
-        a GLM as weights, the weighted mean; with relatedness that of generalised least squares.
-        With weights the number of observations in $s$ is $(\sum w)^2 / \sum w^2$.
+        `mean` is the estimate that the effect is based on: the weighted mean with weights, or with
+        a GLM, whose variances are the weights; the generalised least squares estimate with
+        relatedness. With weights the number of observations in $s$ is $(\sum w)^2 / \sum w^2$.
 
         With `max_candidates` the table has the candidates; `p_bh` and `p_by` are then upper bounds,
         adjusted for all columns that were learnt. Costs $O(c)$ per variable and a sort of the

@@ -1,8 +1,8 @@
 """Validation of saved states: ranges that lengths, relevances and products of data can have.
 
-A file may have been edited and sealed again. The conditions hold for every learnt state, whatever
-the data; the bounds leave room for rounding, which changes the last digits, and more of them for a
-column that hardly varies about a large mean.
+A file may have been edited, and its checksum updated. The conditions hold for every learnt state,
+whatever the data; the bounds leave room for rounding, which changes the last digits, and more of
+them for a column that hardly varies about a large mean.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ def expect_units(units: Floats) -> None:
         raise ValueError("Expected observations of length 1. Got: other lengths.")
 
 
-def expect_relevances(relevances: Any, *, least: float = 0.0) -> None:
+def expect_relevances(relevances: Any, *, minimum: float = 0.0) -> None:
     """Raise ValueError for relevances above 1, or below 0 where they have no sign."""
-    bounds = least * _MAX_RELEVANCE, _MAX_RELEVANCE
+    bounds = minimum * _MAX_RELEVANCE, _MAX_RELEVANCE
     if not ((relevances >= bounds[0]) & (relevances <= bounds[1])).all():
-        raise ValueError(f"Expected relevances from {least:g} to 1. Got: values outside.")
+        raise ValueError(f"Expected relevances from {minimum:g} to 1. Got: values outside.")
 
 
 def expect_products(S: Floats, what: str = "variables") -> None:
@@ -149,8 +149,8 @@ def expect_means(means: Any, corrections: Any, spread: Any) -> None:
         raise ValueError("Expected small rounding corrections of means. Got: larger ones.")
 
 
-def expect_between(what: str, values: Any, least: float, most: float) -> None:
+def expect_between(what: str, values: Any, minimum: float, maximum: float) -> None:
     """Raise ValueError for a number, or an array, that is not within an interval."""
     found = np.asarray(values)
-    if not ((found >= least) & (found <= most)).all():
-        raise ValueError(f"Expected {what} from {least:g} to {most:g}. Got: values outside.")
+    if not ((found >= minimum) & (found <= maximum)).all():
+        raise ValueError(f"Expected {what} from {minimum:g} to {maximum:g}. Got: values outside.")

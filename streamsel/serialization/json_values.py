@@ -63,7 +63,7 @@ def to_json_value(value: Any, arrays: dict[str, NDArray[Any]] | None = None, pat
     if isinstance(value, np.generic) and type(value.item()) in _PLAIN_JSON:
         return to_json_value(value.item())
     raise TypeError(
-        "Expected names and notes made of str, int, float, bool, None and tuples of them, which a "
+        "Expected names and metadata of str, int, float, bool, None and tuples of them, which a "
         f"file keeps exactly. Got: {value!r} of type {kind.__qualname__}. "
         "Hint: rename the variable, for example to its str()."
     )
@@ -77,7 +77,7 @@ def _is_plain(values: list[Any]) -> bool:
 
 
 def from_json_value(value: Any, arrays: dict[str, NDArray[Any]] | None = None) -> Any:
-    """Undo `encode`; remove the arrays used from `arrays`."""
+    """Decode what `to_json_value` encoded; remove the arrays used from `arrays`."""
     if type(value) is list:
         if set(map(type, value)) <= _PLAIN_JSON:
             return value

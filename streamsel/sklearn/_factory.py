@@ -38,8 +38,8 @@ alpha
 _GROUPS = """\
 groups
     Groups of features that are selected as one, or not at all: (p,) the group of each feature, None
-    for one without; or a mapping of names of features to groups. The features of an array are
-    named from 0. A feature is in one group at most."""
+    if it has none; or a mapping of feature names to groups. The features of an array are named
+    from 0. A feature is in one group at most."""
 
 
 def make_estimator(name: str) -> type[StreamEstimator]:

@@ -135,9 +135,9 @@ def groups_of_features(groups: Any, names: Sequence[Hashable]) -> dict[Hashable,
     return found
 
 
-def indices_of(names: Sequence[Hashable], wanted: Collection[Hashable]) -> list[int]:
+def indices_of(names: Sequence[Hashable], requested: Collection[Hashable]) -> list[int]:
     """Return the indices of the columns with these names."""
     if isinstance(names, range):
-        return [names.index(name) for name in wanted]  # type: ignore[arg-type]
-    index_of = {name: j for j, name in enumerate(names) if name in wanted}
-    return [index_of[name] for name in wanted]
+        return [names.index(name) for name in requested]  # type: ignore[arg-type]
+    index_of = {name: j for j, name in enumerate(names) if name in requested}
+    return [index_of[name] for name in requested]

@@ -40,7 +40,7 @@ class LassoEstimator(Predictor, SelectorEstimator):
         more. `to_river()` returns a copy that can learn rows.
     coef_, intercept_
         (p,) coefficients of the last solution, unpenalized for covariates among the features, and a
-        number; (1, p) and (1,) for classes, as in `LogisticRegression`.
+        scalar; (1, p) and (1,) for classes, as in `LogisticRegression`.
     alpha_
         The alpha of that solution; NaN if all features are constant.
     classes_

@@ -34,8 +34,8 @@ class SelectorEstimator(SelectorMixin, StreamEstimator):  # type: ignore[misc]
     support_
         (p,) mask of the selected features.
     scores_
-        (p,) score of each selected feature at its selection, NaN for the others. Of a feature that
-        was encoded, that of the group of its columns of numbers, or the highest of these.
+        (p,) score of each selected feature at its selection, NaN for the others. An encoded feature
+        has the score of the group of its columns of numbers, or their highest.
     n_features_in_, feature_names_in_
         Number of features of X, and their names if they were text.
     """
@@ -131,8 +131,8 @@ class UnivariateEstimator(SelectorEstimator):
         (p,) score of every feature, NaN for a constant one. Not available with `max_candidates`, as
         a bounded pool discards columns.
     pvalues_
-        (p,) p-values of the features; `"misclassification"` and `"margin"` have none. Of a feature
-        that was encoded, that of the group of its columns of numbers, or the smallest of these.
+        (p,) p-values of the features; the scores `"misclassification"` and `"margin"` have none. An
+        encoded feature has the p-value of the group of its columns of numbers, or their smallest.
     n_features_in_, feature_names_in_
         Number of features of X, and their names if they were text.
     """

@@ -1,1 +1,1 @@
-"""The state of a learner: what columns and rows fill, apart from any method."""
+"""State of a learner: quantities accumulated from columns and rows, whatever the method."""

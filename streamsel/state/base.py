@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 
-# A larger table is not enlarged before it needs to be.
+# A table above this size reserves no spare rows.
 _MAX_SPARE_BYTES = 1 << 26
 
 
@@ -114,7 +114,7 @@ class VariableTable(Rollback):
         self._arrays = {field: array.copy() for field, array in self._arrays.items()}
 
     def with_empty_fields(self, fields: Iterable[str]) -> VariableTable:
-        """Return a table to replace this one, with new arrays, to be filled, in some fields.
+        """Return a replacement of this table, in which some fields are new arrays, to be filled.
 
         Both share their names: a row added to one is added to both.
         """
@@ -276,7 +276,7 @@ class VariableState(State):
 
     @property
     def effective_rows(self) -> float:
-        """The effective number of rows of equal weight; every observation of columns counts."""
+        """The effective number of rows of equal weight; on columns, all observations."""
         return float(self.n)
 
     @abc.abstractmethod
@@ -286,7 +286,7 @@ class VariableState(State):
     def gram_of(self, indices: Indices, W: Floats) -> Floats:
         """Return the Gram matrix, (k, k), of combinations of variables with weights W, (m, k).
 
-        A state of moments alone takes the variables for uncorrelated.
+        A state of moments alone treats the variables as uncorrelated.
         """
         gram: Floats = (W.T * self.stats(indices).m2) @ W
         return gram
@@ -439,7 +439,7 @@ class ColumnState(VariableState):
 
     @property
     def exact_from(self) -> float:
-        """The relevance from which the moments of generated columns must be those of made ones.
+        """The relevance from which generated columns must be made to compute their moments.
 
         Infinity, the default, if rounding errors of 1e-10 are immaterial.
         """

@@ -82,8 +82,8 @@ class CorrelationCache:
         (p, n) the variables, one per row, centred and of length 1.
     before, origin
         A cache to take rows from, and (p,) the index of each variable there; -1 for new ones.
-    most
-        Largest number of rows to take over, the latest first.
+    max_rows
+        Maximum number of rows to take from it, the latest ones.
     """
 
     def __init__(
@@ -91,18 +91,20 @@ class CorrelationCache:
         unit: Any,
         before: CorrelationCache | None = None,
         origin: Indices | None = None,
-        most: int = 0,
+        max_rows: int = 0,
     ) -> None:
         self._unit: Any = unit
         self._rows: Floats = np.empty((0, len(unit)))
         # Index of a variable -> row.
         self._row_of: dict[int, int] = {}
         if before is not None and origin is not None:
-            self._take_over(unit, before, origin, most)
+            self._adopt_rows(unit, before, origin, max_rows)
 
-    def _take_over(self, unit: Any, before: CorrelationCache, origin: Indices, most: int) -> None:
+    def _adopt_rows(
+        self, unit: Any, before: CorrelationCache, origin: Indices, max_rows: int
+    ) -> None:
         index_of = {previous: j for j, previous in enumerate(origin.tolist()) if previous >= 0}
-        kept = [(j, row) for j, row in before._row_of.items() if j in index_of][-most:]
+        kept = [(j, row) for j, row in before._row_of.items() if j in index_of][-max_rows:]
         if not kept:
             return
         indices = [index_of[j] for j, _ in kept]
@@ -112,14 +114,14 @@ class CorrelationCache:
         self._row_of = {j: row for row, j in enumerate(indices)}
 
     def of(self, j: int, prefetch: Callable[[], Indices]) -> Floats:
-        """Return the (p,) correlations with j; those with `prefetch` ones are computed along."""
+        """Return the (p,) correlations with j; compute those of `prefetch` in the same product."""
         if j not in self._row_of:
             assert self._unit is not None  # noqa: S101
-            wanted = [j, *(i for i in prefetch().tolist() if i != j and i not in self._row_of)]
+            indices = [j, *(i for i in prefetch().tolist() if i != j and i not in self._row_of)]
             size = len(self._rows)
-            rows = self._between(self._unit[wanted], self._unit)
+            rows = self._between(self._unit[indices], self._unit)
             self._rows = np.vstack([self._rows, rows])
-            self._row_of |= {i: size + row for row, i in enumerate(wanted)}
+            self._row_of |= {i: size + row for row, i in enumerate(indices)}
         row: Floats = self._rows[self._row_of[j]]
         return row
 

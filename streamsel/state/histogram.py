@@ -168,7 +168,7 @@ class RelevanceCounts:
 
     Parameters
     ----------
-    least
+    min_relevance
         Columns of lower relevance are not counted.
 
     Attributes
@@ -178,13 +178,13 @@ class RelevanceCounts:
         Replaced, never modified.
     """
 
-    def __init__(self, least: float) -> None:
-        self.least = least
+    def __init__(self, min_relevance: float) -> None:
+        self.min_relevance = min_relevance
         self.counts: NDArray[np.int64] = np.zeros(_BINS, dtype=np.int64)
 
     def add(self, relevance: Floats) -> None:
         """Count columns with these relevances."""
-        counted = relevance[relevance >= self.least]
+        counted = relevance[relevance >= self.min_relevance]
         if counted.size:
             bins = np.minimum((counted * _BINS).astype(np.intp), _BINS - 1)
             self.counts = self.counts + np.bincount(bins, minlength=_BINS)

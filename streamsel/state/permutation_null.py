@@ -202,7 +202,7 @@ class PermutationNull(Rollback):
     def p_values(self, relevance: Floats) -> Floats:
         """Return the share of all permuted statistics at least as large as each of these.
 
-        To the width of a bin of the histogram, at most 0.8 % of the square, and never too small.
+        Accurate to a bin of the histogram, at most 0.8 % of the square, and never too small.
         """
         above = np.append(np.cumsum(self.counts[::-1])[::-1], 0)
         squares = np.square(np.maximum(relevance, 0.0)) * (1.0 - _TIE_RTOL)

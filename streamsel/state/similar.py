@@ -20,8 +20,8 @@ def similar_to(state: VariableState, chosen: Indices) -> list[tuple[Indices, Flo
     Returns
     -------
     A pair per selected variable: the indices of similar variables, and their correlations, of
-    absolute value .8 or more. None if correlations are not available, or if only the selected
-    variables remain of more.
+    absolute value .8 or more. None if correlations are not available, or if all other
+    variables were discarded.
     """
     if not state.has_products:
         return None
@@ -71,7 +71,7 @@ def most_correlated(R: Floats) -> list[tuple[int, float]]:
     others = np.where(np.eye(len(R), dtype=np.bool_) | np.isnan(R), 0.0, R)
     largest = np.abs(others).argmax(axis=1)
     r = others[np.arange(len(R)), largest]
-    # Of a variable that correlates with no other, any other is the first.
+    # For a variable that correlates with no other, return the first other.
     largest = np.where((r == 0.0) & (largest == np.arange(len(R))), 1, largest)
     return list(zip(largest.tolist(), r.tolist(), strict=True))
 

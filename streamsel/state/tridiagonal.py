@@ -12,15 +12,15 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from streamsel._kernels.lapack import multiply_by_reflectors, tridiagonalize
 from streamsel.state.base import Floats
 
-# An eigenvalue below this part of the largest is rounding.
+# An eigenvalue below this fraction of the largest is rounding.
 ZERO_TOL = 1e-12
-# Above this part of the largest eigenvalue, a shift hides the rounding errors of the smallest ones.
+# A shift above this fraction of the largest eigenvalue hides rounding errors of the smallest ones.
 _SAFE_SHIFT = 1e-9
 # A smaller matrix, or a larger share of its eigenvectors, is decomposed as a dense matrix.
 _LARGE_SIZE, _SMALL_SHARE = 150, 0.05
 # Number of Lanczos vectors, at least and per eigenvector.
 _MIN_LANCZOS_VECTORS, _VECTORS_PER_PAIR = 20, 3
-# Eigenvalues that differ by less than this part of themselves may be equal.
+# Eigenvalues within this relative distance may be equal.
 _EQUAL_RTOL = 1e-9
 
 
@@ -35,7 +35,7 @@ class TridiagonalForm:
     Attributes
     ----------
     diagonal, off_diagonal
-        (s,) and (s - 1,) those of T.
+        (s,) and (s - 1,) entries of T.
     is_truncated
         Whether Q (n, s) has only the eigenvectors that are not rounding; T is diagonal then.
 
@@ -235,8 +235,8 @@ class TridiagonalForm:
     def _count_above_modified(self, shift: float, X: Floats, *, projected: bool) -> int:
         """Return the number of eigenvalues above a number, of T modified by X as in `leading`.
 
-        By the inertia of the bordered matrix [[T - μI, X], [Xᵀ, H]], H being 0 for a projection and
-        I otherwise, by either of its Schur complements.
+        Computed from the inertia of the bordered matrix [[T - μI, X], [Xᵀ, H]], where H is 0 for a
+        projection and I otherwise, by either of its Schur complements.
         """
         r: int = X.shape[1]
         bands = np.zeros((3, self.size))

@@ -20,7 +20,7 @@ _LEFT_ROWS = 128
 
 
 class AdjustedProducts:
-    """Formula of products of two columns, without the parts that both columns explain.
+    """Formula of products of two columns, without the part that the columns explain linearly.
 
     Such a column is the residual of the product of x and z in the regression on 1, x and z, which
     does not depend on the means of x and z; it is 0 if they explain the product.
@@ -51,7 +51,7 @@ class AdjustedProducts:
 
     @np.errstate(all="ignore")
     def make(self, prefix: Factors, last: npt.NDArray[np.intp], out: Floats) -> None:
-        """Fill out (k, n) with the columns of a factor and some later ones, ascending."""
+        """Fill `out` (k, n) with the columns of a factor and some later ones, ascending."""
         u = self._centred(np.array(prefix))[0]
         adjusted_products(u, self._centred(last), out)
 

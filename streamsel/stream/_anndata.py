@@ -64,13 +64,13 @@ def iter_anndata(data: Any, layer: str | None = None, *, raw: bool = False) -> C
 
     Notes
     -----
-    Of a file only the names are kept in memory, and obs and var once they are used. A matrix stored
-    by columns (CSC) is read about 4 MiB at a time; a dense one as by `iter_zarr`. A sparse matrix
-    stored by rows (CSR), as is usual, is kept in memory from the first read on if it has up to 64
-    MiB. A larger one is transposed once, at the first read: its rows are read in order, 32 MiB at a
-    time, and written to a temporary file of its size, in the directory that `tempfile` chooses
-    (TMPDIR); this takes about 150 MB of memory, and 8 bytes per variable for every 32 MiB. Sparse
-    columns stay sparse.
+    For a file, only the names are kept in memory, plus obs and var once they are used. A matrix
+    stored by columns (CSC) is read about 4 MiB at a time; a dense one is read as by `iter_zarr`. A
+    sparse matrix stored by rows (CSR), as is usual, is kept in memory from the first read on if it
+    has up to 64 MiB. A larger one is transposed once, at the first read: its rows are read in
+    order, 32 MiB at a time, and written to a temporary file of its size, in the directory that
+    `tempfile` chooses (TMPDIR). This takes about 150 MB of memory, plus 8 bytes per variable for
+    every 32 MiB. Sparse columns stay sparse.
 
     Data in memory are streamed as by `iter_array` and `iter_sparse`. Only a file can be split into
     parts; if stored by rows, it is read or transposed by every process that reads a part.

@@ -66,7 +66,7 @@ def iter_parquet(
     Notes
     -----
     The footer is read once, when the function is called; it takes about 2 kB of memory for every
-    column of every row group, so that wide files are best written with few row groups. Columns are
+    column of every row group, so wide files are best written with few row groups. Columns are
     then read about 4 MiB at a time, or one column if that is more; with a second core the next
     block is prefetched. float64, float32, int8 and uint8 keep their dtype, booleans become uint8,
     other numbers float64; nulls become NaN in a float column. Text, dates and nested values are
@@ -215,9 +215,9 @@ def iter_ipc(path: str | os.PathLike[str], columns: Sequence[str] | None = None)
     Notes
     -----
     The file is memory-mapped, and its pages are released after each block of about 4 MiB (on
-    POSIX platforms). Of a compressed file as much is decompressed at a time if all columns are
-    numbers of one type without nulls, in one record batch; otherwise about 16 MiB. Dtypes, nulls
-    and non-numeric columns are treated as by `iter_parquet`.
+    POSIX platforms). A compressed file is also decompressed about 4 MiB at a time if it has one
+    record batch, of numbers of one type without nulls; otherwise about 16 MiB at a time. Dtypes,
+    nulls and non-numeric columns are treated as by `iter_parquet`.
 
     Examples
     --------
@@ -266,12 +266,12 @@ def _ipc_stream(file: IpcFile, fields: Sequence[int], cut: Cut | None = None) ->
                     file.release_pages()
 
     def fetch(positions: list[int]) -> list[npt.NDArray[Any]]:
-        wanted = sorted(fields[k] for k in positions)
+        ordered = sorted(fields[k] for k in positions)
         with file.error_context():
             if numbers is not None:
                 return [numbers.columns([fields[k]])[:, 0].copy() for k in positions]
-            group = file.table(wanted)
-            return [_to_numpy(group.column(wanted.index(fields[k]))).copy() for k in positions]
+            group = file.table(ordered)
+            return [_to_numpy(group.column(ordered.index(fields[k]))).copy() for k in positions]
 
     def blocks_from(start: int) -> Iterator[Block]:
         # Views of a mapped file need no decoding, so that prefetching would gain nothing.

@@ -58,7 +58,7 @@ def clean(
     `"ambiguous"` (all are numbers, but in an ambiguous format: `1,304`), `"complex"`, `"missing"`
     (a value is NaN or infinite), `"constant"` (all its values are equal) and, with `min_count`,
     `"rare"` (almost all are equal). Excluded columns are counted by reason and optionally
-    reported. A block without any is passed on without a copy, in its dtype.
+    reported. A block without bad columns is passed on uncopied, in its dtype.
 
     Parameters
     ----------
@@ -76,15 +76,15 @@ def clean(
     min_count
         Minimum number of rows in which a column must differ from its most frequent value, at most
         half of them; 0 disables the check. A pixel lit in one image, or a word of one document,
-        correlates perfectly with an equally rare class, or variable of another view, but does not
-        generalise to other rows; the noise floor does not detect it. scanpy's `min_cells` and
+        correlates perfectly with an equally rare class or target column, but does not generalise to
+        other rows; the noise floor does not detect it. scanpy's `min_cells` and
         PLINK's minor allele count are similar.
     report
         Called for every excluded column, when it is read, with its name, the reason and the detail.
 
     Returns
     -------
-    Screen
+    CleanStream
         A stream of the remaining columns, re-readable if `X` is, that counts the excluded ones.
 
     Raises
@@ -133,7 +133,7 @@ class CleanStream(ColumnStream):
     encoded, n_made
         Numbers of encoded columns, and of columns of numbers made of them, as in `EncodedStream`.
     n_filled, n_filled_values
-        Number of columns with imputed values, and of these values.
+        Number of columns with imputed values, and number of these values.
     """
 
     def __init__(

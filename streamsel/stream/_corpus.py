@@ -95,9 +95,9 @@ def read_corpus(
     return Corpus(words, rank[np.array(tokens, dtype=np.int32)], document_of, len(lengths))
 
 
-def vocabulary_mask(corpus: Corpus, wanted: set[str]) -> NDArray[np.bool_]:
+def vocabulary_mask(corpus: Corpus, vocabulary: set[str]) -> NDArray[np.bool_]:
     """Return a mask of the words of the corpus that are wanted."""
-    return np.fromiter((word in wanted for word in corpus.words), np.bool_, len(corpus.words))
+    return np.fromiter((word in vocabulary for word in corpus.words), np.bool_, len(corpus.words))
 
 
 def is_int(value: object) -> bool:

@@ -70,10 +70,10 @@ class Comparison:
         n, part = self.n, np.linspace(0.0, 1.0, 201)
         # Uncorrelated columns have ‖u₂‖ ‖v₂‖ ≈ 1 - part, and |u₁ᵀv₁| below 5 √(part / n).
         suffices = (1.0 - part) + 5.0 * np.sqrt(part / n) + 0.05 < self.max_correlation
-        least = part[suffices][0] if suffices.any() else 1.0
-        if n < _MIN_ROWS_SCREENED or least > _MAX_PART_SCREENED:
+        min_part = part[suffices][0] if suffices.any() else 1.0
+        if n < _MIN_ROWS_SCREENED or min_part > _MAX_PART_SCREENED:
             return None
-        return np.sort(np.random.default_rng(0).permutation(n)[: int(least * n)])
+        return np.sort(np.random.default_rng(0).permutation(n)[: int(min_part * n)])
 
     @cached_property
     def dismissed_below(self) -> np.float32:
@@ -113,9 +113,9 @@ class Tile:
         (b,) coordinates of the columns, and indices in the source.
     names
         Names of the columns; None if they are not needed.
-    screen, rest
+    screened_values, rest
         (b, m) the screened rows of the centred columns of length 1, and the lengths (b,) of the
-        other rows; None if columns are compared without.
+        other rows; None if columns are compared without screening.
     """
 
     rule: Comparison
@@ -126,7 +126,7 @@ class Tile:
     location: Floats
     index: Indices
     names: Sequence[Hashable] | None
-    screen: NDArray[np.float32] | None
+    screened_values: NDArray[np.float32] | None
     rest: NDArray[np.float32] | None
 
     def __len__(self) -> int:
@@ -140,7 +140,9 @@ class Tile:
     @property
     def n_bytes(self) -> int:
         """Bytes of the values, and of their screened rows."""
-        return value_bytes(self.values) + (0 if self.screen is None else self.screen.nbytes)
+        return value_bytes(self.values) + (
+            0 if self.screened_values is None else self.screened_values.nbytes
+        )
 
     def can_join(self, other: Tile) -> bool:
         """Return whether the values of both can be in one array."""
@@ -166,7 +168,7 @@ class Tile:
 
 
 # Fields of a tile with one entry per column.
-_ARRAYS = ("values", "mean", "norm", "location", "index", "screen", "rest")
+_ARRAYS = ("values", "mean", "norm", "location", "index", "screened_values", "rest")
 
 
 def joined(tiles: Sequence[Tile]) -> Tile:
@@ -217,12 +219,14 @@ def tiles_of(
         part = indices[first : first + rule.columns_per_tile]
         mean, norm = stats.mean[part], np.sqrt(stats.m2[part])
         values, is_exact = _values(chunk, part, mean, norm, rule)
-        screen = rest = None
+        screened_values = rest = None
         if rule.screened_rows is not None and not is_exact and not is_sparse(values):
-            screen, rest = _screen(values[:, rule.screened_rows], mean, norm)
+            screened_values, rest = _screen(values[:, rule.screened_rows], mean, norm)
         names = [chunk.names[j] for j in part.tolist()] if named else None
         index = start + part
-        yield Tile(rule, values, is_exact, mean, norm, location[part], index, names, screen, rest)
+        yield Tile(
+            rule, values, is_exact, mean, norm, location[part], index, names, screened_values, rest
+        )
 
 
 def _values(
@@ -279,7 +283,7 @@ class Pairs(NamedTuple):
 def correlated_pairs(a: Tile, b: Tile) -> Pairs:
     """Return the pairs of columns of two tiles that are correlated, and within reach.
 
-    Of a tile with itself, the pairs whose first column comes after the second.
+    For a tile with itself, these are the pairs whose first column comes after the second.
     """
     if a.is_sparse and b.is_sparse:
         found = _sparse_pairs(a, b)
@@ -311,9 +315,9 @@ def _dense_pairs(a: Tile, b: Tile) -> Pairs:
 
 def _undismissed(a: Tile, b: Tile) -> tuple[Indices, Indices]:
     """Return columns of two tiles such that all other pairs are uncorrelated."""
-    if a.screen is None or b.screen is None or a.rest is None or b.rest is None:
+    if a.screened_values is None or b.screened_values is None or a.rest is None or b.rest is None:
         return np.arange(len(a)), np.arange(len(b))
-    products = a.screen @ b.screen.T
+    products = a.screened_values @ b.screened_values.T
     if a is b:
         # Columns are not compared with themselves: NaN exceeds no bound.
         np.fill_diagonal(products, np.nan)

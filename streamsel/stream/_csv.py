@@ -69,8 +69,8 @@ def iter_csv(
         Text file in UTF-8, plain or gzipped, or its URL.
     orientation
         Content of a line: "samples", one observation under a header with the names; "variables",
-        the name of one variable, then its n values, as gene expression and genotype matrices often
-        have it.
+        the name of one variable, then its n values, as in many gene expression and genotype
+        matrices.
     delimiter
         One character; by default the first of tab, comma and semicolon that is in the first line.
     decimal
@@ -87,9 +87,9 @@ def iter_csv(
     on_bad
         variables: handling of a line with a cell that is not a number or does not fit `dtype`. By
         default it raises ValueError. A function is called as ``on_bad(name, reason, message)``, and
-        the line is excluded unless it returns True. "pass" yields the line, and so does True, as
-        other sources do: as an object column of its texts, which the learner rejects with its name,
-        or in float64.
+        the line is excluded unless it returns True. "pass" and True yield the line as other sources
+        do: as an object column of its texts, which the learner rejects with its name, or in
+        float64.
 
     Raises
     ------

@@ -59,26 +59,26 @@ def open_csv_by_variable(
     dtype: npt.DTypeLike = np.float64,
 ) -> ColumnStream:
     """Stream the variables of a text file, as `iter_csv` does."""
-    wanted = block_dtype(dtype)
+    block_type = block_dtype(dtype)
     is_word = isinstance(on_bad, str) and on_bad == "pass"
     if not (on_bad is None or is_word or callable(on_bad)):
         got = params.parameter_repr(on_bad)
         raise ValueError(f"Expected on_bad to be a function, 'pass' or None. Got: {got}.")
     stamp = Stamp.of(path)
     layout = find_layout(path, options, header)
-    return _stream(layout, wanted, on_bad, partial(_cut, layout, wanted, on_bad, stamp))
+    return _stream(layout, block_type, on_bad, partial(_cut, layout, block_type, on_bad, stamp))
 
 
 def block_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
-    """Return the dtype of blocks that is asked for; refuse any other than the four there are."""
+    """Return the requested dtype of blocks; refuse all but the four supported ones."""
     try:
-        wanted = np.dtype(dtype)
-        got = str(wanted)
+        result = np.dtype(dtype)
+        got = str(result)
     except Exception:  # noqa: BLE001 (NumPy can raise any error for an invalid dtype)
-        wanted, got = np.dtype(object), params.parameter_repr(dtype)
-    if wanted not in BLOCK_DTYPES:
+        result, got = np.dtype(object), params.parameter_repr(dtype)
+    if result not in BLOCK_DTYPES:
         raise ValueError(f"Expected dtype to be float64, float32, int8 or uint8. Got: {got}.")
-    return wanted
+    return result
 
 
 def _stream(
@@ -114,8 +114,8 @@ def _cut(
         return [part.then(methodcaller("skip", start), None) if start else part]
     with open_binary(layout.path, anywhere=True) as file:
         first = start_of_line(file, layout.first_line, start)
-        wanted = n_parts(stamp.size - first, parts)
-        inner = (first + (stamp.size - first) * i // wanted for i in range(1, wanted))
+        n_requested = n_parts(stamp.size - first, parts)
+        inner = (first + (stamp.size - first) * i // n_requested for i in range(1, n_requested))
         edges = sorted({first, *(line_start(file, offset) for offset in inner), stamp.size})
     return [
         StreamPart(
@@ -131,7 +131,7 @@ def check_skip(start: int, on_bad: OnBad | None) -> None:
         raise ValueError(
             "Expected a stream without skipped columns, as the lines that on_bad excludes are "
             "unknown before reading. Got: stream.skip(n).\n"
-            "Hint: use on_bad='pass', and screen the stream."
+            "Hint: use on_bad='pass', and apply clean to the stream."
         )
 
 
@@ -215,16 +215,16 @@ def _find(
 ) -> dict[Hashable, npt.NDArray[Any]]:
     """Fetch the named variables that the file contains."""
     parser = NumberParser(layout.delimiter, layout.numerals)
-    wanted = set(names)
+    requested = set(names)
     found: dict[Hashable, npt.NDArray[Any]] = {}
     with layout.open() as file, text_errors(layout.path):
         for number, text in numbered_lines(file, layout.path):
-            if len(found) == len(wanted):
+            if len(found) == len(requested):
                 break
             if number < layout.first_line:
                 continue
             name, _ = split_name(text, layout.delimiter)
-            if name not in wanted or name in found:
+            if name not in requested or name in found:
                 continue
             ((line, message),) = split_names(iter([(number, text)]), layout)
             if message is not None:

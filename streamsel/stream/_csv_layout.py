@@ -322,11 +322,11 @@ def _mark_in(cell: str) -> str:
     text = cell.strip()
     if plain := _PLAIN.fullmatch(text):
         return "" if _AMBIGUOUS.fullmatch(text) else plain[1]
-    for mark, is_there, other in ((",", has_comma, "."), (".", has_point, ",")):
+    for mark, has_mark, other in ((",", has_comma, "."), (".", has_point, ",")):
         if is_grouped(text, mark) and not is_grouped(text, other):
             # 1.304,25, or 1.304.250; a single separator without decimals is ambiguous.
-            return mark if is_there or text.count(other) > 1 else ""
-        if is_there and not is_grouped(text, other) and to_number(text, mark) is not None:
+            return mark if has_mark or text.count(other) > 1 else ""
+        if has_mark and not is_grouped(text, other) and to_number(text, mark) is not None:
             return mark
     return "list" if has_comma and _LISTED.fullmatch(text) and to_number(text) is None else ""
 

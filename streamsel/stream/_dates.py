@@ -1,4 +1,4 @@
-"""Numbers of dates, times and durations: of the calendar, of the clock, and of their cycles."""
+"""Dates, times and durations as columns of numbers: calendar, clock, and their cycles."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _FIRST_WEEKDAY = 3
 
 
 def date_numbers(values: Sequence[Any]) -> dict[str, Floats]:
-    """Return numbers of dates or points in time, by the ends of their names.
+    """Return columns of numbers for dates or points in time, by the suffixes of their names.
 
-    Those of the clock are left out if all are midnight, as dates without times are.
+    Columns of the time of day are left out if all times are midnight, as of dates without times.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def date_numbers(values: Sequence[Any]) -> dict[str, Floats]:
 
 
 def time_numbers(values: Sequence[Any]) -> dict[str, Floats]:
-    """Return numbers of times of the day, by the ends of their names."""
+    """Return columns of numbers for times of the day, by the suffixes of their names."""
     missing, times = _split_missing(values, dt.time())
     seconds = np.array([_seconds_of_time(time) for time in times], dtype=np.float64)
     day = seconds / (_DAY / 1e6)
@@ -62,7 +62,7 @@ def time_numbers(values: Sequence[Any]) -> dict[str, Floats]:
 
 
 def duration_numbers(values: Sequence[Any]) -> dict[str, Floats]:
-    """Return the lengths of durations, by the ends of their names."""
+    """Return the lengths of durations, by the suffix of the column's name."""
     missing, spans = _split_missing(values, dt.timedelta())
     seconds = np.array([span.total_seconds() for span in spans], dtype=np.float64)
     return _with_missing({"seconds": seconds}, missing)

@@ -19,9 +19,9 @@ _FACTOR = 2.0
 class DistantDependence:
     """Correlations of columns, given their neighbours, with distant columns.
 
-    The residuals of a sample of columns are compared with all columns that come later, and so are
-    the same residuals in a random order: their largest correlation is that of chance, for any
-    distribution of the columns.
+    The residuals of a sample of columns are compared with all later columns. So are the same
+    residuals in a random order, whose largest correlation is due to chance, for any distribution of
+    the columns.
 
     Parameters
     ----------
@@ -42,13 +42,13 @@ class DistantDependence:
         self._n_compared = np.empty(0, dtype=np.intp)
 
     def add(self, X: Floats, residual: Floats, permuted: Floats) -> None:
-        """Compare the next columns (b, n), of length 1, and sample from them.
+        """Compare the next columns (b, n), of norm 1, and sample from them.
 
         Parameters
         ----------
         X, residual, permuted
             The columns, their residuals given their neighbours, and the random parts of the same
-            length that replace these; 0 for columns without a knockoff.
+            norm that replace these; 0 for columns without a knockoff.
         """
         first, last = self._n_read, self._n_read + len(X)
         self._n_read = last
@@ -78,8 +78,8 @@ class DistantDependence:
     def share(self) -> float:
         """Return the share of the sample that depends on a distant column; NaN if it is small.
 
-        Where columns correlate strongly, maxima vary by chance: the share of columns whose largest
-        correlation by chance exceeds the actual one is subtracted.
+        Maxima vary by chance if columns correlate strongly. Therefore the share of columns whose
+        largest correlation by chance exceeds the actual one is subtracted.
         """
         known = self._n_compared >= _MIN_COMPARISONS
         if np.count_nonzero(known) < _MIN_COLUMNS:

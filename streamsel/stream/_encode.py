@@ -47,15 +47,15 @@ def encode(
 ) -> EncodedStream:
     """Encode text, categories, dates, times and durations as columns of numbers.
 
-    Columns of numbers and booleans are passed on. Others become columns of numbers, whose names
-    begin with that of their source, such as `"sold"`:
+    Columns of numbers and booleans are passed on. Any other column, such as `"sold"`, becomes
+    columns of numbers, whose names begin with its name:
 
     - text and categories: a sparse indicator, 0 or 1, of every category, `sold_red`;
     - dates and points in time: seconds since 1970 (`sold_seconds`), `sold_year`, `sold_month` (1 to
       12), `sold_weekday` (Monday is 0), `sold_day_of_year` (from 1), `sold_hour`, and sine and
       cosine of the yearly and of the daily cycle (`sold_year_sin`, `sold_year_cos`, `sold_day_sin`,
-      `sold_day_cos`), whose end is close to its beginning; without `sold_hour` and the daily cycle
-      if all times are midnight;
+      `sold_day_cos`), so that a cycle's end is close to its beginning; without `sold_hour` and the
+      daily cycle if all times are midnight;
     - times of the day: seconds since midnight (`sold_seconds`), `sold_hour`, and the daily cycle;
     - durations: their length in seconds, `sold_seconds`.
 
@@ -64,14 +64,14 @@ def encode(
     X
         The columns: a `ColumnStream`, or any input that `as_stream` accepts.
     max_categories
-        Maximum number of categories of a column, at most one for every two rows: identifiers and
-        free text have more.
+        Maximum number of categories of a column, and at most half the number of rows. Identifiers
+        and free text have more.
     groups
-        Whether the indicators of a column are a group of the name of the column, which a learner
+        Whether the indicators of a column are a group with the column's name, which a learner
         of groups selects as a whole. Otherwise each is a column of its own.
     report
-        Called for every column that is not encoded, as that of `clean`, with its name, a reason
-        and the detail.
+        Called for every column that is not encoded, as in `clean`, with its name, a reason and the
+        detail.
 
     Returns
     -------
@@ -87,9 +87,9 @@ def encode(
 
     Notes
     -----
-    **Left out** are columns with more categories (reason `"text"`), texts that are mostly numbers
-    but not all, or ambiguous ones (`"mixed"`, `"ambiguous"`, as by `clean`), and bytes, lists and
-    other objects (`"text"`).
+    **Omissions.** A column is left out if it has more categories (reason `"text"`), texts that are
+    mostly numbers but not all, or ambiguous ones (`"mixed"`, `"ambiguous"`, as by `clean`), or
+    bytes, lists and other objects (`"text"`).
 
     **Missing values.** A missing label is a category of its own, whose indicator ends in `_None`. A
     missing date, time or duration is NaN: `clean` imputes it.
@@ -98,8 +98,8 @@ def encode(
     of UTC; remove the zone first if local hours matter.
 
     **Names.** A category is named by its text, and categories of equal texts have one indicator, as
-    by River's `OneHotEncoder`. The indicators of new data follow from the names alone: `take` gives
-    the indicator of a category that the data lack as 0.
+    by River's `OneHotEncoder`. The indicators of new data follow from the names alone: `take`
+    returns zeros for the indicator of a category that the data lack.
 
     **Cost.** O(n) time per column, about 10 ms for 100,000 rows, and 5 bytes per row for all
     indicators of a column, whatever their number.
@@ -353,8 +353,8 @@ def encoded_columns(df: Any, names: Sequence[Hashable]) -> dict[Hashable, Any]:
 
     Returns
     -------
-    Name to values (n,), without names that do not begin with that of a column of `df` that is not
-    numeric. The indicator of a category that this column lacks is 0 in every row.
+    Name to values (n,). Names that do not begin with the name of a non-numeric column of `df` are
+    left out. The indicator of a category that this column lacks is 0 in every row.
     """
     starts = {start for start, _ in _all_splits(names)}
     indices = [j for j, name in enumerate(df.columns) if str(name) in starts] if starts else []

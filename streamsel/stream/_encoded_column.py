@@ -44,7 +44,7 @@ class EncodedColumn(NamedTuple):
     Parameters
     ----------
     kind
-        What it was, such as "dates".
+        Original kind, such as "dates".
     block
         Its columns of numbers.
     """
@@ -59,7 +59,7 @@ class RejectedColumn(NamedTuple):
     Parameters
     ----------
     reason, detail
-        The reason in one word, as that of `clean`, and the detail.
+        The reason in one word, as in `clean`, and the detail.
     """
 
     reason: str
@@ -76,7 +76,7 @@ def encode_column(
     name, values
         The column.
     max_categories
-        Maximum number of categories, at most one for two rows.
+        Maximum number of categories, and at most half the number of rows.
     groups
         Whether the indicators of a column are a group.
     """
@@ -88,8 +88,8 @@ def encode_column(
         return EncodedColumn(
             kind, Block([f"{name}_{end}" for end in found], np.array([*found.values()]).T)
         )
-    most = min(max_categories, len(listed) // 2)
-    text_of = _texts_of(listed, most)
+    max_texts = min(max_categories, len(listed) // 2)
+    text_of = _texts_of(listed, max_texts)
     # The values of categories are few; of others, the reason depends on all.
     why = diagnose_non_numeric(listed if text_of is None else list(text_of))
     if why.reason != "text":
@@ -98,7 +98,7 @@ def encode_column(
         return RejectedColumn(why.reason, CellMessage(f"{cell!r} in row {row}, {why.detail}", cell))
     if text_of is None:
         quoted = _quoted(next(value for value in listed if value is not None))
-        detail = f"more than {most:,} categories in {len(listed):,} rows, such as {quoted}"
+        detail = f"more than {max_texts:,} categories in {len(listed):,} rows, such as {quoted}"
         return RejectedColumn("text", detail)
     names, indicators = one_hot(name, list(map(text_of.__getitem__, listed)))
     return EncodedColumn(kind, Block(names, indicators, [name] * len(names) if groups else None))
@@ -110,19 +110,19 @@ def holds_numbers(values: npt.NDArray[Any]) -> bool:
 
 
 def columns_ending(values: npt.NDArray[Any], ends: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return the columns of numbers of a column of objects by the ends of their names.
+    """Return the columns of numbers that encode a column of objects, by suffix of their names.
 
     Parameters
     ----------
     values
         The column, (n,).
     ends
-        Labels, or ends of the names of numbers of dates.
+        Labels, or suffixes of the names of encoded dates.
 
     Returns
     -------
     Arrays (n,), without those that the column cannot have: every text may be a label, but numbers
-    have none. A label that does not occur is 0 in every row.
+    have no labels. A label that does not occur is 0 in every row.
     """
     kind, listed = _kind_of(values.tolist())
     if kind is None or isinstance(kind, RejectedColumn):
@@ -151,8 +151,8 @@ def _kind_of(listed: list[Any]) -> tuple[str | RejectedColumn | None, list[Any]]
         if all(issubclass(one, parent) for one in types):
             return kind, listed
     if not all(issubclass(one, _LABEL_TYPES) for one in types):
-        odd = (*_LABEL_TYPES, type(None))
-        row = next(row for row, value in enumerate(listed) if not isinstance(value, odd))
+        label_types = (*_LABEL_TYPES, type(None))
+        row = next(row for row, value in enumerate(listed) if not isinstance(value, label_types))
         what = type(listed[row]).__name__
         detail = f"{_quoted(listed[row])} in row {row}, of type {what}"
         return RejectedColumn("text", detail), listed
@@ -163,14 +163,14 @@ def _may_be_missing(one: type) -> bool:
     return one is not type(None) and one.__name__ in ("NAType", "NaTType")
 
 
-def _texts_of(listed: list[Any], most: int) -> dict[Any, str] | None:
-    """Return the text of each distinct label; None if more than `most` texts are different."""
+def _texts_of(listed: list[Any], max_texts: int) -> dict[Any, str] | None:
+    """Return the text of each distinct label; None if more than `max_texts` texts are different."""
     text_of: dict[Any, str] = {}
     texts: set[str] = set()
     for value in dict.fromkeys(listed):
         text = text_of[value] = _MISSING_LABEL if value is None else str(value)
         texts.add(text)
-        if len(texts) > most:
+        if len(texts) > max_texts:
             return None
     return text_of
 

@@ -47,9 +47,9 @@ class Fingerprint:
     >>> from streamsel.stream import iter_array
     >>> X = np.arange(12.0).reshape(3, 4)
     >>> before, after = Fingerprint(), Fingerprint()
-    >>> before.look_at(iter_array(X), 4)
-    >>> after.look_at(iter_array(X[::-1]), 4)
-    >>> after.differences(before.as_notes())
+    >>> before.add_first_columns(iter_array(X), 4)
+    >>> after.add_first_columns(iter_array(X[::-1]), 4)
+    >>> after.differences(before.as_metadata())
     ['column 0 has other values, and so have 3 more of the 4 that were looked at']
     """
 
@@ -62,7 +62,7 @@ class Fingerprint:
         self._samples: list[str] = []
         self._sample_names: list[Hashable] = []
 
-    def look_at(self, stream: ColumnStream, n: int) -> None:
+    def add_first_columns(self, stream: ColumnStream, n: int) -> None:
         """Add the first n columns of a stream with known names, reading only a few of them.
 
         If the stream has fewer columns, all are added.
@@ -76,13 +76,13 @@ class Fingerprint:
         columns = stream.take(self._sample_names)
         self._samples = [_checksum(values) for values in columns.values()]
 
-    def add(self, block: Block, at: int) -> None:
-        """Add the columns of a block that begins at index `at`, without those already added."""
+    def add(self, block: Block, first: int) -> None:
+        """Add the columns of a block that begins at index `first`, without those already added."""
         start = self.n_columns
-        if at + len(block.names) <= start:
+        if first + len(block.names) <= start:
             return
-        if at < start:
-            block = part_of(block, start - at, len(block.names))
+        if first < start:
+            block = part_of(block, start - first, len(block.names))
         self._names.update(_bytes_of(block.names))
         self.n_columns, self.last = start + len(block.names), block.names[-1]
         while (index := len(self._samples) * self._step) < self.n_columns:
@@ -92,7 +92,7 @@ class Fingerprint:
                 self._samples, self._sample_names = self._samples[::2], self._sample_names[::2]
                 self._step *= 2
 
-    def as_notes(self) -> dict[str, Any]:
+    def as_metadata(self) -> dict[str, Any]:
         """Return the fingerprint as JSON-compatible values, for a later comparison."""
         return {
             "columns": self.n_columns,
@@ -119,23 +119,23 @@ class Fingerprint:
 
 
 def _checksum(values: Any) -> str:
-    return digest(values, most=MAX_VALUES)[:_DIGITS]
+    return digest(values, max_values=MAX_VALUES)[:_DIGITS]
 
 
-def digest(values: Any, most: int | None = None) -> str:
+def digest(values: Any, max_values: int | None = None) -> str:
     """Return a checksum of the dtype, shape and values of an array.
 
     Parameters
     ----------
     values
         Numbers, or objects with a distinct repr.
-    most
+    max_values
         Maximum number of values to include, evenly spaced; all by default.
     """
     array = np.asarray(values)
     checksum = blake2b(f"{array.dtype.str} {array.shape}".encode(), digest_size=16)
-    if most is not None and array.size > most:
-        array = array.ravel()[:: -(-array.size // most)]
+    if max_values is not None and array.size > max_values:
+        array = array.ravel()[:: -(-array.size // max_values)]
     if array.dtype.kind == "O":
         checksum.update("\0".join(map(repr, array.ravel().tolist())).encode("utf-8", "replace"))
     else:

@@ -95,14 +95,16 @@ def open_text_columns(
     )
 
 
-def open_by_name(path: str | os.PathLike[str], wanted: Collection[str] = ()) -> ColumnStream:
+def open_by_name(
+    path: str | os.PathLike[str], expected_names: Collection[str] = ()
+) -> ColumnStream:
     """Open a file of columns by its path alone; infer the orientation of text.
 
     Parameters
     ----------
     path
         The file.
-    wanted
+    expected_names
         Names of columns, whose position shows the orientation if the cells do not.
 
     Raises
@@ -114,11 +116,15 @@ def open_by_name(path: str | os.PathLike[str], wanted: Collection[str] = ()) -> 
     if file_format(name) != "text":
         return open_columns(name, None)
     orientation = infer_orientation(name)
-    if orientation is None and wanted:
-        found, guess = orientation_of_names(name, wanted)
+    if orientation is None and expected_names:
+        found, guess = orientation_of_names(name, expected_names)
         orientation = guess if found else None
     if orientation is None:
-        absent = f", and has no column {' or '.join(map(repr, wanted))}" if wanted else ""
+        absent = (
+            f", and has no column {' or '.join(map(repr, expected_names))}"
+            if expected_names
+            else ""
+        )
         raise ValueError(
             f"Expected a text file whose lines are samples or variables. Got: {name!r}, which may "
             f"be either{absent:.200}.\nHint: use streamsel.stream.iter_csv(path) for one sample "
@@ -155,7 +161,7 @@ def infer_orientation(path: str) -> str | None:
 
 
 def orientation_of_names(
-    path: str, wanted: Collection[str], delimiter: str | None = None
+    path: str, expected_names: Collection[str], delimiter: str | None = None
 ) -> tuple[bool, str]:
     """Return whether a text has one of the names, and the (possibly guessed) line content."""
     with open_text(path) as file, text_errors(path):
@@ -163,12 +169,16 @@ def orientation_of_names(
         line = next(lines, "")
         delimiter = delimiter_of(path, delimiter)
         first = [cell.strip() for cell in split_cells(line, delimiter)] if line else []
-        if not set(wanted).isdisjoint(first):
+        if not set(expected_names).isdisjoint(first):
             # The first line may be a variable, not a header: then numbers follow its name.
-            is_variable = first[0] in wanted and all(map(is_number, first[1:])) and len(first) > 1
+            is_variable = (
+                first[0] in expected_names and all(map(is_number, first[1:])) and len(first) > 1
+            )
             return True, "variables" if is_variable else "samples"
         second = split_name(next(lines, ""), delimiter)[0]
-        if second in wanted or any(split_name(line, delimiter)[0] in wanted for line in lines):
+        if second in expected_names or any(
+            split_name(line, delimiter)[0] in expected_names for line in lines
+        ):
             return True, "variables"
     is_table = is_number(second) and not any(map(is_number, first))
     return False, "samples" if is_table else "variables"

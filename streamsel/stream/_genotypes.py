@@ -112,8 +112,8 @@ class GenotypeFile(ABC):
     ) -> tuple[npt.NDArray[np.int8], ValueError | None]:
         """Return the allele counts of the variants a, ..., b - 1, one per row, -1 if missing.
 
-        If a variant is damaged, return those before it, and the error. `a` is not before the `b` of
-        an earlier call with the same file.
+        If a variant is damaged, return those before it, and the error. `a` is at least the `b` of
+        earlier calls with the same file.
         """
 
     def read(self, start: int, end: int) -> Iterator[tuple[int, npt.NDArray[Any]]]:

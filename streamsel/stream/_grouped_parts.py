@@ -1,4 +1,4 @@
-"""Pieces of several files, grouped to parts of about equally many bytes."""
+"""Pieces of several files, grouped into parts of about equally many bytes."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def grouped(source: Any, groups: Mapping[Hashable, Any] | str | PathLike[str]) -
 
     Returns
     -------
-    The stream. A group comes where its last member does, a column in several groups once for each.
+    The stream. A group comes with its last member; a column in several groups comes once for each.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def grouped(source: Any, groups: Mapping[Hashable, Any] | str | PathLike[str]) -
     Notes
     -----
     If the members of every group are adjacent, such as variants of a gene, blocks are passed on,
-    and only divided between groups. Otherwise columns are copied, and wait in memory for the other
+    divided only between groups. Otherwise columns are copied, and wait in memory for the other
     members; a file whose columns can be fetched by name fetches the members of a group together
     instead. The stream cannot be split for other processes. `clean`, `ranks` and `normal_scores`
     keep groups, so they follow: `clean(grouped(source, groups))`. Any groups that the source has
@@ -136,14 +136,14 @@ def grouped(source: Any, groups: Mapping[Hashable, Any] | str | PathLike[str]) -
 def _no_members_error(
     plan: _GroupPlan, names: Sequence[Hashable], *, has_tuples: bool = False
 ) -> ValueError:
-    wanted = [*islice(plan.wanted, 3)]
+    members = [*islice(plan.listed, 3)]
     texts = [name for name in islice(names, _MAX_COMPARED) if isinstance(name, str)]
-    close = [match for name in wanted for match in close_spellings(str(name), texts)]
+    close = [match for name in members for match in close_spellings(str(name), texts)]
     some: list[Hashable] = [*close] or [*islice(names, 3)]
     return ValueError(
         "Expected groups of columns of the source. Got: none of its columns is in a group; members "
-        f"are such as {', '.join(map(repr, wanted))}."
-        + (f"\nHint: its columns are such as {', '.join(map(repr, some))}." if some else "")
+        f"include {', '.join(map(repr, members))}."
+        + (f"\nHint: its columns include {', '.join(map(repr, some))}." if some else "")
         + (" Members of a group are a list or a set; a tuple is one name." if has_tuples else "")
     )
 
@@ -173,13 +173,13 @@ class _GroupPlan(NamedTuple):
         Group to members.
     groups_of
         Column to its groups.
-    wanted
+    listed
         All columns in groups, of the source or not.
     """
 
     members: dict[Hashable, list[Hashable]]
     groups_of: dict[Hashable, list[Hashable]]
-    wanted: Collection[Hashable]
+    listed: Collection[Hashable]
 
     @classmethod
     def of(

@@ -50,14 +50,14 @@ def iter_interactions(
     factors. Products are ordered by degree, then by their factors.
 
     Most learners need only the moments of most columns, and their products with the target. These
-    are matrix products of the base columns: the sums of x z y are the entries of
-    $(X \circ y)^T X$, those of (x z)² of $(X \circ X)^T (X \circ X)$. No column is made for
-    them; they take (2 + c) n multiplications per column, for n rows and a target of c columns
-    (adjusted: (4 + c) n), and have a relative error below 1e-10. A column is made if a bounded pool
-    (`max_candidates`) may keep it, so that the model is that of the columns themselves; or if its
-    sum of squares cancels to less than a thousandth, as with means above 20 standard deviations:
-    centre such base columns. Scores other than correlations, learners that need all observations,
-    and targets with weights, relatedness or missing values take the columns in blocks of 4 MiB.
+    are matrix products of the base columns: the sums of x z y are the entries of $(X \circ y)^T X$,
+    those of (x z)² of $(X \circ X)^T (X \circ X)$. No column is made for them. They take (2 + c) n
+    multiplications per column, for n rows and a target of c columns (adjusted: (4 + c) n), and have
+    a relative error below 1e-10. A column is made if a bounded pool (`max_candidates`) may keep it,
+    so that the model is that of the columns themselves. It is also made if its sum of squares
+    cancels to less than a thousandth, as with means above 20 standard deviations: centre such base
+    columns. Scores other than correlations, learners that need all observations, and targets with
+    weights, relatedness or missing values take the columns in blocks of 4 MiB.
 
     The slope of the target on an adjusted column is the coefficient of x z in the regression of the
     target on 1, x, z and x z, which `plink --epistasis` tests. The t statistic differs: the target
@@ -81,7 +81,7 @@ def iter_interactions(
     if adjust_for_main_effects and degree != 2:
         raise ValueError(
             f"Expected degree=2 with adjust_for_main_effects=True. Got: degree={degree}.\n"
-            "Hint: products of more columns have interactions of lower order, too."
+            "Hint: products of more columns also contain interactions of lower order."
         )
     base = BaseColumns.read(as_stream(source))
     return product_stream(

@@ -34,7 +34,7 @@ class IpcFile:
     numbers
         The columns, if all are numbers that need no Arrow; else None.
     group_width
-        Number of columns to read together, otherwise.
+        Number of columns to read together, if `numbers` is None.
     is_viewed
         Whether columns are read without decoding.
     """

@@ -62,8 +62,8 @@ class NumberColumns:
 
     def columns(self, fields: Sequence[int]) -> npt.NDArray[Any]:
         """Return the columns at these indices, a view of the file if they adjoin each other."""
-        wanted, size = np.asarray(fields), self.n_rows * self.dtype.itemsize
-        offsets, lengths = self._offsets[wanted], self._lengths[wanted]
+        indices, size = np.asarray(fields), self.n_rows * self.dtype.itemsize
+        offsets, lengths = self._offsets[indices], self._lengths[indices]
         if self._codec is None and (np.diff(offsets) == size).all():
             start = int(offsets[0])
             count = len(fields) * self.n_rows

@@ -1,4 +1,4 @@
-"""Columns that are kept, in the order of a greedy, unless they correlate with a kept one."""
+"""Greedy pruning: columns are kept, in order, unless they correlate with a kept one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ PruneCallback = Callable[[Hashable, Hashable, float], None]
 
 
 class KeptColumns:
-    """Columns kept by a greedy, and the comparison of the next ones with them.
+    """Columns kept so far, and the comparison of the next ones with them.
 
     Parameters
     ----------
     report
         Called for every column that is not kept, with the first kept column that it correlates
-        with; None for no calls. Tiles then have names.
+        with; tiles then need names. None for no calls.
     """
 
     def __init__(self, report: PruneCallback | None = None) -> None:

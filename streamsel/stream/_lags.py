@@ -46,7 +46,7 @@ def iter_lags(source: Any, lags: Any) -> ColumnStream:
         The series, one per column, of real numbers at equal steps: any input that `as_stream`
         accepts.
     lags
-        The largest lag, for lags of 1 to that; or distinct lags, integers of at least 0.
+        The largest lag m, for lags from 1 to m; or distinct lags, integers of at least 0.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def iter_lags(source: Any, lags: Any) -> ColumnStream:
 
     See Also
     --------
-    iter_interactions : which learners gain, and when columns are made.
+    iter_interactions : shows which learners gain, and when columns are made.
 
     Examples
     --------
@@ -99,14 +99,14 @@ def iter_lags(source: Any, lags: Any) -> ColumnStream:
                 names, columns = _LagNames(base, chosen, which), LaggedColumns(base, chosen, which)
                 yield Block(names[rest], columns.part(rest))
 
-    def take(wanted: Sequence[Hashable]) -> dict[Hashable, Any]:
+    def take(requested: Sequence[Hashable]) -> dict[Hashable, Any]:
         names = _LagNames(base, chosen, range(d * len(chosen)))
-        found = {name: names.find(name) for name in wanted}
+        found = {name: names.find(name) for name in requested}
         if unknown := [name for name, index in found.items() if index is None]:
             raise_unknown_names(unknown, names)
         columns = LaggedColumns(base, chosen, range(len(names)))
         made = columns.columns(np.array(list(found.values()), dtype=np.intp))
-        return dict(zip(wanted, made, strict=True))
+        return dict(zip(requested, made, strict=True))
 
     return ColumnStream(
         lambda: read(0), n_rows=n, n_columns=d * len(chosen), take=take, blocks_from=read

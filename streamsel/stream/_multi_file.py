@@ -99,7 +99,7 @@ def iter_files(
     paths
         Files, in the order of their columns; or a pattern such as ``"data/part-*.parquet"``, whose
         files are sorted by name with numbers in numerical order: part-2 before part-10. Two stars
-        match any folders. Files can be URLs, and so can the pattern, with stars.
+        match any folders. Files and patterns can be URLs.
     orientation
         The content of a line of a text file: "samples" (one sample per line, below a header with
         the column names) or "variables" (one variable per line, after its name). Required for text.
@@ -135,8 +135,8 @@ def iter_files(
 
     Notes
     -----
-    `column_metadata` is that of the files one after the other: the fields that all files with any
-    have in common.
+    `column_metadata` concatenates that of the files. It has the fields common to all files that
+    have column metadata.
 
     Formats are inferred from the suffix, or else from the first bytes, and may be mixed. Each file
     is inspected once, when the function is called, and closed. While reading, one file at a time is
@@ -291,13 +291,13 @@ class _Member(NamedTuple):
         """Return the number of columns; of text with one variable per line, count the lines."""
         return count_variables(self.path, self.options) if self.names is None else len(self.names)
 
-    def take_available(self, wanted: Sequence[Hashable]) -> dict[Hashable, Any]:
+    def take_available(self, requested: Sequence[Hashable]) -> dict[Hashable, Any]:
         """Fetch the wanted columns that the file contains."""
         if self.names is None:
             self.stamp.check()
-            return take_available(self.path, self.options, self.on_bad, wanted)
-        present = set(wanted).intersection(self.names)
-        return self.open().take([name for name in wanted if name in present]) if present else {}
+            return take_available(self.path, self.options, self.on_bad, requested)
+        present = set(requested).intersection(self.names)
+        return self.open().take([name for name in requested if name in present]) if present else {}
 
 
 def _inspect(
@@ -430,16 +430,16 @@ def _cut(
         start -= n_columns
         rest = rest[1:]
     n_bytes = sum(member.n_bytes for member in rest)
-    wanted = n_parts(n_bytes, parts)
+    n_requested = n_parts(n_bytes, parts)
     pieces: list[StreamPart] = []
     for member in rest:
         if parts is None:
             share = n_pieces(member.n_bytes)
         else:
-            share = max(1, -(-member.n_bytes * wanted // max(1, n_bytes)))  # rounded up
+            share = max(1, -(-member.n_bytes * n_requested // max(1, n_bytes)))  # rounded up
         pieces += member.split(share, start)
         start = 0
-    return group_parts(pieces, wanted)
+    return group_parts(pieces, n_requested)
 
 
 def _check_rows(earlier: Sequence[_Member], member: _Member) -> None:

@@ -243,8 +243,10 @@ def diagnose_non_numeric(texts: Sequence[Any]) -> NonNumericReason:
     """Diagnose why the cells of a column are not numeric; None is a missing value."""
     first = next((i for i, text in enumerate(texts) if _is_not_numeric(text)), None)
     if first is None:
-        odd = (i for i, t in enumerate(texts) if isinstance(t, str) and to_number(t) is None)
-        index = next(odd, None)
+        non_numeric = (
+            i for i, t in enumerate(texts) if isinstance(t, str) and to_number(t) is None
+        )
+        index = next(non_numeric, None)
         if index is None:
             return NonNumericReason("text", 0, "")
         text = str(texts[index]).strip()

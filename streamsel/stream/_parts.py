@@ -212,9 +212,12 @@ def split_columns(
     end = len(before) - 1
     start = min(start, end)
     first, n_bytes = before[start], before[end] - before[start]
-    wanted = min(n_parts(n_bytes, parts), end - start)
+    n_requested = min(n_parts(n_bytes, parts), end - start)
     edges = {start, end}
-    edges |= {bisect_left(before, first + n_bytes * i // wanted, start) for i in range(1, wanted)}
+    edges |= {
+        bisect_left(before, first + n_bytes * i // n_requested, start)
+        for i in range(1, n_requested)
+    }
     return [
         StreamPart(
             b - a,

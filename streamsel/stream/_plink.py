@@ -193,12 +193,12 @@ def _variants(path: str) -> list[Hashable]:
     """Return the names of the variants, each distinct."""
 
     def loci(indices: list[int]) -> Iterator[str]:
-        wanted = iter(indices)
-        i = next(wanted)
+        remaining = iter(indices)
+        i = next(remaining)
         for j, cells in enumerate(_cells(path, 6, "variant")):
             if i == j:
                 yield ":".join((cells[0], *cells[3:6]))
-                i = next(wanted, -1)
+                i = next(remaining, -1)
 
     return distinct_names([cells[1] for cells in _cells(path, 6, "variant")], loci)
 

@@ -38,9 +38,9 @@ def iter_polynomials(
     The d base columns are read when the function is called, and kept in memory in their own type.
     The C(d + degree, degree) - 1 columns are ordered by degree, then by their factors, as in
     scikit-learn's `PolynomialFeatures`. The name of a product is the tuple of the names of its
-    factors; a base column keeps its name. Products are computed as by `iter_interactions`: moments
-    without making the columns where a learner needs no more, and else in blocks of about 4 MiB
-    with one multiplication per entry.
+    factors; a base column keeps its name. Products are computed as by `iter_interactions`: if a
+    learner needs only moments, columns are not made; otherwise they are made in blocks of about 4
+    MiB, with one multiplication per entry.
 
     See Also
     --------

@@ -50,7 +50,7 @@ def with_probes(X: Any, per_column: int = 1, seed: int = 0) -> ColumnStream:
 
         If `X` has groups (`with_probes(grouped(...))`), the probe of a group is a group of the same
         columns with their rows in another order, the same for all of them: it has as many degrees
-        of freedom. It is named and numbered as other probes, its columns `("probe", i, name)`.
+        of freedom. It is named and numbered as other probes; its columns are `("probe", i, name)`.
 
     Raises
     ------

@@ -38,7 +38,7 @@ class Formula(Protocol):
     base: BaseColumns
 
     def make(self, prefix: Factors, last: npt.NDArray[np.intp], out: Floats) -> None:
-        """Fill out (k, n) with the columns of a prefix and some last factors, ascending."""
+        """Fill `out` (k, n) with the columns of a prefix and some last factors, ascending."""
 
     def products(self, prefix: Factors, last: range, V: Floats) -> Floats:
         """Return the inner products, (k, q), of columns of a prefix with rows V (q, n)."""
@@ -203,7 +203,7 @@ def product_stream(
 ) -> ColumnStream:
     """Stream the products of these numbers of base columns; those of one are the base columns.
 
-    `adjusted` is for products of two: without the parts that both columns explain.
+    `adjusted`, for products of two columns, removes the part that these explain linearly.
     """
     names, (d, n) = base.names, base.X.shape
     sizes = [comb(d, g) if is_distinct else comb(d + g - 1, g) for g in degrees]
@@ -221,9 +221,9 @@ def product_stream(
                 yield from _bands(of_degree, degree, is_distinct=is_distinct, skip=skip)
             skip = max(0, skip - size)
 
-    def take(wanted: Sequence[Hashable]) -> dict[Hashable, Any]:
+    def take(requested: Sequence[Hashable]) -> dict[Hashable, Any]:
         found, unknown = {}, []
-        for name in wanted:
+        for name in requested:
             factors = _factors_of(name, base, degrees, is_distinct=is_distinct)
             if factors is None:
                 unknown.append(name)

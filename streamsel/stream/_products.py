@@ -143,7 +143,7 @@ class Products:
 
     @np.errstate(all="ignore")
     def make(self, prefix: Factors, last: npt.NDArray[np.intp], out: Floats) -> None:
-        """Fill out (k, n) with the products of a prefix with some last factors, ascending."""
+        """Fill `out` (k, n) with the products of a prefix with some last factors, ascending."""
         np.multiply(at_indices(self.base.X, last), self._prefix(prefix), out=out)
 
     def products(self, prefix: Factors, last: range, V: Floats) -> Floats:

@@ -50,7 +50,7 @@ def prune(
     r"""Exclude the columns that are highly correlated with a kept column.
 
     The result is a maximal set: no two of its columns reach the correlation, and every excluded
-    column reaches it with a kept one. With a window that holds for the columns of a window.
+    column reaches it with a kept one. With a window, this holds within the window.
 
     Parameters
     ----------
@@ -72,9 +72,9 @@ def prune(
         With `by="relevance"`: the target, and its type, as learners accept them. Relevance is the
         multiple correlation with the target.
     report
-        Called for every excluded column with its name, that of the kept column that represents it,
-        and their correlation. It is represented by the first one that it correlates with: first in
-        the stream, or the most relevant.
+        Called for every excluded column with its name, the name of the kept column that represents
+        it, and their correlation. The representative is the first kept column that it correlates
+        with: first in the stream, or the most relevant.
 
     Returns
     -------
@@ -98,11 +98,11 @@ def prune(
 
     With `by="relevance"`, the stream is read once for the relevances, which take 9 bytes per
     column, then to decide, then for the result. Within a window, one pass decides and stores the
-    columns of two windows. Without, a pass compares all columns with about 64 MiB of the most
-    relevant remaining ones, until none remains; it takes up to 0.3 GB.
+    columns of two windows. Without a window, a pass compares all columns with about 64 MiB of the
+    most relevant remaining ones, until none remains; it takes up to 0.3 GB.
 
     A column costs $O(n k)$ for k stored columns, in matrix products. Most pairs are dismissed by a
-    part of the rows: u and v, of length 1, with parts $u_1$, $u_2$, satisfy
+    part of the rows: u and v, of norm 1, with parts $u_1$, $u_2$, satisfy
     $|u^T v| \le |u_1^T v_1| + \|u_2\| \|v_2\|$. The rest is computed in double precision. The
     result does not depend on the partition into blocks; correlations within 1e-12 of the threshold
     count as reaching it, and relevances within 1e-12 are ties, which go to the first column.
@@ -131,7 +131,7 @@ def prune(
     >>> few.n_read, few.n_pruned
     (50, 43)
 
-    Of correlated columns, the most relevant for a target:
+    Keep the most relevant of correlated columns:
 
     >>> y = walk[:, 25] + rng.normal(size=200)
     >>> best = prune(walk, max_correlation=0.8, by="relevance", target=y)
@@ -246,15 +246,15 @@ class Pruned(ColumnStream):
         decide = prune_by_rank if self._reach == np.inf else prune_within_reach
         return decide(self._tiles, rank, relevance > -np.inf, self._report)
 
-    def _tiles(self, wanted: BoolArray) -> Iterator[Tile]:
-        """Make a pass over the columns that are wanted, and compared."""
-        for _, tiles in self._tiled_blocks(wanted):
+    def _tiles(self, selected: BoolArray) -> Iterator[Tile]:
+        """Make a pass over the columns that are selected, and compared."""
+        for _, tiles in self._tiled_blocks(selected):
             yield from tiles
 
     def _tiled_blocks(
-        self, wanted: BoolArray | None = None
+        self, selected: BoolArray | None = None
     ) -> Iterator[tuple[Block, Iterator[Tile]]]:
-        """Yield the blocks of the source, each with its columns that are wanted, and compared."""
+        """Yield the blocks of the source, each with its columns that are selected, and compared."""
         rule: Comparison | None = None
         locations: VariantLocations | None = None
         if self._in_base_pairs:
@@ -266,14 +266,14 @@ class Pruned(ColumnStream):
                 n = block.values.shape[0] if n is None else n
                 rule = Comparison(n, self._max_correlation, self._reach)
             stop = start + len(block.names)
-            if wanted is not None:
-                self._check_size(stop, wanted.size)
+            if selected is not None:
+                self._check_size(stop, selected.size)
             location = (
                 np.arange(start, stop, dtype=np.float64)
                 if locations is None
                 else locations.of(block.names)
             )
-            yield block, self._tiles_of_block(block, rule, location, start, wanted)
+            yield block, self._tiles_of_block(block, rule, location, start, selected)
             start = stop
 
     def _tiles_of_block(
@@ -282,7 +282,7 @@ class Pruned(ColumnStream):
         rule: Comparison,
         location: Floats,
         start: int,
-        wanted: BoolArray | None,
+        selected: BoolArray | None,
     ) -> Iterator[Tile]:
         if not _is_numeric(block):
             return
@@ -290,7 +290,7 @@ class Pruned(ColumnStream):
         for chunk in iter_chunks(block, rule.n):
             here = slice(first, first + len(chunk.names))
             first = here.stop
-            mask = None if wanted is None else wanted[start + here.start : start + here.stop]
+            mask = None if selected is None else selected[start + here.start : start + here.stop]
             if mask is not None and not mask.any():
                 continue
             stats = chunk.scan(NoTarget(rule.n), 1)

@@ -40,9 +40,9 @@ def ranks(X: Any) -> ColumnStream:
     ColumnStream
         A stream of float64 columns with the names, order and row metadata of `X`: ranks from 1 to
         n, equal values having their mean rank. It is re-readable, and can be split into parts, if
-        `X` is and can. A sparse column remains sparse: its values are ranks minus the rank of 0.
-        That constant changes neither covariances nor correlations, hence no learner that centres
-        columns.
+        the same holds for `X`. A sparse column remains sparse: its values are ranks minus the rank
+        of 0. That constant changes neither covariances nor correlations, hence no learner that
+        centres columns.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def normal_scores(X: Any) -> ColumnStream:
     Notes
     -----
     Cost and memory are those of `ranks`. The target's own normal scores, which p-values of a
-    heavy-tailed target use by themselves, have the same formula.
+    heavy-tailed target use automatically, have the same formula.
 
     See Also
     --------

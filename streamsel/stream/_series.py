@@ -33,10 +33,10 @@ def iter_series_features(
 ) -> ColumnStream:
     """Stream features of time series: one row per series, one column per feature.
 
-    The features are those of a value column each: statistics, quantiles, counts, changes,
+    Each feature is computed from one value column: statistics, quantiles, counts, changes,
     autocorrelation, trends, entropies, Fourier coefficients and power spectra, 722 by default.
-    They are computed while the stream is read. A feature that has a name of tsfresh [^1] has its
-    value. [Time series](../time_series.md) lists the formulas.
+    Features are computed while the stream is read. A feature with a name of tsfresh [^1] has the
+    same value. [Time series](../time_series.md) lists the formulas.
 
     Parameters
     ----------
@@ -45,13 +45,13 @@ def iter_series_features(
         row per observation, in any order. Or an array of shape (n, t) or (n, channels, t), or a
         list of arrays of shape (t,) or (channels, t), in order of time.
     id
-        Of a frame: name of the column that identifies the series.
+        For a frame: name of the column that identifies the series.
     time
-        Of a frame: name of the column to sort the observations of a series by. Observations of
+        For a frame: name of the column to sort the observations of a series by. Observations of
         equal times keep the order of the frame, as do all if None.
     values
-        Names of the value columns. Of a frame by default all columns but `id` and `time`; of
-        arrays "value", or "channel_0", "channel_1", ...
+        Names of the value columns. The default is all columns but `id` and `time` for a frame;
+        "value", or "channel_0", "channel_1", ... for arrays.
     features
         Names of the features to stream, in this order, such as `selected` of a model. Parameters
         may have other values than in the default names, as in "value__autocorrelation__lag_365".
@@ -127,21 +127,21 @@ def iter_series_features(
     names: Sequence[Hashable]
     if features is None:
         requests = dict(default_requests(source.columns))
-        names, wanted = list(requests), list(requests.values())
+        names, parsed = list(requests), list(requests.values())
     else:
         names = check_names(features, len(features))
-        wanted = [parse_request(str(name), source.columns) for name in names]
+        parsed = [parse_request(str(name), source.columns) for name in names]
     n_bytes = max(BLOCK_BYTES, 8 * source.n_observations // 4)
     width = max(1, n_bytes // (8 * source.n))
 
     def read(start: int) -> Iterator[Block]:
         for a in range(start, len(names), width):
             part = slice(a, a + width)
-            yield Block(names[part], _compute(source, wanted[part]).T)
+            yield Block(names[part], _compute(source, parsed[part]).T)
 
     def fetch(indices: list[int]) -> Iterator[Floats]:
         for a in range(0, len(indices), width):
-            yield from _compute(source, [wanted[j] for j in indices[a : a + width]])
+            yield from _compute(source, [parsed[j] for j in indices[a : a + width]])
 
     return indexed_stream(names, source.n, read, fetch, row_metadata=source.row_metadata)
 
@@ -151,14 +151,14 @@ def _compute(source: SeriesSource, requests: Sequence[FeatureRequest]) -> Floats
     out = np.empty((len(requests), source.n))
     groups: dict[int, dict[str, tuple[list[int], list[Parameters]]]] = {}
     for i, (column, feature, parameters) in enumerate(requests):
-        indices, wanted = groups.setdefault(column, {}).setdefault(feature, ([], []))
+        indices, parameter_sets = groups.setdefault(column, {}).setdefault(feature, ([], []))
         indices.append(i)
-        wanted.append(parameters)
+        parameter_sets.append(parameters)
     for column, of_features in groups.items():
         for rows, batch in iter_series_batches(*source.read(column)):
             with np.errstate(all="ignore"):
-                for feature, (indices, wanted) in of_features.items():
-                    found = FEATURES[feature].compute(batch, wanted)
+                for feature, (indices, parameter_sets) in of_features.items():
+                    found = FEATURES[feature].compute(batch, parameter_sets)
                     for i, row in zip(indices, found, strict=True):
                         out[i, rows] = row
     return np.nan_to_num(out, copy=False, nan=0.0, posinf=0.0, neginf=0.0)

@@ -1,4 +1,4 @@
-"""A batch of series, what several of its features are computed from, and how one is declared."""
+"""Batches of series, intermediate results that features share, and declarations of features."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ class SeriesFeature(NamedTuple):
 
 def each(one: Callable[..., Floats]) -> Callable[[SeriesBatch, Sequence[Parameters]], Floats]:
     """Return a function that computes a feature for one set of parameters after the other."""
-    return lambda batch, wanted: np.array([one(batch, **parameters) for parameters in wanted])
+    return lambda batch, parameter_sets: np.array(
+        [one(batch, **parameters) for parameters in parameter_sets]
+    )
 
 
 class SeriesBatch:
@@ -180,8 +182,8 @@ def iter_series_batches(
     order = np.argsort(lengths, kind="stable")
     start = 0
     while start < n:
-        most = min(_MAX_SERIES, max(1, _MAX_OBSERVATIONS // max(1, lengths[order[start]])))
-        ids = order[start : start + most]
+        max_series = min(_MAX_SERIES, max(1, _MAX_OBSERVATIONS // max(1, lengths[order[start]])))
+        ids = order[start : start + max_series]
         sizes = lengths[ids] * np.arange(1, ids.size + 1)
         ids = ids[: max(1, int(np.searchsorted(sizes, _MAX_OBSERVATIONS, side="right")))]
         part = lengths[ids]

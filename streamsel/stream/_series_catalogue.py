@@ -1,7 +1,8 @@
 """All features of series, and their names: `name__parameter_value`, as tsfresh writes them.
 
 A feature is an entry of one of the tables, a formula in `tests/reference/series.py`, and a line in
-`docs/pages/time_series.md`: the tests fail without the last two. A name of tsfresh has its value.
+`docs/pages/time_series.md`: the tests fail without the last two. A feature with a name of tsfresh
+has the same value.
 """
 
 from __future__ import annotations

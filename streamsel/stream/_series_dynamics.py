@@ -50,10 +50,10 @@ def _number_crossing_m(batch: SeriesBatch, m: float) -> Floats:
     return counts
 
 
-def _change_quantiles(batch: SeriesBatch, wanted: Sequence[Parameters]) -> Floats:
-    out = np.empty((len(wanted), batch.lengths.size))
+def _change_quantiles(batch: SeriesBatch, parameter_sets: Sequence[Parameters]) -> Floats:
+    out = np.empty((len(parameter_sets), batch.lengths.size))
     found: dict[tuple[float, float], Floats] = {}
-    for row, parameters in zip(out, wanted, strict=True):
+    for row, parameters in zip(out, parameter_sets, strict=True):
         low, high = corridor = (parameters["ql"], parameters["qh"])
         if corridor not in found:
             found[corridor] = np.zeros((4, batch.lengths.size))
@@ -67,8 +67,8 @@ def _change_quantiles(batch: SeriesBatch, wanted: Sequence[Parameters]) -> Float
 # Dependence
 
 
-def _autocorrelation(batch: SeriesBatch, wanted: Sequence[Parameters]) -> Floats:
-    return batch.autocorrelations([parameters["lag"] for parameters in wanted])
+def _autocorrelation(batch: SeriesBatch, parameter_sets: Sequence[Parameters]) -> Floats:
+    return batch.autocorrelations([parameters["lag"] for parameters in parameter_sets])
 
 
 def _agg_autocorrelation(batch: SeriesBatch, f_agg: str, maxlag: int) -> Floats:
@@ -87,8 +87,8 @@ def _agg_autocorrelation(batch: SeriesBatch, f_agg: str, maxlag: int) -> Floats:
     return median
 
 
-def _partial_autocorrelation(batch: SeriesBatch, wanted: Sequence[Parameters]) -> Floats:
-    lags = np.array([parameters["lag"] for parameters in wanted])
+def _partial_autocorrelation(batch: SeriesBatch, parameter_sets: Sequence[Parameters]) -> Floats:
+    lags = np.array([parameters["lag"] for parameters in parameter_sets])
     correlations = batch.autocorrelations(list(range(lags.max() + 1)))
     out = np.empty_like(correlations)
     fill_partial_correlations(correlations, out)
@@ -107,10 +107,10 @@ def _lagged_cubes(row: int) -> SeriesFeature:
     return SeriesFeature(each(one), {"lag": _LAG}, [{"lag": lag} for lag in (1, 2, 3)])
 
 
-def _ar_coefficient(batch: SeriesBatch, wanted: Sequence[Parameters]) -> Floats:
-    out = np.full((len(wanted), batch.lengths.size), np.nan)
+def _ar_coefficient(batch: SeriesBatch, parameter_sets: Sequence[Parameters]) -> Floats:
+    out = np.full((len(parameter_sets), batch.lengths.size), np.nan)
     found: dict[int, Floats] = {}
-    for row, parameters in zip(out, wanted, strict=True):
+    for row, parameters in zip(out, parameter_sets, strict=True):
         order = parameters["k"]
         if order not in found:
             found[order] = _autoregression(batch, order)
@@ -157,11 +157,11 @@ def _trends(batch: SeriesBatch) -> dict[str, Floats]:
     return dict(zip(ATTRIBUTES, out, strict=True))
 
 
-def _linear_trend(batch: SeriesBatch, wanted: Sequence[Parameters]) -> Floats:
+def _linear_trend(batch: SeriesBatch, parameter_sets: Sequence[Parameters]) -> Floats:
     found = _trends(batch)
-    if any(parameters["attr"] == "pvalue" for parameters in wanted):
+    if any(parameters["attr"] == "pvalue" for parameters in parameter_sets):
         found["pvalue"] = _p_value(found["rvalue"], batch.lengths - 2)
-    return np.array([found[parameters["attr"]] for parameters in wanted])
+    return np.array([found[parameters["attr"]] for parameters in parameter_sets])
 
 
 def _p_value(r: Floats, freedom: npt.NDArray[np.int64]) -> Floats:
@@ -174,10 +174,10 @@ def _p_value(r: Floats, freedom: npt.NDArray[np.int64]) -> Floats:
     return np.where(np.isnan(r), np.nan, p)
 
 
-def _agg_linear_trend(batch: SeriesBatch, wanted: Sequence[Parameters]) -> Floats:
+def _agg_linear_trend(batch: SeriesBatch, parameter_sets: Sequence[Parameters]) -> Floats:
     found: dict[int, Floats] = {}
-    out = np.empty((len(wanted), batch.lengths.size))
-    for row, parameters in zip(out, wanted, strict=True):
+    out = np.empty((len(parameter_sets), batch.lengths.size))
+    for row, parameters in zip(out, parameter_sets, strict=True):
         chunk = parameters["chunk_len"]
         if chunk not in found:
             found[chunk] = np.empty((len(AGGREGATES), len(ATTRIBUTES), batch.lengths.size))
@@ -191,10 +191,10 @@ def _segments(statistic: str, sizes: Sequence[int]) -> SeriesFeature:
     """Return the feature that is a statistic of a segment, of some numbers of segments."""
     row = SEGMENT.index(statistic)
 
-    def compute(batch: SeriesBatch, wanted: Sequence[Parameters]) -> Floats:
+    def compute(batch: SeriesBatch, parameter_sets: Sequence[Parameters]) -> Floats:
         found: dict[int, Floats] = {}
-        out = np.full((len(wanted), batch.lengths.size), np.nan)
-        for one, parameters in zip(out, wanted, strict=True):
+        out = np.full((len(parameter_sets), batch.lengths.size), np.nan)
+        for one, parameters in zip(out, parameter_sets, strict=True):
             size, focus = parameters["num_segments"], parameters["segment_focus"]
             if size not in found:
                 found[size] = np.empty((len(SEGMENT), size, batch.lengths.size))
@@ -208,8 +208,10 @@ def _segments(statistic: str, sizes: Sequence[int]) -> SeriesFeature:
     return SeriesFeature(compute, rules, defaults)
 
 
-def _index_mass_quantile(batch: SeriesBatch, wanted: Sequence[Parameters]) -> Floats:
-    shares, rows = np.unique([parameters["q"] for parameters in wanted], return_inverse=True)
+def _index_mass_quantile(batch: SeriesBatch, parameter_sets: Sequence[Parameters]) -> Floats:
+    shares, rows = np.unique(
+        [parameters["q"] for parameters in parameter_sets], return_inverse=True
+    )
     out = np.empty((shares.size, batch.lengths.size))
     fill_cumulative_shares(batch.series, batch.lengths, shares, out)
     return out[rows]
@@ -218,8 +220,8 @@ def _index_mass_quantile(batch: SeriesBatch, wanted: Sequence[Parameters]) -> Fl
 # Patterns
 
 
-def _number_peaks(batch: SeriesBatch, wanted: Sequence[Parameters]) -> Floats:
-    supports = np.array([parameters["n"] for parameters in wanted])
+def _number_peaks(batch: SeriesBatch, parameter_sets: Sequence[Parameters]) -> Floats:
+    supports = np.array([parameters["n"] for parameters in parameter_sets])
     out = np.empty((supports.size, batch.lengths.size))
     fill_peaks(batch.series, batch.lengths, supports, out)
     return out

@@ -210,10 +210,11 @@ def _without_missing(
         return values, starts
     is_present = ~np.isnan(values)
     if (is_finite != is_present).any():
-        at = int(np.flatnonzero(is_finite != is_present)[0])
-        series = ids.tolist()[np.searchsorted(starts, at, side="right") - 1]
+        index = int(np.flatnonzero(is_finite != is_present)[0])
+        series = ids.tolist()[np.searchsorted(starts, index, side="right") - 1]
         raise ValueError(
-            f"Expected finite values in column {title!r}. Got: {values[at]} in series {series!r}."
+            f"Expected finite values in column {title!r}. Got: {values[index]} in "
+            f"series {series!r}."
         )
     before = np.zeros(values.size + 1, dtype=np.int64)
     np.cumsum(is_present, out=before[1:])

@@ -20,23 +20,23 @@ _FREQUENCY = FloatRule(0.0, below=0.5, closed=True)
 _OCTAVES = (0.0, 0.03125, 0.0625, 0.125, 0.25, 0.5)
 
 
-def _fft_coefficient(batch: SeriesBatch, wanted: Sequence[Parameters]) -> Floats:
-    out = np.full((len(wanted), batch.lengths.size), np.nan)
+def _fft_coefficient(batch: SeriesBatch, parameter_sets: Sequence[Parameters]) -> Floats:
+    out = np.full((len(parameter_sets), batch.lengths.size), np.nan)
     largest = np.maximum(np.abs(batch.statistics[MAXIMUM]), np.abs(batch.statistics[MINIMUM]))
     limits = _ROUNDING * batch.lengths * largest
-    attributes = np.array([parameters["attr"] for parameters in wanted])
-    coefficients = np.array([parameters["coeff"] for parameters in wanted])
+    attributes = np.array([parameters["attr"] for parameters in parameter_sets])
+    coefficients = np.array([parameters["coeff"] for parameters in parameter_sets])
     for rows, spectrum in batch.spectra:
         exists = coefficients < spectrum.shape[1]
         for attribute in dict.fromkeys(attributes.tolist()):
-            at = np.flatnonzero(exists & (attributes == attribute))
-            part = spectrum[:, coefficients[at]]
+            indices = np.flatnonzero(exists & (attributes == attribute))
+            part = spectrum[:, coefficients[indices]]
             if attribute == "angle":
                 angle = np.degrees(np.arctan2(part.imag, part.real))
                 values = np.where(np.abs(part) > limits[rows, None], angle, 0.0)
             else:
                 values = np.abs(part) if attribute == "abs" else getattr(part, attribute)
-            out[at, rows] = values.T
+            out[indices, rows] = values.T
     return out
 
 
@@ -58,17 +58,17 @@ def _spectral_moments(batch: SeriesBatch) -> dict[str, Floats]:
     return dict(zip(names, out, strict=True))
 
 
-def _fft_aggregated(batch: SeriesBatch, wanted: Sequence[Parameters]) -> Floats:
+def _fft_aggregated(batch: SeriesBatch, parameter_sets: Sequence[Parameters]) -> Floats:
     found = _spectral_moments(batch)
-    return np.array([found[parameters["aggtype"]] for parameters in wanted])
+    return np.array([found[parameters["aggtype"]] for parameters in parameter_sets])
 
 
-def _welch_density(batch: SeriesBatch, wanted: Sequence[Parameters]) -> Floats:
-    out = np.full((len(wanted), batch.lengths.size), np.nan)
-    coefficients = np.array([parameters["coeff"] for parameters in wanted])
+def _welch_density(batch: SeriesBatch, parameter_sets: Sequence[Parameters]) -> Floats:
+    out = np.full((len(parameter_sets), batch.lengths.size), np.nan)
+    coefficients = np.array([parameters["coeff"] for parameters in parameter_sets])
     for rows, _, density in batch.densities:
-        at = np.flatnonzero(coefficients < density.shape[1])
-        out[at, rows] = density[:, coefficients[at]].T
+        indices = np.flatnonzero(coefficients < density.shape[1])
+        out[indices, rows] = density[:, coefficients[indices]].T
     return out
 
 

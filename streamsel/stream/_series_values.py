@@ -26,12 +26,14 @@ _TENTHS = [{"q": q} for q in (0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9)]
 
 def _statistic(name: str) -> SeriesFeature:
     row = STATISTICS.index(name)
-    return SeriesFeature(lambda batch, wanted: _repeated(batch.statistics[row], wanted))
+    return SeriesFeature(
+        lambda batch, parameter_sets: _repeated(batch.statistics[row], parameter_sets)
+    )
 
 
-def _repeated(row: Floats, wanted: Sequence[Parameters]) -> Floats:
+def _repeated(row: Floats, parameter_sets: Sequence[Parameters]) -> Floats:
     """Return a feature without parameters, as often as it is wanted."""
-    return np.repeat(row[None], len(wanted), axis=0)
+    return np.repeat(row[None], len(parameter_sets), axis=0)
 
 
 def _mean_minus_median_over_range(batch: SeriesBatch) -> Floats:
@@ -41,8 +43,8 @@ def _mean_minus_median_over_range(batch: SeriesBatch) -> Floats:
     return difference
 
 
-def _quantile(batch: SeriesBatch, wanted: Sequence[Parameters]) -> Floats:
-    return batch.quantiles([parameters["q"] for parameters in wanted])
+def _quantile(batch: SeriesBatch, parameter_sets: Sequence[Parameters]) -> Floats:
+    return batch.quantiles([parameters["q"] for parameters in parameter_sets])
 
 
 def _mean_n_absolute_max(batch: SeriesBatch, number_of_maxima: int) -> Floats:

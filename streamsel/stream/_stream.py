@@ -180,15 +180,15 @@ class ColumnStream:
         Files and arrays fetch only these columns. Other sources are read until all are found,
         which consumes a one-shot stream.
         """
-        wanted = _requested_names(names)
+        requested = _requested_names(names)
         if self.names is not None:
-            find_indices(self.names, wanted)
+            find_indices(self.names, requested)
         if self._take is not None:
-            return self._take(wanted)
+            return self._take(requested)
         found: dict[Hashable, Any] = {}
-        missing = set(wanted)
+        missing = set(requested)
         seen: list[Hashable] = []
-        for block in self.blocks() if wanted else ():
+        for block in self.blocks() if requested else ():
             for j, name in enumerate(block.names):
                 if name in missing:
                     missing.remove(name)
@@ -197,8 +197,8 @@ class ColumnStream:
                 break
             seen.extend(islice(block.names, max(0, _MAX_COMPARED - len(seen))))
         if missing:
-            raise_unknown_names([name for name in wanted if name in missing], seen)
-        return {name: found[name] for name in wanted}
+            raise_unknown_names([name for name in requested if name in missing], seen)
+        return {name: found[name] for name in requested}
 
     def without(self, names: Iterable[Hashable]) -> ColumnStream:
         """Return the stream without the columns of these names.
@@ -218,10 +218,10 @@ class ColumnStream:
         elif n_columns is not None:
             n_columns = max(0, n_columns - len(excluded))
 
-        def take(wanted: Sequence[Hashable]) -> dict[Hashable, Any]:
-            if refused := [name for name in wanted if name in excluded]:
+        def take(requested: Sequence[Hashable]) -> dict[Hashable, Any]:
+            if refused := [name for name in requested if name in excluded]:
                 raise_unknown_names(refused, kept or ())
-            return self.take(wanted)
+            return self.take(requested)
 
         cut = self._cut
         return ColumnStream(
@@ -345,8 +345,8 @@ def indexed_stream(
         Row metadata and column metadata.
     """
 
-    def take(wanted: Sequence[Hashable]) -> dict[Hashable, Any]:
-        return dict(zip(wanted, fetch(find_indices(names, wanted)), strict=True))
+    def take(requested: Sequence[Hashable]) -> dict[Hashable, Any]:
+        return dict(zip(requested, fetch(find_indices(names, requested)), strict=True))
 
     return ColumnStream(
         lambda: read(0),
@@ -360,15 +360,15 @@ def indexed_stream(
     )
 
 
-def find_indices(names: Sequence[Hashable], wanted: Sequence[Hashable]) -> list[int]:
+def find_indices(names: Sequence[Hashable], requested: Sequence[Hashable]) -> list[int]:
     """Return the indices of the wanted names among all names, or raise KeyError."""
-    if len(wanted) == 0:
+    if len(requested) == 0:
         return []
-    wanted_set = set(wanted)
-    found = {name: i for i, name in enumerate(names) if name in wanted_set}
-    if len(found) < len(wanted_set):
-        raise_unknown_names([name for name in wanted if name not in found], names)
-    return [found[name] for name in wanted]
+    requested_set = set(requested)
+    found = {name: i for i, name in enumerate(names) if name in requested_set}
+    if len(found) < len(requested_set):
+        raise_unknown_names([name for name in requested if name not in found], names)
+    return [found[name] for name in requested]
 
 
 def raise_unknown_names(missing: Sequence[Hashable], known: Iterable[Hashable]) -> Never:

@@ -154,12 +154,12 @@ class SparseRows:
         """Return the values and rows of the columns a, ..., b - 1, and where each column begins."""
         ends = self.ends[a : b + 1] - self.ends[a]
         values, rows = np.empty(ends[-1], self.dtype), np.empty(ends[-1], np.int32)
-        column, at = self._position
-        at = at.copy()
+        column, positions = self._position
+        positions = positions.copy()
         if column != a:
-            seek_column(*self._rows[1:], a, at)
-        take_columns(*self._rows, (a, b), at, ends[:-1].copy(), values, rows)
-        self._position = b, at
+            seek_column(*self._rows[1:], a, positions)
+        take_columns(*self._rows, (a, b), positions, ends[:-1].copy(), values, rows)
+        self._position = b, positions
         return values, rows, ends
 
     def columns(self, a: int, b: int) -> Any:
@@ -237,10 +237,10 @@ class TransposedSparse:
         ends = self.ends[a : b + 1] - self.ends[a]
         values, rows = np.empty(ends[-1], self._dtype), np.empty(ends[-1], np.int32)
         free = ends[:-1].copy()
-        for first_row, tile_ends, at, rows_at in self._tiles:
+        for first_row, tile_ends, values_offset, rows_offset in self._tiles:
             start, stop = int(tile_ends[a]), int(tile_ends[b])
-            given = self._read(at, start, stop, self._dtype)
-            given_rows = self._read(rows_at, start, stop, np.dtype(np.int32))
+            given = self._read(values_offset, start, stop, self._dtype)
+            given_rows = self._read(rows_offset, start, stop, np.dtype(np.int32))
             append_columns(given, given_rows, tile_ends[a : b + 1], first_row, free, values, rows)
         return _columns((values, rows, ends), self.n_rows)
 

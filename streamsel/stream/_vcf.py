@@ -78,10 +78,10 @@ def iter_vcf(
     name is already used.
 
     The file is scanned once for the names, when the function is called, once more if
-    `column_metadata` is used, and read in every pass.
-    Memory is that of the names, 8 bytes per variant, and a few megabytes; dtypes are those of
-    `iter_bed`. A plain file is read from any variant, and can be split into parts, each of whose
-    processes scans it too. A gzipped file is read from its beginning, and is one part.
+    `column_metadata` is used, and read in every pass. Memory is that of the names, 8 bytes per
+    variant, and a few megabytes; dtypes are those of `iter_bed`. A plain file is read from any
+    variant, and can be split into parts; each process that reads a part scans the file, too. A
+    gzipped file is read from its beginning, and is one part.
 
     Examples
     --------

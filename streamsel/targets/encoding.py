@@ -388,7 +388,7 @@ def covariates_of(
     return values, kinds
 
 
-def is_given(names: Sequence[Hashable]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def is_covariate(names: Sequence[Hashable]) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return which columns of a target are covariates, (c,)."""
     return np.array([isinstance(name, Covariates) for name in names], dtype=np.bool_)
 
@@ -397,7 +397,7 @@ def names_to_state(names: Sequence[Hashable]) -> dict[str, list[Any]]:
     """Return the names of a target's columns for a file, with flags for covariates."""
     return {
         "names": [name.name if isinstance(name, Covariates) else name for name in names],
-        "given": is_given(names).tolist(),
+        "given": is_covariate(names).tolist(),
     }
 
 
@@ -405,7 +405,7 @@ def names_from_state(state: Mapping[str, Sequence[Any]]) -> list[Hashable]:
     """Return the names that `names_to_state` saved."""
     expect(state, given=ListKind(length_in(state, "names"), BoolKind()))
     pairs = zip(state["names"], state["given"], strict=True)
-    names = [Covariates(name) if is_covariate else name for name, is_covariate in pairs]
+    names = [Covariates(name) if flag else name for name, flag in pairs]
     expect({"names": names}, names=NamesKind())
     return names
 

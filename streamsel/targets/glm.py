@@ -33,7 +33,7 @@ _RANK_RTOL = 1e-10
 
 
 class NullModel(NamedTuple):
-    """Means that the covariates alone predict, and what they leave.
+    """Means that the covariates alone predict, and the residuals.
 
     Parameters
     ----------
@@ -82,8 +82,8 @@ def encode_glm(y: Any, kind: str) -> tuple[Encoded, str]:
     Raises
     ------
     ValueError, TypeError
-        As `encode_target`, and for other than two classes, several columns, and numbers that are
-        negative or not whole.
+        As `encode_target`, and for more or fewer than two classes, several columns, and numbers
+        that are negative or not whole.
     """
     encoded = encode_target(y, FAMILIES[kind])
     columns, names = encoded.columns, encoded.names

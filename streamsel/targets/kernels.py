@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# A squared distance below this part of the product of the lengths is 0.
+# A squared distance below this fraction of the product of the lengths is 0.
 _DISTANCE_RTOL = 1e-12
 # Largest change of the kernel by rounding that is tolerated.
 _KERNEL_TOL = 1e-6

@@ -54,7 +54,7 @@ class NormalScores:
         if not one or space.kernel.name != "linear" or space.rank != 1:
             return None
         if target.row_transform is not None and target.row_transform.by_column:
-            # Scores of one frame are not those of another.
+            # Scores would differ between groups of relatedness.
             return None
         basis = target.basis_of(space)
         kurtosis = target.kurtosis(basis)
@@ -84,7 +84,7 @@ class NormalScores:
 
 
 def weighted_normal_scores(values: Floats, weights: Floats) -> Floats:
-    """Return Φ⁻¹ of the share of the weight below each value, plus half the share at it.
+    """Return Φ⁻¹(share of the weight below each value + half the share at the value).
 
     With equal weights this is Φ⁻¹((rank - 1/2) / n), tied values having their mean rank; a value of
     weight 2 counts as two.

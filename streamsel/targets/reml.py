@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 # The range of λ times the mean diagonal of K that is searched, and the number of steps of the grid.
-_SEARCHED = (1e-5, 1e5)
+_SEARCH_RANGE = (1e-5, 1e5)
 _STEPS = 101
-# A residual on the fixed effects below this part of the sum of squares is rounding.
-_DETERMINED = 1e-12
+# A residual on the fixed effects below this fraction of the sum of squares is rounding.
+_DETERMINED_RTOL = 1e-12
 # A smaller gain in log-likelihood is rounding, as if K is a multiple of I.
-_GAIN = 1e-6
+_MIN_GAIN = 1e-6
 
 
 class VarianceComponents(NamedTuple):
@@ -111,7 +111,7 @@ class Reml:
         squares = np.square(residual).sum(axis=0)
         residual = residual - basis @ (basis.T @ residual)
         # Fixed effects that determine a column leave it no variance.
-        is_free = np.square(residual).sum(axis=0) > _DETERMINED * squares
+        is_free = np.square(residual).sum(axis=0) > _DETERMINED_RTOL * squares
         residual, self._units = residual[:, is_free], units[is_free]
         self._X: Floats = spectrum.vectors.T @ basis
         self._Y: Floats = spectrum.vectors.T @ residual
@@ -119,7 +119,7 @@ class Reml:
     def at(self, ratio: float) -> tuple[float, float, Floats]:
         """Return the log-likelihood, its derivative by λ, and yᵀPy of each column, (c,).
 
-        Of columns in their units.
+        The columns are in units of their largest values.
         """
         from scipy.linalg import cho_factor, cho_solve
 
@@ -148,7 +148,7 @@ class Reml:
 
         if not self._scale > 0.0 or not self._Y.shape[1] or self._free < 1:
             return 0.0
-        grid = np.geomspace(*_SEARCHED, _STEPS) / self._scale
+        grid = np.geomspace(*_SEARCH_RANGE, _STEPS) / self._scale
         likelihoods = np.array([self.at(ratio)[0] for ratio in grid])
         best = int(likelihoods.argmax())
 
@@ -160,7 +160,7 @@ class Reml:
             found = float(np.exp(brentq(slope, low, high, xtol=1e-12, rtol=1e-14)))
         else:
             found = float(grid[best])
-        return found if self.at(found)[0] > self.at(0.0)[0] + _GAIN else 0.0
+        return found if self.at(found)[0] > self.at(0.0)[0] + _MIN_GAIN else 0.0
 
     def components(self, ratio: float) -> VarianceComponents:
         """Return the variance components at a ratio."""

@@ -20,7 +20,7 @@ from streamsel.targets.encoding import (
     covariates_of,
     encode_covariates,
     encode_target,
-    is_given,
+    is_covariate,
     is_missing,
     kinds_from_state,
     kinds_to_state,
@@ -129,11 +129,11 @@ class RowTarget(TargetWarnings, Rollback):
 
     def count_targets(self, columns: Iterable[Hashable]) -> int:
         """Return the number of these columns that are not covariates."""
-        return int((~is_given(list(columns))).sum())
+        return int((~is_covariate(list(columns))).sum())
 
     def is_covariate(self) -> NDArray[np.bool_]:
         """Return which columns are covariates, (c,)."""
-        return is_given(list(self.index_of))
+        return is_covariate(list(self.index_of))
 
     def observe_one(self, y: Any, x: Mapping[Hashable, Any] = MappingProxyType({})) -> Observation:
         """Return the observation of a row with features x, without changing the state.

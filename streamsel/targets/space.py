@@ -14,9 +14,9 @@ from streamsel.targets.kernels import VariableKernel
 
 Floats = NDArray[np.float64]
 
-# A target variable whose residual on the others is below this part of its square adds nothing.
+# A target variable whose residual on the others is below this fraction of its square adds nothing.
 _RANK_TOLERANCE = 1e-10
-# A residual on the covariates below this part of the sum of squares is rounding.
+# A residual on the covariates below this fraction of the sum of squares is rounding.
 _COVARIATE_RTOL = 1e-12
 
 
@@ -40,7 +40,7 @@ class TargetSpace:
         Number of observations.
     kernel
         The kernel between variables; its gamma is fitted to the target here.
-    is_given
+    is_covariate
         (c,) which columns are covariates; None for none.
     effective_rows
         Effective number of observations of equal weight; None for n.
@@ -56,7 +56,7 @@ class TargetSpace:
     kernel
         The fitted kernel.
     weights
-        (r, c) the matrix L⁻¹, zero for target columns that are no pivots; for the linear kernel it
+        (r, c) the matrix L⁻¹, zero for target columns that are not pivots; for the linear kernel it
         also scales the target columns and projects the covariates out.
     covariate_map
         (d, c) the matrix W, d the dimension of the covariates' span.
@@ -67,7 +67,7 @@ class TargetSpace:
         cyy: Floats,
         n: float,
         kernel: VariableKernel,
-        is_given: NDArray[np.bool_] | None = None,
+        is_covariate: NDArray[np.bool_] | None = None,
         effective_rows: float | None = None,
         *,
         is_pair: bool = False,
@@ -77,21 +77,21 @@ class TargetSpace:
         self.n = n
         self.effective_rows = n if effective_rows is None else effective_rows
         self.chi_square_scale = chi_square_scale
-        self._columns = cyy, is_given
+        self._columns = cyy, is_covariate
         self.covariate_map: Floats = np.zeros((0, self.c))
         # Maps products with the columns to products with their residuals on the covariates.
-        self._left: Floats | None = None
-        if is_given is not None and is_given.any():
-            cyy = self._take_out(cyy, is_given)
+        self._residual_map: Floats | None = None
+        if is_covariate is not None and is_covariate.any():
+            cyy = self._remove_covariates(cyy, is_covariate)
         squares = cyy.diagonal()
         self.kernel = kernel.fit_gamma(cyy, squares, n)
         self._cyy, self._squares = cyy, squares
         self.rank, weights = _inverse_factor(cyy, self.kernel, n)
-        if self._left is not None and self.kernel.name == "linear":
-            weights = weights @ self._left
+        if self._residual_map is not None and self.kernel.name == "linear":
+            weights = weights @ self._residual_map
         self.weights: Floats = weights
         # Whether coordinates are linear in the moments.
-        self._is_plain = self._left is None and self.kernel.name == "linear"
+        self._is_plain = self._residual_map is None and self.kernel.name == "linear"
         # For two classes, products with the second are those with the first, negated.
         self._is_pair = is_pair and self._is_plain
         self._in_short: Floats = weights[:, :1] - weights[:, 1:] if self._is_pair else weights
@@ -102,16 +102,16 @@ class TargetSpace:
         # Target spaces are immutable.
         return self
 
-    def _take_out(self, cyy: Floats, is_given: NDArray[np.bool_]) -> Floats:
+    def _remove_covariates(self, cyy: Floats, is_covariate: NDArray[np.bool_]) -> Floats:
         """Compute the projection that removes the covariates; return the residual products."""
-        targets, covariates = np.flatnonzero(~is_given), np.flatnonzero(is_given)
+        targets, covariates = np.flatnonzero(~is_covariate), np.flatnonzero(is_covariate)
         rank, W = _inverse_factor(cyy[np.ix_(covariates, covariates)], VariableKernel(), self.n)
         self.covariate_map = np.zeros((rank, self.c))
         self.covariate_map[:, covariates] = W
-        self._left = np.zeros((targets.size, self.c))
-        self._left[np.arange(targets.size), targets] = 1.0
-        self._left -= (cyy[targets] @ self.covariate_map.T) @ self.covariate_map
-        residual = self._left @ cyy @ self._left.T
+        self._residual_map = np.zeros((targets.size, self.c))
+        self._residual_map[np.arange(targets.size), targets] = 1.0
+        self._residual_map -= (cyy[targets] @ self.covariate_map.T) @ self.covariate_map
+        residual = self._residual_map @ cyy @ self._residual_map.T
         residual = 0.5 * (residual + residual.T)
         explained = np.diag(residual) <= _COVARIATE_RTOL * np.diag(cyy)[targets]
         residual[explained] = 0.0
@@ -122,8 +122,8 @@ class TargetSpace:
     def _linear(self) -> TargetSpace:
         if self.kernel.name == "linear":
             return self
-        cyy, is_given = self._columns
-        return TargetSpace(cyy, self.n, VariableKernel(), is_given)
+        cyy, is_covariate = self._columns
+        return TargetSpace(cyy, self.n, VariableKernel(), is_covariate)
 
     @property
     def squares(self) -> Floats:
@@ -134,7 +134,7 @@ class TargetSpace:
     @property
     def target_map(self) -> Floats:
         """The map from all columns to those of the target, covariates projected out, (a, c)."""
-        return np.eye(self.c) if self._left is None else self._left
+        return np.eye(self.c) if self._residual_map is None else self._residual_map
 
     @property
     def target_products(self) -> Floats:
@@ -158,7 +158,7 @@ class TargetSpace:
         residual = m2 - np.square(_mapped(cxy, self.covariate_map)).sum(axis=1)
         return np.where(residual > _COVARIATE_RTOL * m2, residual, 0.0)
 
-    def _seen_by_kernel(self, m2: Floats, cxy: Floats) -> tuple[Floats, Floats]:
+    def _kernel_products(self, m2: Floats, cxy: Floats) -> tuple[Floats, Floats]:
         """Return products or kernels with the targets (p, c), and their squared divisors."""
         m2 = self.adjusted_squares(m2, cxy)
         if not self.rank:
@@ -166,8 +166,8 @@ class TargetSpace:
             return np.zeros((m2.size, self.weights.shape[1])), m2
         if self.kernel.name == "linear":
             return cxy, m2
-        if self._left is not None:
-            cxy = _mapped(cxy, self._left)
+        if self._residual_map is not None:
+            cxy = _mapped(cxy, self._residual_map)
         K = self.kernel.normalised(cxy, m2, self._squares, self.n)
         return K, (m2 > 0.0).astype(np.float64)
 
@@ -178,7 +178,7 @@ class TargetSpace:
         """
         G = np.empty((m2.size, self.rank))
         if not self._is_plain:
-            cxy, m2 = self._seen_by_kernel(m2, cxy)
+            cxy, m2 = self._kernel_products(m2, cxy)
         coordinates(cxy, np.sqrt(m2), self.weights, G)
         return G
 
@@ -195,7 +195,7 @@ class TargetSpace:
         if self._is_pair:
             cxy = np.ascontiguousarray(cxy[:, :1])
         elif not self._is_plain:
-            cxy, m2 = self._seen_by_kernel(m2, cxy)
+            cxy, m2 = self._kernel_products(m2, cxy)
         relevances(cxy, m2, self._in_short, signed, out)
         return out
 
@@ -226,9 +226,9 @@ class TargetSpace:
     def largest_relevance(self, correlation: float) -> float:
         """Return the largest relevance of variables whose linear relevance is `correlation`.
 
-        For a non-linear kernel, the maximum is over 4,096 directions in the linear target space,
-        drawn from a fixed seed, and both ends of its first. NaN for a kernel that depends on the
-        scale of a variable.
+        For a non-linear kernel, the maximum is over 4,096 directions in the linear target space:
+        both signs of its first axis, and others drawn from a fixed seed. NaN for a kernel that
+        depends on the scale of a variable.
         """
         linear = self._linear
         if linear is self or not linear.rank:

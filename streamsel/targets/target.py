@@ -25,7 +25,7 @@ from streamsel.targets.description import describe_target, of_survival
 from streamsel.targets.encoding import (
     encode_covariates,
     encode_target,
-    is_given,
+    is_covariate,
     kinds_from_state,
     kinds_to_state,
     names_from_state,
@@ -213,9 +213,9 @@ class Target:
             )
         if whiten is not None:
             # The second of two classes is the first, negated.
-            targets = columns[:, ~is_given(names)]
+            targets = columns[:, ~is_covariate(names)]
             targets = targets[:, :1] if self.is_class and targets.shape[1] == 2 else targets
-            self.row_transform = whiten(targets, columns[:, is_given(names)])
+            self.row_transform = whiten(targets, columns[:, is_covariate(names)])
         if self.row_transform is None:
             # Shifted by the first row, so that a large offset costs no precision.
             shift = columns[0]
@@ -247,7 +247,7 @@ class Target:
             )
         for k in range(c):
             squares[k] = variation(squares[k], self.mean[k], n)
-        if not squares[~is_given(names)].any():
+        if not squares[~is_covariate(names)].any():
             raise ValueError(
                 "Expected a target that varies. Got: one value in all "
                 f"{n} rows.\nHint: check that the target is the right column."
@@ -357,7 +357,7 @@ class Target:
     @property
     def is_covariate(self) -> NDArray[np.bool_]:
         """Which columns are covariates, (c,)."""
-        return is_given(self.names)
+        return is_covariate(self.names)
 
     def columns(self) -> Floats:
         """Return the original columns, (n, number of them), without the covariates.
@@ -403,14 +403,14 @@ def _refuse_weights(weights: ObservationWeights | None, kind: str) -> None:
 def complete_target(
     y: Any, kind: str, hint: str = "leave out the rows without a target, of the columns too"
 ) -> Target:
-    """Return a target; a ValueError with a hint of a function's own if values are missing."""
+    """Return a target; if values are missing, raise ValueError with the caller's hint."""
     with hint_for_missing(hint):
         return Target(y, kind)
 
 
 @contextmanager
 def hint_for_missing(hint: str) -> Iterator[None]:
-    """Replace the hint of a ValueError for missing targets, that learners drop them on request."""
+    """Replace the hint of a ValueError for missing targets: learn_target(y, missing='drop')."""
     try:
         yield
     except ValueError as error:

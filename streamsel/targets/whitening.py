@@ -101,7 +101,7 @@ class Frame(NamedTuple):
         n = len(root)
         reflections: list[Floats] = []
         for a, b in zip(basis.T, reference.T, strict=True):
-            # From a to -b, as both may be equal; and the vectors before stay where they are.
+            # Reflect a to -b, as both may be equal; the vectors before stay unchanged.
             v = _reflect(a, reflections)
             if v @ b < 0.0:
                 reflections.append(b * np.sqrt(2.0))
@@ -113,9 +113,9 @@ class Frame(NamedTuple):
         mean_weights = root @ ones / n
         mean_weights /= mean_weights.sum()
         # Reflected as a matrix whose columns are those of the transformation.
-        turned = -_reflect(root - np.outer(ones, mean_weights), reflections)
+        transformation = -_reflect(root - np.outer(ones, mean_weights), reflections)
         vectors = np.array(reflections).reshape(-1, n)
-        return cls(vectors, mean_weights, np.ascontiguousarray(turned.T))
+        return cls(vectors, mean_weights, np.ascontiguousarray(transformation.T))
 
     def root(self) -> Floats:
         """Return T, (n, n)."""
@@ -178,8 +178,8 @@ class Whitening:
     by_column
         Whether the transformation of a column depends on its name.
     has_found_groups
-        Whether a column that `groups` has, known or not, was transformed, or may have been before
-        a copy or file.
+        Whether a column that `groups` contains, with or without a group, was transformed; True
+        for a single V, and after a copy or file.
     """
 
     def __init__(
@@ -292,7 +292,7 @@ class Whitening:
         return found
 
     def target_scales(self, names: Sequence[Hashable]) -> Floats | None:
-        """Return the length of the target in the frames of columns, in parts of its own.
+        """Return the length of the target in the frames of columns, relative to the reference.
 
         None if the groups of columns are not known, as after loading those of a function.
         """
@@ -442,9 +442,9 @@ def independent_columns(columns: Floats) -> Floats:
 
 
 def _orthonormal(columns: Floats) -> tuple[Floats, float]:
-    """Return an orthonormal basis (n, k) of independent columns, each turned towards its own.
+    """Return Q (n, k) of the QR decomposition of independent columns, R's diagonal positive.
 
-    Also return the length of the residual of the last on the others.
+    Also return the length of the residual of the last column on the others.
     """
     Q, R = np.linalg.qr(columns)
     found: Floats = Q * np.where(R.diagonal() < 0.0, -1.0, 1.0)

@@ -228,12 +228,12 @@ def test_stability_is_told_in_every_format(data):
     X, y = data
     model = learnt(streamsel.SelectKBest(3), X, y)
     found = subsample_stability(streamsel.SelectKBest(3), X, y, n_subsamples=10)
-    most = f"index of {found.index.value:.2f}"
+    expected = f"stability index of the selections is {found.index.value:.2f}"
     seen = read(streamsel.report(model, stability=found)).text
-    assert most in seen
+    assert expected in seen
     assert "10 samples of 40 of 80 rows." in seen
     told = streamsel.report(model, stability=found, format="md")
-    assert most in told
+    assert expected in told
     assert "| 3 | 100 % |" in told
     told = json.loads(streamsel.report(model, stability=found, format="json"))
     assert told["stability"]["rating"] == found.rating

@@ -34,34 +34,34 @@ def test_it_does_not_depend_on_blocks_nor_on_how_columns_are_read(data):
     cuts = data.draw(st.lists(st.integers(0, len(names)), max_size=6))
     n = data.draw(st.integers(0, len(names)))
     whole, cut = of(names, X), of(names, X, cuts)
-    assert whole.as_notes() == cut.as_notes()
-    assert cut.differences(whole.as_notes()) == []
+    assert whole.as_metadata() == cut.as_metadata()
+    assert cut.differences(whole.as_metadata()) == []
     # Those that come a second time change nothing.
     cut.add(Block(names, X), 0)
-    assert cut.as_notes() == whole.as_notes()
+    assert cut.as_metadata() == whole.as_metadata()
     if len(set(names)) == len(names):
         looked = Fingerprint()
-        looked.look_at(iter_array(X, names), n)
+        looked.add_first_columns(iter_array(X, names), n)
         begun = of(names[:n], X[:, :n])
-        assert looked.as_notes() == begun.as_notes()
+        assert looked.as_metadata() == begun.as_metadata()
         # And on it goes from there.
         if n < len(names):
             looked.add(Block(names, X), 0)
         assert looked.n_columns == len(names)
-        assert looked.as_notes() == whole.as_notes()
+        assert looked.as_metadata() == whole.as_metadata()
 
 
 @given(st.lists(NAMES, min_size=1, max_size=9), st.lists(NAMES, min_size=1, max_size=9))
 def test_other_names_are_found(one, other):
     X = np.zeros((2, 9))
-    told = of(other, X[:, : len(other)]).differences(of(one, X[:, : len(one)]).as_notes())
+    told = of(other, X[:, : len(other)]).differences(of(one, X[:, : len(one)]).as_metadata())
     assert bool(told) == (one != other)
 
 
 @pytest.mark.parametrize("p", [1, 63, 64, 65, 127, 128, 5000])
 def test_between_32_and_64_columns_are_looked_at(p):
     X = np.random.default_rng(0).normal(size=(4, p))
-    known = of(range(p), X).as_notes()
+    known = of(range(p), X).as_metadata()
     n_looked_at = len(known["values"]) // 8
     assert min(p, 32) <= n_looked_at < 64
     step = -(-p // n_looked_at)
@@ -71,7 +71,7 @@ def test_between_32_and_64_columns_are_looked_at(p):
     assert len(told) == 1
     changed = X.copy()
     changed[:, 0] = 1
-    assert of(range(p), changed).differences(of(range(p), X).as_notes()) == [
+    assert of(range(p), changed).differences(of(range(p), X).as_metadata()) == [
         "column 0 has other values"
     ]
 
@@ -80,7 +80,7 @@ def test_between_32_and_64_columns_are_looked_at(p):
 @pytest.mark.parametrize("n", [10, 70_000])
 def test_other_rows_and_dtypes_are_found(n, change):
     X = np.arange(3.0 * n).reshape(n, 3)
-    assert of(range(3), change(X)).differences(of(range(3), X).as_notes())
+    assert of(range(3), change(X)).differences(of(range(3), X).as_metadata())
 
 
 def test_what_is_missing_is_missing_whatever_its_bits():
@@ -88,12 +88,12 @@ def test_what_is_missing_is_missing_whatever_its_bits():
     nans = np.array([0x7FF8000000000000, 0x7FF8000000000001], dtype=np.uint64).view(np.float64)
     one, other = X.copy(), X.copy()
     one[0], other[0] = nans
-    assert not of(["a"], one).differences(of(["a"], other).as_notes())
+    assert not of(["a"], one).differences(of(["a"], other).as_metadata())
 
 
 def test_texts_are_compared():
     texts = np.array([["a"], [None]], dtype=object)
-    known = of(["a"], texts).as_notes()
+    known = of(["a"], texts).as_metadata()
     assert not of(["a"], texts.copy()).differences(known)
     texts[1] = "None"
     assert of(["a"], texts).differences(known)

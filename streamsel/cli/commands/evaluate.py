@@ -42,10 +42,10 @@ BASELINE_NAMES = {
 
 
 def learner_for_evaluation(ctx: click.Context) -> Any:
-    """Return the learner that the options describe, and let the target be read even if it has none.
+    """Return the learner that the options describe.
 
-    For an unsupervised method the options are changed to a supervised one, so that the target's
-    options apply.
+    If it is unsupervised, the options are changed to a supervised method, so that the target is
+    read, and its options apply.
     """
     from streamsel.cli.request import learner_of
 
@@ -86,7 +86,7 @@ class EvaluationTask:
         self.has_groups = learner._supports_groups()
 
     def start(self, job: Run, options: Mapping[str, Any], max_bytes: int) -> ModelBatch:
-        """Return the models, of every training fold and size."""
+        """Return the models of all training folds and sizes."""
         from streamsel.cli.groups import check_learns_groups
         from streamsel.cli.model_batch import with_covariates
         from streamsel.evaluate.nested import NestedCrossValidation
@@ -108,7 +108,7 @@ class EvaluationTask:
             level=0.95,
             max_bytes=max_bytes,
         )
-        return self._nested.crowd
+        return self._nested.model_batch
 
     def record(self, block: Block) -> None:
         """Store a block for the baseline of all variables."""
@@ -277,7 +277,7 @@ def evaluate(ctx: click.Context, /, **_: Any) -> None:
     """Select variables, or build components, in training folds and score predictions on test folds.
 
     Baselines are the same number of random variables, all variables if they fit in --max-memory,
-    and no variables. Variables of selected groups are all of their columns. FILE is read once if
+    and no variables. Selected groups are represented by all their columns. FILE is read once if
     --max-memory suffices for all models, or for a copy of its columns. Needs scikit-learn:
     streamsel[evaluate].
 

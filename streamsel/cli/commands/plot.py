@@ -195,8 +195,8 @@ def _plot_rows(
         plot.scatter(model, ax=ax)
         return
     by = [] if options["by"] is None else [options["by"]]
-    wanted = [str(name) for name in input_and_output_names(model)[0]]
-    names = [*wanted, *by]
+    model_names = [str(name) for name in input_and_output_names(model)[0]]
+    names = [*model_names, *by]
     source, rows = open_rows(log, [options["data"]], names, model, metadata, options)
     with report_missing_columns(source):
         if kind == "heatmap":

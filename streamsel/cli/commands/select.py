@@ -42,7 +42,7 @@ def learn_in_parts(job: Run, keeper: Checkpointer, bar: Meter) -> None:
 
     settings, metadata = job.settings, job.metadata
     check_columns(job.model)
-    leaves = split_source(job.screen, None, None)
+    leaves = split_source(job.clean_stream, None, None)
     done = metadata.get("parts", 0)
     if metadata.setdefault("of_parts", len(leaves)) != len(leaves):
         raise CommandError(
@@ -160,7 +160,7 @@ class Learning:
             file=job.settings.arguments,
             **{"class": type(job.model).__name__},
             parameters=job.model._get_params(),
-            n_rows=job.screen.n_rows,
+            n_rows=job.clean_stream.n_rows,
             n_columns=n_columns,
             columns_read=done,
         )
@@ -200,7 +200,7 @@ class Learning:
     def _learn_in_blocks(self, bar: Meter) -> None:
         job, model = self._job, self._job.model
         before = job.metadata["columns_read"] - job.metadata["bad_lines"]
-        blocks = job.screen.blocks()
+        blocks = job.clean_stream.blocks()
         while not self._is_stopped and (block := next(blocks, None)) is not None:
             with self._interrupts.deferred():
                 # Progress is that of whole blocks, also if the condition is checked within one.
@@ -221,26 +221,26 @@ class Learning:
 
     def _second_pass(self, bar: Meter) -> None:
         """Read all columns once more, for data that the model did not keep."""
-        screen = self._job.all_columns()
+        stream = self._job.all_columns()
         # Bad columns were reported in the first pass.
         self._job.skipped.is_recording = False
 
         def watched() -> Iterator[Block]:
-            for n_read, block in _with_counts(screen, self._job.n_columns):
+            for n_read, block in _with_counts(stream, self._job.n_columns):
                 yield block
                 bar.update(n_read, pass_name="second pass")  # noqa: S106
 
-        self._job.model.learn_loadings(ColumnStream(watched, n_rows=screen.n_rows))
+        self._job.model.learn_loadings(ColumnStream(watched, n_rows=stream.n_rows))
 
     def _learn_in_passes(self, bar: Meter) -> None:
-        job, screen, n_passes = self._job, self._job.screen, 0
+        job, stream, n_passes = self._job, self._job.clean_stream, 0
 
         def watched() -> Iterator[Block]:
             nonlocal n_passes
             n_passes += 1
             # Bad columns were reported in the first pass.
             job.skipped.is_recording = n_passes == 1
-            for n_read, block in _with_counts(screen, self._job.n_columns):
+            for n_read, block in _with_counts(stream, self._job.n_columns):
                 if n_passes == 1:
                     job.row_number_detector.check_block(block)
                 yield block
@@ -249,7 +249,7 @@ class Learning:
                 bar.update(n_read, pass_name=pass_name)
 
         job.model.learn_columns(
-            ColumnStream(watched, n_rows=screen.n_rows, n_columns=job.n_columns),
+            ColumnStream(watched, n_rows=stream.n_rows, n_columns=job.n_columns),
             until=stop_argument(job.settings.until),
         )
         job.record_progress(0)
@@ -262,13 +262,13 @@ def _learn_block(model: Any, block: Block) -> None:
         model.learn_columns(ColumnStream(lambda: [block]))
 
 
-def _with_counts(screen: CleanStream, n_columns: int | None) -> Iterator[tuple[int, Block]]:
-    """Yield the blocks of a screen, each with the number of columns up to its end.
+def _with_counts(stream: CleanStream, n_columns: int | None) -> Iterator[tuple[int, Block]]:
+    """Yield the blocks of a stream, each with the number of columns up to its end.
 
     At most `n_columns`: encoded columns are more than those of the file.
     """
     n_read = 0
-    for block in screen.blocks():
+    for block in stream.blocks():
         n_read += len(block.names)
         yield n_read if n_columns is None else min(n_read, n_columns), block
 

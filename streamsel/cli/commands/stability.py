@@ -55,7 +55,7 @@ class StabilityTask:
             level=0.95,
             max_bytes=max_bytes,
         )
-        return self._drawn.crowd
+        return self._drawn.model_batch
 
     def record(self, block: Block) -> None:
         """Do nothing: the models have what is needed."""

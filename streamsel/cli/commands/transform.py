@@ -79,14 +79,21 @@ def transform_files(
     metadata = read_run_metadata(model_path)
     if orientation == "auto":
         orientation = metadata.get("orientation") or orientation
-    wanted = [str(name) for name in needed]
+    input_names = [str(name) for name in needed]
     column, header = split_id_option(metadata["id"]) if metadata.get("id") else (None, None)
     log.begin("transform", model=model_path, file=given)
     read_options = read_options_of(options, metadata)
     is_encoded = has_encoded_columns(model, metadata)
     on_bad: OnBad | None = "pass" if is_encoded else None
     source = open_source(
-        files, log, orientation, wanted, on_bad, read_options, display_name=given[0], id_=column
+        files,
+        log,
+        orientation,
+        input_names,
+        on_bad,
+        read_options,
+        display_name=given[0],
+        id_=column,
     )
     passthrough = read_passthrough(keep, source, out, header=header)
     with report_missing_columns(source):
@@ -114,7 +121,7 @@ def report_missing_columns(source: Source) -> Iterator[None]:
 
 
 def has_encoded_columns(model: Any, metadata: Mapping[str, Any]) -> bool:
-    """Return whether columns of numbers that a model has learnt were made of text or dates."""
+    """Return whether a model has learnt columns of numbers that encode text or dates."""
     return bool(metadata.get("encoded") or model.report().details.get("encoded"))
 
 
@@ -126,9 +133,9 @@ def open_rows(
     metadata: dict[str, Any],
     options: Mapping[str, Any],
 ) -> tuple[Source, ColumnStream]:
-    """Open the files of --data that have the columns of these names, as a model uses them.
+    """Open the files of --data with the columns of these names, which a model uses.
 
-    Columns of numbers that were made of text or dates are found by their names.
+    Columns of numbers that encode text or dates are found by their names.
     """
     is_encoded = has_encoded_columns(model, metadata)
     source = open_source(

@@ -27,8 +27,8 @@ class FactorizationState(Pool):
 
     Columns are buffered in a panel and processed in batches of a fixed size, so the result does not
     depend, to the last bit, on how the stream is cut or on when the components are read. It does
-    depend on the order of the columns. A pool keeps the columns of largest variance, from which new
-    rows can be computed.
+    depend on the order of the columns. A pool keeps the columns of largest variance, to transform
+    new rows.
 
     Parameters
     ----------

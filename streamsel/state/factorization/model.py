@@ -13,9 +13,9 @@ from streamsel.state.base import Floats
 
 # Number of iterations over the first columns, and over any others.
 _FIRST_ITERATIONS, _ITERATIONS = 30, 3
-# A fit is dropped when its unit falls below this part of the new one.
+# A fit starts again when its unit falls below this fraction of the new one.
 _UNIT_RTOL = 2.0**-30
-# Codes whose variance is below this part of the largest do not vary.
+# Codes whose variance is below this fraction of the largest do not vary.
 _ZERO_TOL = 1e-12
 
 
@@ -27,8 +27,8 @@ class Codes(NamedTuple):
     codes
         (b, q).
     A, B, squares
-        Σ w wᵀ, (q, q), Σ x wᵀ, (n, q), and Σ x², (n,), of the columns x and their codes w: their
-        expected values where some values are missing.
+        Σ w wᵀ, (q, q), Σ x wᵀ, (n, q), and Σ x², (n,), over columns x and their codes w; expected
+        sums where values are missing.
     values
         (b, n) the columns, missing values filled in and outliers removed.
     outliers
@@ -54,9 +54,8 @@ class FactorModel(NamedTuple):
     D
         (n, q) the components.
     A, B, squares, weight
-        Sums over columns, as in `Codes`, and their total weight. A column is weighted by √(t/p), t
-        being the number of columns when it was processed, because early codes were of poor
-        components.
+        Sums over columns, as in `Codes`, and their total weight. A column is weighted by √(t/p),
+        where t is the number of columns when it was processed, because early components were poor.
     noise
         The residual variance.
     unit
@@ -120,7 +119,7 @@ class FactorAxes(NamedTuple):
     Parameters
     ----------
     scores
-        (n, q) components scaled to mean square 1; 0 for a void one.
+        (n, q) components scaled to mean square 1; 0 for a component of zeros.
     rotation
         (q, q) matrix that maps codes to loadings.
     loadings
@@ -204,15 +203,20 @@ def learn_factors(fit: FactorModel, X: Floats, code: Coder, seed: int) -> Factor
     for done in range(1, rounds + 1):
         coded = code.encode(fit._replace(squares=squares, weight=weight), X)
         A, B = keep * before.A + coded.A, keep * before.B + coded.B
-        gone_over = keep * before.squares + float(coded.squares.sum())
-        odd = before.n_outliers + (
+        squares_coded = keep * before.squares + float(coded.squares.sum())
+        n_outliers = before.n_outliers + (
             0.0 if coded.outliers is None else float(np.count_nonzero(coded.outliers))
         )
-        # The correction for gaps grows with the iterations: the first codes are of random
-        # components.
-        lacking = keep * before.n_incomplete + coded.n_incomplete * done / rounds
+        # The correction for missing values grows with the iterations, as the first components are
+        # random.
+        n_incomplete = keep * before.n_incomplete + coded.n_incomplete * done / rounds
         fit = fit._replace(
-            A=A, B=B, squares=gone_over, weight=weight, n_outliers=odd, n_incomplete=lacking
+            A=A,
+            B=B,
+            squares=squares_coded,
+            weight=weight,
+            n_outliers=n_outliers,
+            n_incomplete=n_incomplete,
         )
         fit = code.update(fit)
     # One memory layout, as after a copy or a load: BLAS rounds differently by layout.

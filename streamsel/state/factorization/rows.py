@@ -31,10 +31,10 @@ from streamsel.state.moments.row_extension import (
 
 # Number of rows in the first batch; each later batch is as long as all before it, up to `width`.
 _FIRST = 8
-# Directions whose length is below this part of the largest are not tracked. They restart from
+# Directions whose length is below this fraction of the largest are not tracked. They restart from
 # random loadings, of this many times the length of the noise.
 _RANK_RTOL, _RESTART_SCALE = 1e-6, 2.0
-# A sum of squares below this part of the uncentred sum is rounding.
+# A sum of squares below this fraction of the uncentred sum is rounding.
 _ZERO_RTOL = 1e-13
 
 _VECTOR_FIELDS, _SCALAR_FIELDS = (
@@ -368,7 +368,7 @@ class RowFactorization(RowExtension):
         squares, B = table["squares"], table["B"]
         if not self.batch_weight:
             return Refreshed(self._fit(table["V"], B, squares), squares, table["spread"])
-        # Move the sums to the current means, and codes to those of the shifted rows.
+        # Shift the sums to the current means, and the codes accordingly.
         moved = means - table["shift"]
         to_codes = self._coding_matrix()
         code, n = moved @ to_codes, self.batch_weight

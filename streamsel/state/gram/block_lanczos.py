@@ -9,28 +9,28 @@ from scipy.linalg import qr
 
 from streamsel.state.base import Floats
 
-# Vectors of a block: a sparse matrix times 8 vectors takes as long as times 2 or 3 single ones.
+# Vectors of a block: a sparse matrix multiplies 8 at once in the time of 2 or 3 single ones.
 # Narrow blocks need fewer vectors in all.
 _WIDTH, _NARROW_WIDTH, _FEW_PAIRS = 8, 4, 20
-# Number of basis vectors before a restart: so many, and so many per eigenpair.
+# Number of basis vectors before a restart: a constant, plus some per eigenpair.
 _BASIS_SIZE, _BASIS_PER_PAIR = 70, 3
 # Blocks between tests of convergence, and the largest number of blocks.
 _TEST_INTERVAL, _MAX_BLOCKS = 6, 1000
-# Residual of an eigenpair, as a part of the largest eigenvalue.
+# Residual of an eigenpair, as a fraction of the largest eigenvalue.
 _RESIDUAL_RTOL = 1e-8
 _EPS = np.finfo(float).eps
 
 
-def new_directions(V: Floats, basis: Floats, least: float) -> Floats:
-    """Return an orthonormal basis of the part of V outside a basis, if longer than `least`."""
+def new_directions(V: Floats, basis: Floats, min_length: float) -> Floats:
+    """Return an orthonormal basis of the part of V outside a basis, if longer than `min_length`."""
     # Two rounds of orthogonalisation suffice.
     for _ in range(2):
         if not V.size:
             break
         V = V - basis @ (basis.T @ V)
         Q, R, _ = qr(V, mode="economic", pivoting=True)
-        V = Q[:, np.abs(np.diag(R)) > least]
-        least = 0.5
+        V = Q[:, np.abs(np.diag(R)) > min_length]
+        min_length = 0.5
     return V
 
 
@@ -66,8 +66,8 @@ def leading_eigenpairs_of(
         new = slice(size, size + block.shape[1])
         basis[:, new], images[:, new] = block, product(block)
         size = new.stop
-        least = n * _EPS * float(np.abs(images[:, new]).max(initial=0.0))
-        block = new_directions(images[:, new], basis[:, :size], least)[:, : room - size]
+        min_length = n * _EPS * float(np.abs(images[:, new]).max(initial=0.0))
+        block = new_directions(images[:, new], basis[:, :size], min_length)[:, : room - size]
         is_full = size + width > room and room < n
         if not (is_full or not block.size or count % _TEST_INTERVAL == 0):
             continue
@@ -81,8 +81,8 @@ def leading_eigenpairs_of(
             size = min(size, k + width)
             for array in (basis, images):
                 array[:, :size] = array[:, : len(Y)] @ Y[:, :size]
-            wanted = residuals[:, is_open][:, :width]
-            block = new_directions(wanted, basis[:, :size], least)
+            unconverged = residuals[:, is_open][:, :width]
+            block = new_directions(unconverged, basis[:, :size], min_length)
     d, Y = _ritz_pairs(basis[:, :size], images[:, :size])
     return d[:k], basis[:, :size] @ Y[:, :k]
 

@@ -182,7 +182,7 @@ class DenseCentered:
     X
         (b, n), its rows contiguous.
     n_jobs
-        Number of threads; the bits do not depend on it.
+        Number of threads; it does not change the result.
     """
 
     def __init__(self, X: Floats, n_jobs: int) -> None:
@@ -290,7 +290,7 @@ class BufferedAccumulator(State):
     q
         Number of weightings.
     n_jobs
-        Number of threads; the bits do not depend on it.
+        Number of threads; it does not change the result.
     width
         Number of dense columns in a batch.
     """
@@ -303,7 +303,7 @@ class BufferedAccumulator(State):
         # Shared arrays are replaced; rows are only ever appended to a shared panel.
         self._panel, self._n_buffered = DenseBuffer(n, q, width), 0
         self._stored: tuple[SparseBuffer, ...] = ()
-        # Part of the sparse buffer's capacity in use.
+        # Used capacity of the sparse buffer.
         self._n_stored = 0
 
     @abc.abstractmethod

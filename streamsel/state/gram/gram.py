@@ -64,7 +64,7 @@ class TiledTriangle(NamedTuple):
         return view[:, :bottom]
 
     def add_products(self, X: Floats, triangles: Sequence[Floats], n_jobs: int) -> None:
-        """Add XᵀX to the sum of one or several triangles, each for equally many rows of X at most.
+        """Add XᵀX to the sum of one or several triangles; each takes at most `WIDTH` rows of X.
 
         X is (b, n), C-contiguous.
         """
@@ -93,7 +93,7 @@ WIDTH = 512
 
 
 def _count_triangles(n: int) -> int:
-    """Return the number of triangles whose sum is K: two threads have work also with one tile."""
+    """Return the number of triangles whose sum is K; two give two threads work with one tile."""
     return 2 if n <= _SINGLE_TILE_ROWS else 1
 
 
@@ -136,14 +136,14 @@ class Gram(BufferedAccumulator):
     q
         Number of weightings.
     n_jobs
-        Number of threads; the bits do not depend on it.
+        Number of threads; it does not change the result.
 
     Notes
     -----
     BLAS has threads of its own, which compete with those of `n_jobs` and are as fast. To use
     `n_jobs`, limit BLAS to one thread (OPENBLAS_NUM_THREADS=1).
 
-    **Cost.** n² operations per dense column and weighting, half of what the full matrix would take;
+    **Cost.** n² operations per dense column and weighting, half as many as for the full matrix;
     s² / 2 for a sparse one with s stored values.
 
     **Memory.** q n² / 2 numbers, twice as many up to 1,024 rows, and as many for each different
@@ -151,7 +151,7 @@ class Gram(BufferedAccumulator):
     `matrix`.
     """
 
-    # Number of axes that replace the matrix: none do.
+    # Number of axes that replace the matrix; None keeps the matrix.
     rank: int | None = None
 
     def __init__(self, n: int, q: int = 1, n_jobs: int = 1) -> None:

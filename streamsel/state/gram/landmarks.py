@@ -1,4 +1,4 @@
-"""Landmarks, learnt rows to compare new rows with, and graphs of nearest neighbours."""
+"""Landmarks (learnt rows that new rows are compared with), and nearest-neighbour graphs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Similarity(NamedTuple):
     variance
         The total variance.
     density
-        The share of the learnt rows that the others are.
+        The fraction of the learnt rows that is among the others.
     """
 
     products: Floats
@@ -72,9 +72,9 @@ class Landmarks(NamedTuple):
     unit
         The square root of the total variance of all columns.
     share
-        The share of that variance that these variables have.
+        The fraction of that variance that is due to these variables.
     density
-        The share of the learnt rows that are landmarks.
+        The fraction of the learnt rows that are landmarks.
     squares
         (m,) squared lengths of the landmarks.
     """
@@ -120,9 +120,9 @@ class Landmarks(NamedTuple):
             self.density,
         )
 
-    def rotated(self, turn: Floats) -> Self:
-        """Return landmarks whose components are z @ turn."""
-        return self._replace(weights=self.weights @ turn, offset=self.offset @ turn)
+    def rotated(self, rotation: Floats) -> Self:
+        """Return landmarks whose components are z @ rotation."""
+        return self._replace(weights=self.weights @ rotation, offset=self.offset @ rotation)
 
     # Files
 

@@ -16,10 +16,10 @@ _EQUAL_RTOL = 1e-9
 
 
 def bound_rank(n: float, effective: float) -> float:
-    """Return how many rows matter, given their total weight and effective number.
+    """Return how many rows are above rounding, given their total weight and effective number.
 
-    If all weights are equal these are all rows; otherwise the number is that of fading rows. It is
-    a bound for the rank of sums of products of the rows.
+    It is all rows if weights are equal, and otherwise the number for fading rows. It bounds the
+    rank of sums of products of the rows.
     """
     are_equal = abs(effective - n) <= _EQUAL_RTOL * n
     return n if are_equal else _ROWS_PER_EFFECTIVE_ROW * effective
@@ -28,8 +28,8 @@ def bound_rank(n: float, effective: float) -> float:
 class PivotedFactor(NamedTuple):
     """A matrix C (m, m) as FFᵀ, of rank r.
 
-    As the columns of variables, up to a rotation, F takes the place of observations: C has the
-    products of variables, and FᵀF those of r observations.
+    F replaces the observations, up to a rotation: C has the inner products of the variables, and
+    FᵀF those of r observations.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class PivotedFactor(NamedTuple):
     def of(cls, C: Floats) -> Self:
         """Return the factor of C, symmetric and positive semidefinite, which is overwritten.
 
-        What is left of the diagonal is below 1e-16 m times its largest value.
+        The residual diagonal is below 1e-16 m times the largest value of the diagonal.
         """
         found, order, rank, _ = lapack.dpstrf(C.T, lower=1, overwrite_a=1)
         order = order - 1
@@ -73,6 +73,6 @@ class PivotedFactor(NamedTuple):
         return found
 
     def coordinates(self, A: Floats) -> Floats:
-        """Return u (r, k) of A = Fu, (m, k), whose columns are combinations of those of F."""
+        """Return the solution u (r, k) of A = Fu, (m, k), whose columns lie in the span of F."""
         found: Floats = solve_triangular(self.triangle, A[self.pivots], lower=True)
         return found

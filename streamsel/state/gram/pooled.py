@@ -32,7 +32,7 @@ class GramState(PooledState, Generic[PoolT]):
     """Gram matrix over all columns, and a pool of some of the columns.
 
     The matrix has the inner products of the observations over all columns, but no single column.
-    The pool keeps columns, from which new rows can be computed.
+    The pool keeps columns, to transform new rows.
 
     Parameters
     ----------
@@ -173,8 +173,8 @@ class SharedGram(GramState[Pool]):
     Attributes
     ----------
     total, largest, sum_of_squared_squares
-        Of the sums of squares of all columns, after scaling: the sum, the largest, and the sum of
-        their squares in units of the largest squared.
+        Sum and maximum of the sums of squares of all columns, after scaling, and sum of their
+        squares in units of the maximum squared.
     Y
         (c, n) the target's columns, adjusted for the covariates.
     """
@@ -237,7 +237,7 @@ class SharedGram(GramState[Pool]):
         Parameters
         ----------
         other
-            A state without covariates, which a pool projects out as it fills.
+            A state without covariates, as its pool would have projected these out.
         Y
             (c, n) the target and the covariates of this state, which is empty.
         """

@@ -26,7 +26,7 @@ from streamsel.state.gram.view import residual
 _SPARSE_BATCH, _BATCH_PER_RANK = 512, 4
 # Stored values, and columns, that are buffered before any column is reduced to axes: 200 MB.
 _MAX_STORED = 1 << 24
-# A residual below this part is rounding.
+# A residual below this fraction is rounding.
 _ZERO_TOL = 1e-10
 
 
@@ -64,7 +64,7 @@ class Subspace(BufferedAccumulator):
     rank
         Number of axes.
     n_jobs
-        Number of threads; the bits do not depend on it.
+        Number of threads; it does not change the result.
     max_stored
         Number of stored values, and columns, that are buffered.
 
@@ -73,9 +73,10 @@ class Subspace(BufferedAccumulator):
     **Truncation.** Components beyond the leading axes are dropped at every batch. If K has at most
     this rank, AAᵀ is K to rounding. Otherwise K - AAᵀ is positive semidefinite: no eigenvalue
     exceeds that of the same index in K, and the subspace is not exactly the leading one. The error
-    is small if the variances decay quickly. Of the sum of the ten largest, 30 axes miss .002 on
-    Isolet and mnist, .01 on Basehock, .17 on noise. An axis that explains less than 1e-15 of the
-    first is rounding. `SubspaceIteration` removes the error by further passes over the columns.
+    is small if the variances decay quickly. 30 axes miss this share of the sum of the ten largest:
+    .002 on Isolet and mnist, .01 on Basehock, .17 on noise. An axis that explains less than 1e-15
+    of the first is rounding. `SubspaceIteration` removes the error by further passes over the
+    columns.
 
     **Cost.** About 9 n rank operations per dense column, where a Gram matrix takes n²; per sparse
     column, rank operations per stored value, plus n rank / 8.
@@ -144,7 +145,7 @@ class Subspace(BufferedAccumulator):
         """Return the buffered columns."""
         columns: list[CenteredColumns] = []
         if self._stored:
-            # As one piece, for the bits not to depend on how the columns arrived.
+            # As one piece, so that the result does not depend on how the columns arrived.
             stored = SparseBuffer.concatenate(self._stored, 1)
             self._stored = (stored,)
             columns.append(SparseCentered(stored, self.n))
@@ -182,8 +183,7 @@ class Subspace(BufferedAccumulator):
     ) -> tuple[Floats, Floats]:
         """Return the leading eigenvalues of K, descending, and its eigenvectors, (n, len(d)).
 
-        There are at most `rank` plus the number of directions V; those within rounding in K are
-        dropped.
+        There are at most `rank` plus the number of directions V, without those that are rounding.
 
         Parameters
         ----------
@@ -289,7 +289,7 @@ class GramProduct(BufferedAccumulator):
     V
         (n, k).
     n_jobs
-        Number of threads; the bits do not depend on it.
+        Number of threads; it does not change the result.
     """
 
     def __init__(self, V: Floats, n_jobs: int = 1) -> None:
@@ -341,7 +341,7 @@ class SubspaceIteration:
         (n, b) initial block: an estimate of the leading axes, each scaled by the square root of its
         eigenvalue. Its columns need not be orthogonal or independent.
     rank
-        Number of axes to compute; 10 more than needed, and as many again, make convergence faster.
+        Number of axes to compute; 2q + 10 converge faster than q.
     q
         Number of leading axes that must converge.
 
@@ -391,15 +391,15 @@ class SubspaceIteration:
         H = basis.T @ images
         d, W = np.linalg.eigh((H + H.T) / 2.0)
         d, W = d[::-1], W[:, ::-1]
-        least = self.n * _EPS * max(0.0, d[0])
+        tolerance = self.n * _EPS * max(0.0, d[0])
         # Keep the best two of three blocks; the next pass makes three again.
         keep = W[:, : 2 * self.rank]
         self._basis, self._images = basis @ keep, images @ keep
-        real = int(np.count_nonzero(d[: self.rank] > least))
+        real = int(np.count_nonzero(d[: self.rank] > tolerance))
         self.d, self.E = d[:real], self._basis[:, :real]
         self.axes = self._images[:, :real] / np.sqrt(self.d)
         residuals = self._images[:, :real] - self.E * self.d
-        self.block = new_directions(residuals, self._basis, least)
+        self.block = new_directions(residuals, self._basis, tolerance)
         now = self.d[: self.q]
         self.is_converged = not self.block.size or (
             now.size == before.size and bool((np.abs(now - before) <= 1e-9 * now).all())

@@ -11,21 +11,21 @@ from streamsel.data.chunks import Stats
 from streamsel.state.base import Floats, Indices, VariableState
 from streamsel.targets.space import TargetSpace
 
-# An axis whose eigenvalue is below this part of the largest is rounding.
+# An axis whose eigenvalue is below this fraction of the largest is rounding.
 _ZERO_TOL = 1e-12
-# A larger matrix is not fully decomposed for a smaller share of its eigenvectors.
+# A larger matrix is not fully decomposed if a smaller share of eigenvectors is needed.
 _LARGE_SIZE, _SMALL_SHARE = 1500, 0.05
-# More variables have no principal axes computed: a factor of their products takes less time.
+# For more variables a factor of their products, which is faster, replaces principal axes.
 _MIN_FACTORED = 150
 # Least number of Lanczos vectors: fewer cause restarts, which cost more.
 _MIN_LANCZOS_VECTORS = 60
-# A smaller matrix is decomposed by a dense routine at once. For a larger one few iterations suffice
-# if eigenvalues decay, and a test of their result; otherwise they cost a third more.
+# A smaller matrix is decomposed by a dense routine at once. For a larger one, few iterations and a
+# test of their result suffice if eigenvalues decay; otherwise these add a third to the cost.
 _MEDIUM_SIZE, _FEW_PAIRS = 700, 30
 _N_RESTARTS = 3
 # A smaller matrix is decomposed within a millisecond or two.
 _MIN_REDUCED = 200
-# Distance of the eigenvalues that are found from all others, as a part of themselves.
+# Relative distance of the eigenvalues that are found from all others.
 _GAP = 1e-9
 
 

@@ -47,12 +47,12 @@ class AlignedMoments(AlignedColumns):
     """Weighted sums of products of columns with one another, over rows that had all of them.
 
     The columns are the targets, the variables, and a missing indicator for each variable that was
-    missing in some row: 1 in these rows and 0 in others. With z a variable about its shift, 0 where
-    missing, g its indicator and μ = Σz / (n - Σg) its mean, z - μ + μg is the centred variable with
-    missing values replaced by the mean; all its products follow from those of z and g.
+    missing in some row: 1 in these rows and 0 in others. Let z be a variable about its shift, 0
+    where missing, g its indicator and μ = Σz / (n - Σg) its mean. Then z - μ + μg is the centred
+    variable with missing values replaced by the mean; its products follow from those of z and g.
 
     The shift of a variable is its approximate mean if that exceeds its spread, to avoid
-    cancellation, and 0 otherwise: then a row in which the variable is absent, 0, costs no work.
+    cancellation. Otherwise it is 0, and a row in which the variable is absent costs no work.
 
     Parameters
     ----------
@@ -175,9 +175,9 @@ class AlignedMoments(AlignedColumns):
 
         The step runs when the step counter of the moments has the value in `at_step`.
         """
-        at, gap = self._column_of[indices], self._missing_column_of[indices]
-        if (at < 0).any():
-            X, at, gap = X[:, at >= 0], at[at >= 0], gap[at >= 0]
+        own, gap = self._column_of[indices], self._missing_column_of[indices]
+        if (own < 0).any():
+            X, own, gap = X[:, own >= 0], own[own >= 0], gap[own >= 0]
         w: Floats = np.ones(len(X))
         if self.keep < 1.0:
             first = self.unit / self.keep if self.rows else 1.0
@@ -185,8 +185,8 @@ class AlignedMoments(AlignedColumns):
         unit = float(w[-1])
         if weights is not None:
             w = w * weights
-        shift = self._levels(X, at, gap, Y)
-        Z, columns = self._about_shifts(X, at, gap, Y, shift)
+        shift = self._levels(X, own, gap, Y)
+        Z, columns = self._about_shifts(X, own, gap, Y, shift)
         weighted = self.keep < 1.0 or weights is not None
         products = np.ascontiguousarray(products_of(Z, w) if weighted else Z.T @ Z)
         sums = (columns, shift[columns], w @ Z, products)
@@ -195,18 +195,18 @@ class AlignedMoments(AlignedColumns):
         return loops.learn_row_block, (*at_step, *sums, *counted, *state)
 
     def _about_shifts(
-        self, X: Floats, at: Indices, gap: Indices, Y: Floats, shift: Floats
+        self, X: Floats, own: Indices, gap: Indices, Y: Floats, shift: Floats
     ) -> tuple[Floats, Indices]:
         """Return rows about the shifts, in the columns that are not 0, and these columns."""
         have_gaps = np.flatnonzero(gap >= 0)
         # An absent variable is 0 in all these rows.
         absent = shift[: self.size] != 0.0
-        absent[at] = absent[self.targets] = False
+        absent[own] = absent[self.targets] = False
         rest = np.flatnonzero(absent)
-        columns = np.concatenate([at, self.targets, gap[have_gaps], rest])
+        columns = np.concatenate([own, self.targets, gap[have_gaps], rest])
         Z = np.empty((len(X), columns.size))
-        m, c = at.size, self.targets.size
-        np.subtract(X, shift[at], out=Z[:, :m])
+        m, c = own.size, self.targets.size
+        np.subtract(X, shift[own], out=Z[:, :m])
         np.subtract(Y, shift[self.targets], out=Z[:, m : m + c])
         if have_gaps.size:
             missing = np.isnan(X[:, have_gaps])
@@ -215,16 +215,16 @@ class AlignedMoments(AlignedColumns):
         Z[:, m + c + have_gaps.size :] = -shift[rest]
         return Z, columns
 
-    def _levels(self, X: Floats, at: Indices, gap: Indices, Y: Floats) -> Floats:
+    def _levels(self, X: Floats, own: Indices, gap: Indices, Y: Floats) -> Floats:
         """Return the next shifts: for a new variable, the mean of its first values."""
         shift = self.shift.copy()
         known = np.where(gap >= 0, self.sums[gap], 0.0) if gap.size else np.zeros(0)
-        new = (self.sums[at] == 0.0) & (self.n - known <= WEIGHT_RTOL * self.n)
+        new = (self.sums[own] == 0.0) & (self.n - known <= WEIGHT_RTOL * self.n)
         if new.any():
             first_values = X[:, new]
             seen = ~np.isnan(first_values)
             total = np.where(seen, first_values, 0.0).sum(axis=0)
-            shift[at[new]] = total / np.maximum(seen.sum(axis=0), 1)
+            shift[own[new]] = total / np.maximum(seen.sum(axis=0), 1)
         if self.n == 0.0:
             shift[self.targets] = Y.mean(axis=0)
         return shift
@@ -264,18 +264,18 @@ class AlignedMoments(AlignedColumns):
         before = counts.copy(), shift.copy(), sums.copy()
         of_row = self._column_of[indices[indices < self._column_of.size]]
         if 8 * of_row.size >= self.size:  # the row is only written into the buffer
-            at, self._next = np.zeros(0, dtype=np.intp), loops.TO_BUFFER
+            changed, self._next = np.zeros(0, dtype=np.intp), loops.TO_BUFFER
         else:
             moved = np.flatnonzero(shift[: self.size])
             gaps = np.array([*self.missing_columns.values()], dtype=np.intp)
             some = [of_row[of_row >= 0], self.targets, moved, gaps]
-            at, self._next = np.unique(np.concatenate(some)).astype(np.intp), loops.TO_ADD
-        block = S[at[:, None], at]
+            changed, self._next = np.unique(np.concatenate(some)).astype(np.intp), loops.TO_ADD
+        block = S[changed[:, None], changed]
 
         def restore() -> None:
             for array, values in zip((counts, shift, sums), before, strict=True):
                 array[:] = values
-            S[at[:, None], at] = block
+            S[changed[:, None], changed] = block
 
         return restore
 
@@ -397,13 +397,15 @@ def merge_windows(mine: WindowToMerge, theirs: WindowToMerge) -> None:
     one.update_shifts()
 
 
-def _reorder_targets(window: AlignedMoments, names: list[Hashable], wanted: list[Hashable]) -> None:
-    """Reorder the targets as `wanted`; new targets count as 0 in all earlier rows."""
+def _reorder_targets(
+    window: AlignedMoments, names: list[Hashable], ordered: list[Hashable]
+) -> None:
+    """Reorder the targets as `ordered`; new targets count as 0 in all earlier rows."""
     columns = dict(zip(names, window.targets.tolist(), strict=True))
-    new = [name for name in wanted if name not in columns]
+    new = [name for name in ordered if name not in columns]
     window.add_targets(len(new))
     columns |= dict(zip(new, window.targets[len(names) :].tolist(), strict=True))
-    window.targets = np.array([columns[name] for name in wanted], dtype=np.intp)
+    window.targets = np.array([columns[name] for name in ordered], dtype=np.intp)
 
 
 def _align_variables(

@@ -14,10 +14,10 @@ from streamsel.state.base import Floats, Indices, State, counter
 BUFFER_ROWS = 64
 # Fraction of the weight of all rows that may be rounding.
 WEIGHT_RTOL = 1e-9
-# Shifts of at least one in so many columns are updated by blocks of so many rows.
+# Shifts of at least 1 / `_WIDE_SHARE` of the columns are updated in blocks of rows.
 _WIDE_SHARE, _ROWS_OF_BLOCK = 8, 32
 # Rows before the first update of the shifts.
-_FIRST_LOOK = 8
+_FIRST_SHIFT_UPDATE = 8
 
 
 class AlignedColumns(State):
@@ -63,7 +63,7 @@ class AlignedColumns(State):
         self.buffer: Floats = np.zeros((BUFFER_ROWS, 0))
         # Products of the buffered rows, if these must be added before the next row.
         self._pending_products: Floats | None = None
-        self.next_shift_update = _FIRST_LOOK
+        self.next_shift_update = _FIRST_SHIFT_UPDATE
         # Index in `moments.table` -> column, and column of the missing indicator.
         self._column_of: Indices = np.zeros(0, dtype=np.intp)
         self._missing_column_of: Indices = np.zeros(0, dtype=np.intp)
@@ -215,10 +215,12 @@ class AlignedColumns(State):
         square = self.squares_of(own) - seen * mean * mean
         variance = np.maximum(square, 0.0) / np.where(seen > 0.0, seen, 1.0)
         level = self.shift[own] + mean
-        wanted = np.where(np.abs(level) > np.sqrt(variance), level, 0.0)
-        moves = ((wanted == 0.0) != (self.shift[own] == 0.0)) | (np.abs(mean) > np.sqrt(variance))
-        moves &= (wanted != self.shift[own]) & (seen > 0.0)
-        self.set_shifts(own[moves], gap[moves], wanted[moves])
+        new_shift = np.where(np.abs(level) > np.sqrt(variance), level, 0.0)
+        moves = ((new_shift == 0.0) != (self.shift[own] == 0.0)) | (
+            np.abs(mean) > np.sqrt(variance)
+        )
+        moves &= (new_shift != self.shift[own]) & (seen > 0.0)
+        self.set_shifts(own[moves], gap[moves], new_shift[moves])
 
     def set_shifts(self, own: Indices, gap: Indices, shift: Floats) -> None:
         """Change the shifts of columns `own`, whose missing indicators are `gap`."""
@@ -298,7 +300,7 @@ def _weighted(Z: Floats, weights: Floats) -> Floats:
 
 
 def products_of(Z: Floats, weights: Floats) -> Floats:
-    """Return the weighted sums of products of all columns, at half the cost of two arrays."""
+    """Return weighted sums of products of all columns, at half the cost of a general product."""
     root = _weighted(Z, np.sqrt(weights))
     products: Floats = root.T @ root
     return products

@@ -18,8 +18,8 @@ from streamsel.state.moments.aligned_columns import as_slice
 from streamsel.state.moments.moments import Moments
 from streamsel.targets.space import TargetSpace
 
-# Products with at least one in so many variables are taken from those of all, which are computed
-# once.
+# Products with at least 1 / `_WIDE_SHARE` of the variables are taken from the products of all,
+# which are computed once.
 _WIDE_SHARE = 2
 
 
@@ -56,7 +56,7 @@ class AlignedView(RowView):
     window
         The aligned window.
     moments
-        Moments over all rows: they have the target's kinds, and whether a variable was discarded.
+        Moments over all rows, with the target's kinds, and whether a variable was discarded.
     """
 
     def __init__(self, window: AlignedMoments, moments: Moments) -> None:
@@ -102,8 +102,8 @@ class AlignedView(RowView):
         c = self._c
         cyy = 0.5 * (self._cross[:c] + self._cross[:c].T)
         cyy[np.arange(c), np.arange(c)] = self._squares[:c]
-        is_given = all_rows.target.is_covariate() if all_rows.target.covariates else None
-        return TargetSpace(cyy, self.n, all_rows.kernel, is_given)
+        is_covariate = all_rows.target.is_covariate() if all_rows.target.covariates else None
+        return TargetSpace(cyy, self.n, all_rows.kernel, is_covariate)
 
     @property
     def target_means(self) -> Floats:

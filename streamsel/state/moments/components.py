@@ -36,7 +36,7 @@ class ComponentMoments(RowExtension):
         Maximum number of components.
     grace_period
         Number of rows between two refreshes.
-    most
+    max_candidates
         Maximum number of candidates.
 
     Attributes
@@ -60,16 +60,16 @@ class ComponentMoments(RowExtension):
 
     changing: ClassVar[tuple[str, ...]] = (
         *("counts", "tracked", "candidates", "mean", "J"),
-        *("_new_names", "_watched_index", "_candidate_indices"),
+        *("_new_names", "_tracked_index", "_candidate_indices"),
     )
 
     n: float = counter(0)
     rows: int = counter(1, int)
 
-    def __init__(self, n_sums: int, grace_period: int, most: int) -> None:
+    def __init__(self, n_sums: int, grace_period: int, max_candidates: int) -> None:
         self.n_sums = n_sums
         self.grace_period = grace_period
-        self._most = most
+        self._max_candidates = max_candidates
         self.counts: Floats = np.zeros(2)
         self.tracked = VariableTable({"B": (n_sums,), "shift": ()})
         self.candidates = VariableTable({"age": (), "weight_before": (), "start": ()})
@@ -77,13 +77,13 @@ class ComponentMoments(RowExtension):
         self.J: Floats = np.zeros((n_sums, n_sums))
         self._new_names: list[Hashable] = []
         # Index in `moments.table` -> index in `tracked`, -1 for none; rebuilt after either changes.
-        self._watched_index: Indices | None = None
+        self._tracked_index: Indices | None = None
         self._candidate_indices: Indices = np.empty(0, dtype=np.intp)
 
     @property
     def max_candidates(self) -> int:
         """Maximum number of candidates."""
-        return self._most
+        return self._max_candidates
 
     @property
     def loaded(self) -> list[Hashable]:
@@ -99,7 +99,7 @@ class ComponentMoments(RowExtension):
 
     def add_variables(self, names: list[Hashable], moments: Moments) -> None:
         """Register variables that first occur in the next row; other indices may have changed."""
-        self._watched_index = None
+        self._tracked_index = None
         # After a discard, a new variable may be a discarded one, whose earlier values are unknown.
         if moments.before_arrival[0] == 0.0:
             room = self.max_candidates - len(self.candidates) - len(self._new_names)
@@ -118,8 +118,8 @@ class ComponentMoments(RowExtension):
         w: float,
     ) -> None:
         """Learn a row after the moments have, unless it was learnt already."""
-        watched_index, watched, candidates = (
-            self._index_watched(moments),
+        tracked_index, tracked, candidates = (
+            self._index_tracked(moments),
             self.tracked,
             self.candidates,
         )
@@ -128,10 +128,10 @@ class ComponentMoments(RowExtension):
             moments.counts,
             values,
             indices,
-            watched_index,
-            len(watched),
-            watched.with_capacity("shift"),
-            watched.with_capacity("B"),
+            tracked_index,
+            len(tracked),
+            tracked.with_capacity("shift"),
+            tracked.with_capacity("B"),
             self._candidate_indices,
             w,
             self.counts,
@@ -162,11 +162,11 @@ class ComponentMoments(RowExtension):
         w: Floats | None,
     ) -> Steps:
         """Return the steps that learn rows, by matrix products."""
-        among = self._index_watched(moments)[indices]
+        among = self._index_tracked(moments)[indices]
         shift, B = self.tracked["shift"], self.tracked["B"]
-        x, watched_indices = X[:, among >= 0], among[among >= 0]
+        x, tracked_indices = X[:, among >= 0], among[among >= 0]
         U = np.broadcast_to(-shift, (len(X), shift.size)).copy()
-        U[:, watched_indices] = np.where(np.isnan(x), 0.0, x - shift[watched_indices])
+        U[:, tracked_indices] = np.where(np.isnan(x), 0.0, x - shift[tracked_indices])
         V = np.hstack([U @ B, U[:, self._candidate_indices]])
         decay = 1.0 - moments.fading_factor
         faded = decay ** np.arange(len(X) - 1.0, -1.0, -1.0)
@@ -212,19 +212,19 @@ class ComponentMoments(RowExtension):
         J = np.zeros((self.mean.size, self.mean.size))
         J[: len(self.J), : len(self.J)] = self.J
         self.J = J
-        self._watched_index = None
+        self._tracked_index = None
 
-    def _index_watched(self, moments: Moments) -> Indices:
+    def _index_tracked(self, moments: Moments) -> Indices:
         """Return the map from index in `moments.table` to index in `tracked`."""
         index_of = moments.table.index_of
-        if self._watched_index is None or self._watched_index.size < len(index_of):
+        if self._tracked_index is None or self._tracked_index.size < len(index_of):
             index = np.full(len(index_of), -1, dtype=np.intp)
             index[indices_in_moments(self.tracked, moments)] = np.arange(len(self.tracked))
             candidate_indices = [self.tracked.index_of[name] for name in self.candidates.index_of]
             self._candidate_indices = np.array(candidate_indices, dtype=np.intp)
             # Set last, so that an exception leaves no inconsistent state.
-            self._watched_index = index
-        return self._watched_index
+            self._tracked_index = index
+        return self._tracked_index
 
     # Choice of candidates
 
@@ -244,20 +244,20 @@ class ComponentMoments(RowExtension):
             before = moments.observed_weights()[[index_of[name] for name in new]]
             self._add_candidates(new, mean, np.zeros(len(new)), 0.0, before)
 
-    def keep_candidates(self, staying: list[Hashable]) -> None:
+    def keep_candidates(self, kept: list[Hashable]) -> None:
         """Drop all other candidates, and variables that are neither candidates nor loaded."""
-        indices = [self.candidates.index_of[name] for name in staying]
-        kept = [*range(self.n_sums), *(self.n_sums + index for index in indices)]
-        self.mean, self.J = self.mean[kept], self.J[np.ix_(kept, kept)]
+        indices = [self.candidates.index_of[name] for name in kept]
+        kept_sums = [*range(self.n_sums), *(self.n_sums + index for index in indices)]
+        self.mean, self.J = self.mean[kept_sums], self.J[np.ix_(kept_sums, kept_sums)]
         self.candidates.keep(indices)
-        needed = {*self.loaded, *staying}
+        needed = {*self.loaded, *kept}
         self.tracked.keep([i for i, name in enumerate(self.tracked.index_of) if name in needed])
-        self._watched_index = None
+        self._tracked_index = None
 
     def expect_valid(self) -> None:
         """Raise ValueError for values that no data can produce, as a file may hold."""
         expect_bounded("loadings", self.tracked["B"], self.tracked["shift"], self.mean)
-        # Products with a candidate cover the rows since it became one, squares all rows: the
+        # Products with a candidate cover the rows since it became one, squares cover all rows: the
         # Cauchy-Schwarz inequality need not hold.
         expect_sums("products of components and candidates", self.J)
         expect_squares(self.J.diagonal())
@@ -268,8 +268,8 @@ class ComponentMoments(RowExtension):
 
     def check_matches(self, moments: Moments) -> None:
         """Raise ValueError if a state from a file does not belong to these moments."""
-        watched, candidates = self.tracked.index_of.keys(), self.candidates.index_of.keys()
-        if not (watched <= moments.index_of.keys() and candidates <= watched):
+        tracked, candidates = self.tracked.index_of.keys(), self.candidates.index_of.keys()
+        if not (tracked <= moments.index_of.keys() and candidates <= tracked):
             raise ValueError("Expected moments of tracked variables. Got: moments of others.")
 
     def to_state(self) -> dict[str, Any]:
@@ -305,11 +305,11 @@ _WEIGHT_RTOL = 1e-12
 _LOADING_ATOL = 1e-12
 
 
-def watch_components(mine: ComponentMoments, theirs: ComponentMoments) -> None:
-    """Watch the variables of the other model's components, with zero loadings."""
+def track_components(mine: ComponentMoments, theirs: ComponentMoments) -> None:
+    """Track the variables of the other model's components, with zero loadings."""
     names = [name for name in theirs.loaded if name not in mine.tracked.index_of]
-    nothing = np.zeros(len(names))
-    mine.tracked.append(names, B=np.zeros((len(names), mine.n_sums)), shift=nothing)
+    zeros = np.zeros(len(names))
+    mine.tracked.append(names, B=np.zeros((len(names), mine.n_sums)), shift=zeros)
 
 
 def merge_component_moments(

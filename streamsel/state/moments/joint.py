@@ -51,8 +51,8 @@ class CrossMoments(RowExtension):
         "current",
         "next",
         "switch_at",
-        "_followed",
-        "_size",
+        "_synced_index_of",
+        "_synced_size",
         "_open",
     )
     provides: ClassVar[frozenset[str]] = frozenset({"products"})
@@ -63,9 +63,9 @@ class CrossMoments(RowExtension):
         self.current = AlignedMoments(self.keep)
         self.next: AlignedMoments | None = None
         self.switch_at = 0
-        # The `index_of` that the windows are synchronised with, and their number.
-        self._followed: Any = None
-        self._size = 0
+        # The `index_of` that the windows are synchronised with, and its size.
+        self._synced_index_of: Any = None
+        self._synced_size = 0
         # Whether new variables are known to have been 0 in all earlier rows.
         self._open = True
 
@@ -113,25 +113,25 @@ class CrossMoments(RowExtension):
         A variable is added to the window in use if it was 0 in all earlier rows.
         """
         index_of, names = moments.table.index_of, moments.table.names
-        if index_of is self._followed and len(index_of) == self._size:
+        if index_of is self._synced_index_of and len(index_of) == self._synced_size:
             return
         self._open &= moments.complete
         # Within a table names are only added; otherwise the table was replaced.
-        if index_of is not self._followed:
-            for period in self.windows:
-                period.add_targets(len(moments.target) - len(period.targets))
-                period.keep_only(index_of.keys())
-                period.clear_indices()
-            self._size = 0
+        if index_of is not self._synced_index_of:
+            for window in self.windows:
+                window.add_targets(len(moments.target) - len(window.targets))
+                window.keep_only(index_of.keys())
+                window.clear_indices()
+            self._synced_size = 0
         if self._open:
             self.current.add(
-                [name for name in names[self._size :] if name not in self.current.index_of]
+                [name for name in names[self._synced_size :] if name not in self.current.index_of]
             )
         elif self.next is None and len(self.current.index_of) < len(index_of):
             self._begin_next(moments)
-        for period in self.windows:
-            period.extend_indices(names)
-        self._followed, self._size = index_of, len(index_of)
+        for window in self.windows:
+            window.extend_indices(names)
+        self._synced_index_of, self._synced_size = index_of, len(index_of)
 
     def _begin_next(self, moments: Moments) -> None:
         """Begin the next window at the next row, for all tracked variables."""
@@ -157,17 +157,17 @@ class CrossMoments(RowExtension):
     def is_ready_for(self, X: Floats, indices: Indices) -> bool:
         """Return whether rows, (b, m), can be learnt without `prepare_new`."""
         if len(X) == 1:
-            return not any(period.has_new_missing(X[0], indices) for period in self.windows)
+            return not any(window.has_new_missing(X[0], indices) for window in self.windows)
         missing = indices[_are_missing(X)]
-        return all(period.has_missing_columns(missing) for period in self.windows)
+        return all(window.has_missing_columns(missing) for window in self.windows)
 
     def prepare_new(self, X: Floats, indices: Indices, moments: Moments) -> None:
         """Register variables and missing values that first occur in rows, (b, m)."""
         self.synchronise(moments)
         missing = indices[_are_missing(X)]
         if missing.size:
-            for period in self.windows:
-                period.note_missing(missing, moments.table.names)
+            for window in self.windows:
+                window.note_missing(missing, moments.table.names)
 
     def prepare_one(
         self,
@@ -195,8 +195,8 @@ class CrossMoments(RowExtension):
     ) -> Steps:
         """Return the steps that learn rows, by matrix products."""
         return [
-            period.prepare_many((moments.counts, 2.0 * i), X, indices, Y, w)
-            for i, period in enumerate(self.windows)
+            window.prepare_many((moments.counts, 2.0 * i), X, indices, Y, w)
+            for i, window in enumerate(self.windows)
         ]
 
     def rows_at_once(self, width: int) -> int:
@@ -205,30 +205,30 @@ class CrossMoments(RowExtension):
 
     def undo_row(self, indices: Indices) -> Restore | None:
         """Return a function that undoes a row of these variables."""
-        saved = [period.saved(indices) for period in self.windows]
+        saved = [window.saved(indices) for window in self.windows]
 
         def restore() -> None:
-            for of_period in saved:
-                of_period()
+            for undo_window in saved:
+                undo_window()
 
         return restore
 
     def detach(self) -> None:
         """Copy the arrays that compiled loops write into, so that a snapshot keeps the old ones."""
-        for period in self.windows:
-            period.detach()
+        for window in self.windows:
+            window.detach()
 
     def rows_until_maintenance(self, moments: Moments) -> float:
         """Return how many rows may be learnt before other work than learning is due."""
         return min(
             self.rows_until_refresh(moments),
-            *(period.rows_until_maintenance for period in self.windows),
+            *(window.rows_until_maintenance for window in self.windows),
         )
 
     def needs_maintenance(self, moments: Moments) -> bool:
         """Return whether `refresh_if_due` must be called after the next row."""
         due = self.next is not None and moments.rows + 1 >= self.switch_at
-        return due or any(period.needs_maintenance for period in self.windows)
+        return due or any(window.needs_maintenance for window in self.windows)
 
     def rows_until_refresh(self, moments: Moments) -> int:
         """Return how many rows are left before the next window comes into use."""
@@ -236,12 +236,12 @@ class CrossMoments(RowExtension):
 
     def refresh_if_due(self, moments: Moments) -> None:
         """Put the next window into use when it is due."""
-        for period in self.windows:
-            period.maintain()
+        for window in self.windows:
+            window.maintain()
         if self.next is None or moments.rows < self.switch_at:
             return
         self.current, self.next = self.next, None
-        self._followed = None
+        self._synced_index_of = None
         self.synchronise(moments)
 
     def protected(self) -> Collection[Hashable]:
@@ -251,7 +251,7 @@ class CrossMoments(RowExtension):
     # Merging
 
     def before_merge(self, theirs: Self, along: MergeAxis) -> None:
-        """Note the variables to protect: none."""
+        """Do nothing before a merge: no variable needs protection."""
 
     def after_merge(
         self,
@@ -262,7 +262,7 @@ class CrossMoments(RowExtension):
     ) -> None:
         """Continue with the rows of both models, over the variables in both windows in use.
 
-        While no variable was discarded these are all variables: one unknown to a model was 0 there.
+        If no variable was discarded, these are all: one unknown to a model was 0 there.
         """
         theirs.synchronise(others)
         names = [*moments.target.index_of], [*others.target.index_of]
@@ -271,21 +271,21 @@ class CrossMoments(RowExtension):
         )
         self._open &= theirs._open
         self.next = None
-        self._followed = None
+        self._synced_index_of = None
         self.synchronise(moments)
 
     def expect_valid(self) -> None:
         """Raise ValueError for values that no data can produce, as a file may hold."""
-        for period in self.windows:
-            period.expect_valid()
+        for window in self.windows:
+            window.expect_valid()
 
     # Files
 
     def check_matches(self, moments: Moments) -> None:
         """Raise ValueError if a state from a file does not belong to these moments."""
-        for period in self.windows:
-            known = period.index_of.keys() <= moments.index_of.keys()
-            if not known or len(period.targets) != len(moments.target):
+        for window in self.windows:
+            known = window.index_of.keys() <= moments.index_of.keys()
+            if not known or len(window.targets) != len(moments.target):
                 raise ValueError(
                     "Expected cross-moments of tracked variables. Got: moments of others."
                 )

@@ -116,7 +116,7 @@ class LowRankCrossMoments(CrossMoments):
     ----------
     fading_factor
         In [0, 1): the fraction of its weight that a row loses with each later row.
-    most
+    max_full_variables
         Maximum number of variables with full cross-moments; None for no limit.
     rank
         Number of axes kept above that limit.
@@ -129,9 +129,9 @@ class LowRankCrossMoments(CrossMoments):
 
     changing = (*CrossMoments.changing, "axes", "_steps")
 
-    def __init__(self, fading_factor: float, most: int | None, rank: int) -> None:
+    def __init__(self, fading_factor: float, max_full_variables: int | None, rank: int) -> None:
         super().__init__(fading_factor)
-        self.most, self.rank = most, rank
+        self.max_full_variables, self.rank = max_full_variables, rank
         # Steps of the next row for the axes.
         self._steps: Steps = ()
         self.axes: RowSubspace | None = None
@@ -152,7 +152,7 @@ class LowRankCrossMoments(CrossMoments):
         """Register new variables; switch to axes above the limit."""
         if self.axes is not None:
             return
-        if self.most is not None and len(moments.table) > self.most:
+        if self.max_full_variables is not None and len(moments.table) > self.max_full_variables:
             self._switch_to_axes(moments)
         else:
             super().synchronise(moments)
@@ -176,7 +176,7 @@ class LowRankCrossMoments(CrossMoments):
         self.axes.new_were_zero = self._open
         self.axes.begin(VariableMoments(axes, mean, seen), view.n)
         # The full cross-moments are no longer kept.
-        self.current, self.next, self._followed = AlignedMoments(self.keep), None, None
+        self.current, self.next, self._synced_index_of = AlignedMoments(self.keep), None, None
 
     # Learning
 
@@ -238,7 +238,11 @@ class LowRankCrossMoments(CrossMoments):
     ) -> None:
         """Update the state after the moments of both models were merged."""
         p = len(moments.table)
-        if self.axes is None and theirs.axes is None and (self.most is None or p <= self.most):
+        if (
+            self.axes is None
+            and theirs.axes is None
+            and (self.max_full_variables is None or p <= self.max_full_variables)
+        ):
             super().after_merge(theirs, along, moments, others)
             return
         theirs = copy.deepcopy(theirs)

@@ -139,7 +139,7 @@ class RowExtension(State):
         """Raise ValueError if a state from a file does not belong to these moments."""
 
     def view(self, moments: Moments) -> VariableState | None:  # noqa: ARG002
-        """Return what results are computed from instead of the moments; None for these."""
+        """Return the view for results; None if these are computed from the moments."""
         return None
 
     def n_aligned_rows(self, moments: Moments) -> int:

@@ -46,7 +46,7 @@ class VariableMoments(NamedTuple):
         return cls(*(state[name] for name in cls._fields))
 
     def grown(self, p: int, seen: float) -> VariableMoments:
-        """Return it extended to p variables; new ones were 0 in rows of weight `seen`."""
+        """Return the moments of p variables; new ones were 0 in rows of weight `seen`."""
         more = p - len(self.mean)
         axes = np.pad(self.axes, ((0, more), (0, 0)))
         mean, seen_by = np.pad(self.mean, (0, more)), np.pad(self.weight, (0, more))
@@ -309,7 +309,7 @@ class RowSubspace(State):
 
 
 def _with(axes: Floats, Z: Floats, indices: Indices, mean_shift: Floats, rank: int) -> Floats:
-    """Return the leading axes of axes, rows Z (b, m) of some variables, and one row of all."""
+    """Return leading axes of given axes, rows Z (b, m) of some variables, and one row of all."""
     row_products = Z @ axes[indices], Z @ mean_shift[indices]
     products = np.block(
         [

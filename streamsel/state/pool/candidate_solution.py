@@ -112,7 +112,7 @@ class CandidateSolution(abc.ABC):
         return np.full(indices.size, -1, dtype=np.int64)
 
     def count_picks(self, n_stages: int) -> int:
-        """Return how many picks belong to so many leading stages."""
+        """Return how many picks belong to this many leading stages."""
         return min(len(self.picks.indices), n_stages)
 
 
@@ -148,7 +148,7 @@ class StagedSolver(abc.ABC):
         """Return the candidate solution that `CandidateSolution.to_state` saved."""
 
     def picks(self, pool: Pool, k: int) -> Picks:
-        """Return k picks among the variables of a pool, another number than wanted."""
+        """Return k picks among the variables of a pool, for a k other than that of the solver."""
         return dataclasses.replace(self, k=k).solve(pool, None, None).picks
 
     def upper_bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:  # noqa: ARG002
@@ -218,23 +218,23 @@ class GreedySolution(CandidateSolution):
     Parameters
     ----------
     pool
-        The pool it is made of.
+        The pool that it is made from.
     picks
         The picks.
     k
         Number of picks wanted: if there are fewer, one more stage is open for a column with a
         score.
-    nothing
+    min_score
         A score of at most this is not picked.
     """
 
-    def __init__(self, pool: Pool, picks: Picks, k: int, nothing: float = ZERO_TOL) -> None:
+    def __init__(self, pool: Pool, picks: Picks, k: int, min_score: float = ZERO_TOL) -> None:
         self.names, self.arrivals = list(pool.names), pool.table["arrival"].copy()
         self.picks = picks
         selected = [self.names[j] for j in picks.indices]
         size = min(k, len(selected) + 1)
         self.keys = [tuple(selected[:s]) for s in range(size)]
-        self.thresholds: Floats = np.full(size, nothing)
+        self.thresholds: Floats = np.full(size, min_score)
         self.thresholds[: len(selected)] = picks.scores
         self.incumbent_arrivals = np.full(size, -1, dtype=np.int64)
         self.incumbent_arrivals[: len(selected)] = pool.table["arrival"][picks.indices]

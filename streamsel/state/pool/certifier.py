@@ -39,8 +39,8 @@ from streamsel.state.pool.fingerprint import PoolFingerprint, pool_changed_error
 from streamsel.state.pool.pool import Picks, Pool
 from streamsel.state.pool.pooled_state import PooledState
 
-# A pool that fills this part of its room takes the memory of all of it.
-_MIN_SHARE = 8
+# A pool that fills more than 1 / `_RESERVE_DIVISOR` of its room reserves the memory for all of it.
+_RESERVE_DIVISOR = 8
 # Number of columns scored at once directly after a new solution.
 _MIN_BATCH = 64
 
@@ -147,7 +147,7 @@ class Certifier(PooledState):
     ) -> Indices:
         """Keep columns until the pool is full for the first time; return the rest."""
         room = self.room - len(self.names)
-        if len(self.names) + indices.size > self.room // _MIN_SHARE:
+        if len(self.names) + indices.size > self.room // _RESERVE_DIVISOR:
             # At once: a table that doubles is copied, and both copies are in memory.
             self.pool.table.reserve(room)
         self._append(chunk, stats, first_arrival, indices[:room])
@@ -383,7 +383,7 @@ class Certifier(PooledState):
 
     @property
     def irrelevant_below(self) -> float:
-        """The relevance below which a column is discarded: none, as it does not decide."""
+        """The relevance below which a column is discarded: -FLOAT_MAX, as it does not decide."""
         return MINUS_FLOAT_MAX
 
     # Merge, and files
@@ -414,7 +414,7 @@ class Certifier(PooledState):
         if not self.has_discarded and len(self.names) < self.room:
             return
         solution = self.solve_again(0)
-        # A stage continues if both parts knew it; a part that discarded nothing has all.
+        # A stage keeps its record if each part that discarded columns has one for it.
         size = len(solution.keys)
         self.unchanged_since = np.full(size, arrived + 1, dtype=np.int64)
         for s, key in enumerate(solution.keys):

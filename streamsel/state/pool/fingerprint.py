@@ -36,8 +36,8 @@ class PoolFingerprint(NamedTuple):
         if arrivals.size:
             mine = self.arrivals
             mine = mine[(mine >= arrivals[0]) & (mine <= arrivals[-1])]
-            at = np.searchsorted(arrivals, mine)
-            is_known[at[arrivals[at] == mine]] = True
+            positions = np.searchsorted(arrivals, mine)
+            is_known[positions[arrivals[positions] == mine]] = True
         return is_known
 
     def expect(self, chunk: Chunk, stats: Stats, first_arrival: int) -> None:

@@ -24,13 +24,13 @@ class GroupCertifier(Certifier):
         As in `Certifier`; the limit of the pool counts groups.
     room
         Number of axes kept before any group is discarded; 0 if the limit is given.
-    least
+    min_groups
         Minimum number of groups that are kept.
     """
 
-    def __init__(self, pool: GroupPool, solver: StagedSolver, room: int, least: int) -> None:
+    def __init__(self, pool: GroupPool, solver: StagedSolver, room: int, min_groups: int) -> None:
         super().__init__(pool, solver, 0)
-        self._n_axes, self._least = room, least
+        self._n_axes, self._min_groups = room, min_groups
         if room:
             # Until the pool is full, the number of groups does not matter.
             self.limit = self.pool.limit = self.room = int(np.iinfo(np.int32).max)
@@ -42,12 +42,12 @@ class GroupCertifier(Certifier):
         before = float(self.pool.table["rank"].sum())
         n_axes = before + np.cumsum(stats.rank[indices])
         n_groups = len(self.names) + np.arange(1, indices.size + 1)
-        fits = (n_axes <= self._n_axes) | (n_groups <= 2 * self._least)
+        fits = (n_axes <= self._n_axes) | (n_groups <= 2 * self._min_groups)
         room = int(np.argmin(np.append(fits, False)))
         self._append(chunk, stats, first_arrival, indices[:room])
         if room < indices.size:
             self.pool._copy_before_write()
-            self.limit = self.pool.limit = max(self._least, len(self.names) // 2)
+            self.limit = self.pool.limit = max(self._min_groups, len(self.names) // 2)
             self.room = len(self.names)
             self.cut_back(self.solve_again(0))
         return indices[room:]

@@ -29,7 +29,8 @@ from streamsel.targets.group_test import GroupTest
 from streamsel.targets.normal_scores import NormalScores
 from streamsel.targets.space import TargetSpace
 
-# A column whose residual on the others of its group is below this part of its square adds nothing.
+# A column whose residual on the others of its group is below this fraction of its square adds
+# nothing.
 RANK_RTOL = 1e-10
 # Values of columns that are made dense at once.
 _PIECE_VALUES = 1 << 19
@@ -112,7 +113,7 @@ class GroupChunk(NamedTuple):
 
 
 class GroupBuilder(NamedTuple):
-    """What the bases of groups depend on.
+    """Builder of the bases of groups.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ class GroupBuilder(NamedTuple):
     needs_samples
         Whether the axes themselves are required, and the weights of members in them.
     normal_scores
-        Scores to compare with noise by, instead of the target.
+        Scores that replace the target in comparisons with noise.
     basis, covariate_basis
         (r, n) and (d, n) orthonormal bases of the target space and of the covariates' span;
         required with samples.
@@ -254,10 +255,10 @@ def _fill_dense(unit: Floats, starts: Indices, products: Floats) -> None:
     """Fill the inner products of each group's columns, those of large groups by BLAS."""
     group_products(unit, starts, _LARGEST, products)
     sizes = np.diff(starts)
-    at = starts_of(np.square(sizes))
+    offsets = starts_of(np.square(sizes))
     for g in np.flatnonzero(sizes > _LARGEST).tolist():
         rows = unit[starts[g] : starts[g + 1]]
-        products[at[g] : at[g + 1]] = (rows @ rows.T).ravel()
+        products[offsets[g] : offsets[g + 1]] = (rows @ rows.T).ravel()
 
 
 def _axes_of(unit: Floats, order: Indices, axis_starts: Indices) -> Floats:

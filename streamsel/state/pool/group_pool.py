@@ -136,7 +136,7 @@ class GroupPool(Pool):
 
     @property
     def irrelevant_below(self) -> float:
-        """The relevance below which a column changes nothing: every group is counted."""
+        """The relevance below which a column changes nothing: -inf, as every group is counted."""
         return -np.inf
 
     def adjusted_squares(self, stats: Any, indices: Indices | slice = slice(None)) -> Floats:
@@ -197,8 +197,8 @@ class GroupPool(Pool):
         if np.unique(table["arrival"]).size < len(table):
             raise ValueError("Expected arrivals that differ. Got: equal ones.")
         space = self._builder.space
-        most = 1.01 * np.minimum(stats.rank, space.rank)
-        if not ((stats.trace >= 0.0) & (stats.trace <= most)).all():
+        max_trace = 1.01 * np.minimum(stats.rank, space.rank)
+        if not ((stats.trace >= 0.0) & (stats.trace <= max_trace)).all():
             raise ValueError("Expected traces of at most the dimension of a group. Got: larger.")
         for values in (stats.relevance, stats.noise_relevance):
             expect_between("relevances", values, 0.0, 1.01)

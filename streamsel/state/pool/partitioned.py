@@ -27,8 +27,8 @@ from streamsel.state.pool.pool import TIE_RTOL
 
 # Scores within this many tolerances of the best may be equal to it.
 _TIE_WINDOW = 4.0
-# Equal scores within this fraction of the window count as one number.
-_GRAINS = 256
+# Number of levels in the window; scores of one level count as one number.
+_TIE_LEVELS = 256
 # Relative rounding of a score near 0.
 _SMALL_RTOL, _TINY = 1e-2, np.finfo(float).tiny
 
@@ -84,7 +84,9 @@ class PassRequest(NamedTuple):
             window = _TIE_WINDOW * max(float(self.tolerance[s]), TIE_RTOL * size, _TINY)
             ties = indices[values >= highest - window]
             # Keep the first column of each level.
-            level = np.maximum.accumulate(np.floor((scores[ties, s] - highest) * _GRAINS / window))
+            level = np.maximum.accumulate(
+                np.floor((scores[ties, s] - highest) * _TIE_LEVELS / window)
+            )
             is_required[ties[np.diff(level, prepend=-np.inf) > 0.0]] = True
             is_required[ties[np.argmax(scores[ties, s])]] = True
         incumbents, first = np.unique(scored.duplicate_of, return_index=True)
@@ -241,7 +243,7 @@ def request_pass(state: Certifier) -> PassRequest:
 
 
 def reduced_state(state: Certifier) -> dict[str, Any]:
-    """Return the state, for a file, with the columns that the candidate solution needs only."""
+    """Return the state, for a file, with only the columns that the candidate solution needs."""
     solution, table = state.latest_solution(), state.pool.table
     indices = np.sort([state.index_of[solution.names[j]] for j in solution.pinned]).astype(np.intp)
     names = [state.names[j] for j in indices.tolist()]

@@ -192,7 +192,7 @@ class Pool(ColumnState):
     extra_fields
         Names of further fields of a variable, one number each; or their names and shapes.
     normal_scores
-        Scores to compare relevances with noise by, instead of the target.
+        Scores that replace the target in comparisons with noise.
     target_rows
         (c, n) columns of the target and the covariates, one per row, for a pool of samples.
 
@@ -205,8 +205,7 @@ class Pool(ColumnState):
         The largest bound of a discarded column; -1.0 if there is none. No later score of such a
         column could have been higher.
     admission_threshold
-        A column whose bound is not above it would not have been kept at the
-        last cut either.
+        A column whose bound is not above it would not have been kept at the last cut either.
     cut_state
         Cached result of the ranking from the last cut, for the next; it follows from the state, and
         may be dropped. It is replaced, never modified.
@@ -491,7 +490,7 @@ class Pool(ColumnState):
             rows = self.rows_of(chunk, stats, indices)
             self.table.append(names, arrival=arrival, **rows, **extra)
             return
-        # Observations are most of a variable: they are computed in the table.
+        # Observations take most of the memory, so they are computed in the table itself.
         start = len(self.table)
         self.table.reserve(len(names))
         out = self.table.with_capacity("unit")[start : start + len(names)]
@@ -615,7 +614,7 @@ class Pool(ColumnState):
         expect_units(self.table["unit"])
 
     def expect_fewer_than(self, room: int) -> None:
-        """Raise ValueError for as many variables as a pool never holds: a full pool is cut."""
+        """Raise ValueError for `room` variables or more, as a full pool is cut."""
         if len(self.table) >= room:
             raise ValueError(f"Expected fewer than {room} variables. Got: {len(self.table)}.")
 

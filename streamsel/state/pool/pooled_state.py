@@ -1,4 +1,4 @@
-"""Define states that have a pool, whose variables are theirs."""
+"""Define states whose variables are those of a pool."""
 
 from __future__ import annotations
 

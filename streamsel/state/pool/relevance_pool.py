@@ -25,20 +25,20 @@ _MIN_RELEVANCE = 1e-12
 class RelevancePool(Pool):
     """Pool of at most twice `limit` of the most relevant columns, with their observations.
 
-    Only their relevance decides which columns are kept: a column costs nothing but its copy.
-    Correlations are computed when the representatives of all columns are needed, `limit` of them.
+    Only their relevance decides which columns are kept, so a column costs only its copy.
+    Correlations are computed when the representatives of all columns, `limit` of them, are needed.
 
     Parameters
     ----------
     space, n, limit, target_rows
         As in `Pool`.
-    least
+    min_counted_relevance
         The relevance from which columns are counted.
 
     Attributes
     ----------
     histogram
-        Histogram of the relevances of all columns, from `least` on.
+        Histogram of the relevances of all columns, from `min_counted_relevance` on.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class RelevancePool(Pool):
         space: TargetSpace,
         n: int,
         limit: int,
-        least: float,
+        min_counted_relevance: float,
         target_rows: Floats | None = None,
     ) -> None:
         weight = {"weight": ()}
@@ -55,7 +55,7 @@ class RelevancePool(Pool):
         )
         self.limit: int = limit
         self.admission_threshold = _MIN_RELEVANCE
-        self.histogram = RelevanceCounts(least)
+        self.histogram = RelevanceCounts(min_counted_relevance)
 
     @property
     def complete(self) -> bool:
@@ -73,7 +73,7 @@ class RelevancePool(Pool):
         del extra
         assert self._space is not None  # noqa: S101
         relevance = self._space.relevance(stats.m2, stats.cxy)
-        if relevance.max(initial=0.0) > self.histogram.least:
+        if relevance.max(initial=0.0) > self.histogram.min_relevance:
             self._copy_before_write()
             self.histogram.add(relevance)
         super().admit(chunk, stats, first_arrival, {"weight": np.ones(relevance.size)})
@@ -109,7 +109,7 @@ class RelevancePool(Pool):
     def expect_valid(self) -> None:
         """Raise ValueError for values that no data can produce, as a file may hold."""
         super().expect_valid()
-        # Its own weight, and that of others.
+        # A weight counts the column itself, 1, and shares of others.
         expect_between("weights of representatives", self.table["weight"], 0.99, 2.0**53)
 
     # Undo, copies, files

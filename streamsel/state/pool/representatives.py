@@ -31,7 +31,7 @@ from streamsel.state.histogram import RelevanceCounts
 from streamsel.state.pool.pool import Pool
 from streamsel.targets.space import TargetSpace
 
-# A residual below this part of the largest is zero.
+# A residual below this fraction of the largest is zero.
 _ZERO_TOL = 1e-10
 # Rounding error of a correlation.
 _RTOL = 1e-9
@@ -127,11 +127,13 @@ def _packed(A: Floats) -> Floats:
     return packed
 
 
-def _unpacked(state: dict[str, Any], most: int) -> Floats | None:
-    """Return the correlations in a file, of at most so many variables; None for none."""
+def _unpacked(state: dict[str, Any], max_variables: int) -> Floats | None:
+    """Return the correlations in a file, of at most `max_variables` variables; None for none."""
     size = state["n_correlated"]
-    if size > most:
-        raise ValueError(f"Expected correlations of at most {most} variables. Got: {size}.")
+    if size > max_variables:
+        raise ValueError(
+            f"Expected correlations of at most {max_variables} variables. Got: {size}."
+        )
     expect_shapes(state, correlations=(size * (size + 1) // 2,))
     R = np.zeros((size, size))
     R[np.tril_indices(size)] = state["correlations"]
@@ -149,7 +151,7 @@ class Representatives(Pool):
     ----------
     space, n, limit, target_rows
         As in `Pool`.
-    least
+    min_counted_relevance
         The relevance from which columns are counted.
 
     Attributes
@@ -157,11 +159,11 @@ class Representatives(Pool):
     threshold
         A column whose squared relevance is not above this is discarded.
     histogram
-        Histogram of the relevances of all columns, from `least` on.
+        Histogram of the relevances of all columns, from `min_counted_relevance` on.
     has_discarded
         Whether a column related to the target was discarded.
     cut_state
-        Correlations of the variables that the last cut kept; the lower triangle is certain.
+        Correlations of the variables that the last cut kept; only the lower triangle is valid.
     """
 
     def __init__(
@@ -169,13 +171,13 @@ class Representatives(Pool):
         space: TargetSpace | None,
         n: int,
         limit: int,
-        least: float,
+        min_counted_relevance: float,
         target_rows: Floats | None = None,
     ) -> None:
         super().__init__(space, n, limit, samples=True, target_rows=target_rows)
         self.limit: int = limit
         self.threshold = 0.0
-        self.histogram = RelevanceCounts(least)
+        self.histogram = RelevanceCounts(min_counted_relevance)
         self.has_discarded = False
 
     def _fields(self) -> dict[str, tuple[int, ...]]:
@@ -200,7 +202,7 @@ class Representatives(Pool):
 
     @property
     def _ignored_below(self) -> float:
-        return min(math.sqrt(self.threshold), self.histogram.least)
+        return min(math.sqrt(self.threshold), self.histogram.min_relevance)
 
     # Learning
 
@@ -249,11 +251,11 @@ class Representatives(Pool):
         return R
 
     def _all_correlations(self) -> Floats:
-        """Return the correlations of all variables; only the lower triangle is certain."""
+        """Return the correlations of all variables; only the lower triangle is valid."""
         unit, known = self.table["unit"], self.cut_state
         if known is None:
             return unit @ unit.T
-        # Those of the variables that the last cut kept come first.
+        # Variables that the last cut kept come first.
         old, new = unit[: len(known)], unit[len(known) :]
         R = np.empty((len(unit), len(unit)))
         R[: len(known), : len(known)] = known
@@ -276,7 +278,7 @@ class Representatives(Pool):
     def expect_valid(self) -> None:
         """Raise ValueError for values that no data can produce, as a file may hold."""
         super().expect_valid()
-        # Its own weight, and that of others.
+        # A weight counts the column itself, 1, and shares of others.
         expect_between("weights of representatives", self.table["weight"], 0.99, 2.0**53)
         if self.cut_state is not None:
             expect_between("correlations", self.cut_state, -1.0 - _RTOL, 1.0 + _RTOL)

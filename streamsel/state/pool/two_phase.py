@@ -64,7 +64,7 @@ class TwoPhaseCertifier(Certifier):
     def _stages_to_state(self) -> dict[str, Any] | None:
         if self.total is None or self.solution is None:
             return None
-        # Which stages have seen all columns; the rest of the certificate follows from it.
+        # Flags of stages that have seen all columns; the rest of the certificate follows.
         full = self.seen - self.unchanged_since >= self.total
         return {
             "solution": self.solution.to_state(),
