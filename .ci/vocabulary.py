@@ -126,13 +126,17 @@ def search(lines: list[tuple[int, str]], rules: list[tuple[str, str]], path: str
     """Return the lines that have a word of the rules, the word, and what to write."""
     compiled = [(re.compile(pattern, re.IGNORECASE), instead) for pattern, instead in rules]
     found = []
+    before = ""
     for number, line in lines:
-        if any(path.endswith(end) and text in line for end, text in ALLOWED):
-            continue
         # Names in backticks are those of the code.
         plain = re.sub(r"\\bar\b|`[^`]*`|\$[^$]*\$|\]\([^)]*\)|https?://\S+", "", line)
+        # The last word of the line before is context, as in "noise" and "floor".
+        context, before = before, f"{plain.split()[-1]} " if plain.split() else ""
+        if any(path.endswith(end) and text in line for end, text in ALLOWED):
+            continue
+        plain = context + plain.lstrip()
         for pattern, instead in compiled:
-            match = pattern.search(plain)
+            match = pattern.search(plain, len(context))
             if match:
                 found.append((number, match.group(), instead))
     return found
@@ -153,7 +157,7 @@ def main(given: list[str]) -> int:
     root = Path(__file__).resolve().parent.parent
     documents = [*root.glob("*.md"), *(root / "docs").rglob("*.md")]
     paths = [Path(name) for name in given] or sorted(
-        [*(root / "streamsel").rglob("*.py"), *(root / "demos" / "papers").glob("*.py"), *documents]
+        [*(root / "streamsel").rglob("*.py"), *(root / "demos").rglob("*.py"), *documents]
     )
     n_found = 0
     for path in paths:

@@ -1,10 +1,12 @@
-"""A stream of text whose vocabulary has no end, in memory that does.
+"""A stream of text whose vocabulary grows without bound, in bounded memory.
 
-The documents are the docstrings of five packages of Python's own library, each with twenty tokens
-that never come back, as log lines have: addresses, dates, request numbers. Which package is a
-docstring from? Three pipelines answer, then learn, row by row: one is given all words, one the
-words hashed into 1,000 numbers, one the 100 words that ProjSe selects among at most 2,000 that it
-watches. Their size is that of their pickle.
+The documents are the docstrings of five packages of Python's standard library. Twenty random tokens
+are appended to each document and never occur again, like the addresses and request numbers of log
+lines. The target is the package that a docstring is from.
+
+Three pipelines predict each document first and learn it then. The first has all words as features.
+The second hashes the words into 1,000 numbers. The third selects 100 words by ProjSe, which tracks
+at most 2,000. The size of a pipeline is that of its pickle.
 """
 
 import ast
@@ -19,7 +21,7 @@ from river import compose, feature_extraction, linear_model, optim, preprocessin
 from streamsel import ProjSe
 
 PACKAGES = ("asyncio", "email", "logging", "unittest", "xml")
-N_MADE_UP, EVERY = 20, 200
+N_RANDOM_TOKENS, REPORT_EVERY = 20, 200
 
 
 def docstrings(package: str) -> list[str]:
@@ -33,50 +35,53 @@ def docstrings(package: str) -> list[str]:
 
 
 def stream() -> Iterator[tuple[str, str]]:
+    """Yield the documents in random order, with random tokens, and their packages."""
     documents = [(text, package) for package in PACKAGES for text in docstrings(package)]
     rng = np.random.default_rng(0)
     for i in rng.permutation(len(documents)).tolist():
         text, package = documents[i]
-        made_up = rng.integers(1 << 40, size=N_MADE_UP).tolist()
-        yield " ".join([text, *(f"id{number:x}" for number in made_up)]), package
+        numbers = rng.integers(1 << 40, size=N_RANDOM_TOKENS).tolist()
+        yield " ".join([text, *(f"id{number:x}" for number in numbers)]), package
 
 
-def pipeline(*between: object) -> compose.Pipeline:
+def classifier(*transformers: object) -> compose.Pipeline:
     words = feature_extraction.BagOfWords()
-    return compose.Pipeline(words, *between, linear_model.SoftmaxRegression(optim.AdaGrad(0.3)))
+    softmax = linear_model.SoftmaxRegression(optim.AdaGrad(0.3))
+    return compose.Pipeline(words, *transformers, softmax)
 
 
 def main() -> None:
     selector = ProjSe(k=100, max_features=2_000, grace_period=20)
     pipelines = {
-        "all words": pipeline(),
-        "1,000 hashed": pipeline(preprocessing.FeatureHasher(1_000, seed=1)),
-        "100 selected": pipeline(selector),
+        "all words": classifier(),
+        "1,000 hashed": classifier(preprocessing.FeatureHasher(1_000, seed=1)),
+        "100 selected": classifier(selector),
     }
-    print("share of the last 200 answers that were right, and size\n")
-    print("   rows  names so far" + "".join(f"{name:>22}" for name in pipelines))
+    print(f"accuracy of the last {REPORT_EVERY} predictions, and size of the pipeline\n")
+    print("   rows    words seen" + "".join(f"{name:>22}" for name in pipelines))
     seen: set[str] = set()
-    right = dict.fromkeys(pipelines, 0)
+    n_correct = dict.fromkeys(pipelines, 0)
     words = feature_extraction.BagOfWords()
     for row, (text, package) in enumerate(stream(), 1):
         seen.update(words.transform_one(text))
         for name, model in pipelines.items():
-            right[name] += model.predict_one(text) == package
+            n_correct[name] += model.predict_one(text) == package
             model.learn_one(text, package)
-        if row % EVERY == 0:
+        if row % REPORT_EVERY == 0:
             cells = (
-                f"{right[name] / EVERY:>12.0%} {len(pickle.dumps(model)) / 1e6:>6.2f} MB"
+                f"{n_correct[name] / REPORT_EVERY:>12.0%} {len(pickle.dumps(model)) / 1e6:>6.2f} MB"
                 for name, model in pipelines.items()
             )
             print(f"  {row:>5,}  {len(seen):>12,}" + "".join(cells))
-            right = dict.fromkeys(pipelines, 0)
+            n_correct = dict.fromkeys(pipelines, 0)
     print(
-        f"\n{selector.max_features:,} names at most are watched, each for {selector.grace_period} "
-        "rows at least. Selected first:\n  " + ", ".join(map(str, selector.selected[:12]))
+        f"\nAt most {selector.max_features:,} words are tracked, each for at least "
+        f"{selector.grace_period} rows. Selected first:\n  "
+        + ", ".join(map(str, selector.selected[:12]))
     )
     print(
-        "\nAll words do best, and grow with every row. Of two that do not grow, the one that\n"
-        "chooses its words is right far more often than the one that mixes them all."
+        "\nThe pipeline of all words is the most accurate, and grows with every row. Of the two\n"
+        "of bounded size, the one that selects words is far more accurate than the hashed one."
     )
 
 

@@ -1,8 +1,8 @@
-"""Which words, in which places, tell the packages of Python's own library apart?
+"""Which words, at which positions, distinguish five packages of Python's standard library?
 
-The documents are the docstrings of five packages of the standard library, read from their source
-files. The variables come from three sources, one after the other: all 1- to 3-grams, words at exact
-positions, and pairs of words with one between them. All pass once, through one selector.
+The documents are the docstrings of these packages, read from their source files. One selector
+learns three sources of variables, one after the other, in one pass each: all 1- to 3-grams, words
+at exact positions, and pairs of words with one word between them.
 """
 
 import ast
@@ -32,14 +32,14 @@ def docstrings(package: str) -> list[str]:
 
 
 def matrix(documents: list[str], names: list) -> np.ndarray:
-    """Look up some variables in new documents: each source counts those of its own kind."""
-    places = [name for name in names if isinstance(name, tuple)]
-    gaps = [name for name in names if isinstance(name, str) and " * " in name]
+    """Return the values of the named variables in documents, from the source of each kind."""
+    positions = [name for name in names if isinstance(name, tuple)]
+    skipgrams = [name for name in names if isinstance(name, str) and " * " in name]
     ngrams = [name for name in names if isinstance(name, str) and " * " not in name]
     streams = (
         iter_ngrams(documents, vocabulary=ngrams),
-        iter_positions(documents, vocabulary=places),
-        iter_skipgrams(documents, offsets=[2], vocabulary=gaps),
+        iter_positions(documents, vocabulary=positions),
+        iter_skipgrams(documents, offsets=[2], vocabulary=skipgrams),
     )
     return np.hstack([block.values.toarray() for s in streams for block in s.blocks()])
 
@@ -61,22 +61,18 @@ def main() -> None:
     selector.learn_columns(iter_positions(train, max_position=9))
     selector.learn_columns(iter_skipgrams(train, offsets=[2]))
 
-    floor = selector.noise_floor()
-    print(f"{selector.n_columns:,} variables of {len(train):,} docstrings passed once")
-    print(
-        f"selected, in order, with their relevance; noise reaches {floor:.2f} one time in twenty:"
-    )
+    print(f"{selector.n_columns:,} variables of {len(train):,} docstrings, in one pass")
+    print(f"the first selected, with their relevance (noise floor {selector.noise_floor():.2f}):")
     for name, relevance in list(selector.relevance.items())[:12]:
         print(f"  {relevance:.2f}  {name!r}")
 
     classifier = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1000))
     classifier.fit(matrix(train, selector.selected), y)
-    right = classifier.score(matrix(test, selector.selected), y_test)
-    guess = max(y_test.count(package) for package in PACKAGES) / len(y_test)
-    print(
-        f"{len(selector.selected)} variables get {right:.0%} of {len(test)} unseen docstrings right"
-    )
-    print(f"the most frequent package alone: {guess:.0%}")
+    accuracy = classifier.score(matrix(test, selector.selected), y_test)
+    baseline = max(y_test.count(package) for package in PACKAGES) / len(y_test)
+    n_selected, n_test = len(selector.selected), len(test)
+    print(f"accuracy of {n_selected} variables on {n_test} other docstrings: {accuracy:.0%}")
+    print(f"accuracy of always predicting the most frequent package: {baseline:.0%}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""From the warehouse to the stream: learn on columns, go on learning on rows.
+"""From the warehouse to the stream: a selector learns stored columns, then new rows.
 
-In the warehouse lies a Parquet file of 3,000 variables and 600 rows; four of them drive the target.
-They are selected there, from a stream of columns, and the model is saved. Loaded into a River
-pipeline it serves from the first row on. After 300 rows two of the drivers change, and the model,
-which at every row forgets a hundredth, follows. Beside it: the same pipeline with the selection
-frozen, and one that has never seen the warehouse.
+The warehouse has a Parquet file of 3,000 variables and 600 rows; the target depends on four of the
+variables. ProjSe selects them from a stream of columns, and the model is saved. It is then loaded
+into a River pipeline, which predicts well from the first row on. After 300 rows two of the four
+variables are replaced by others, and the selection follows, with `fading_factor=0.01`.
+
+The pipeline is compared with the same pipeline with a frozen selection, and with a cold start
+without the warehouse.
 """
 
 import tempfile
@@ -18,7 +20,7 @@ from river import compose, linear_model, optim
 from streamsel import ProjSe, load, save
 from streamsel.stream import iter_parquet
 
-N_COLUMNS, N_STORED, N_ROWS, CHANGE, EVERY = 3_000, 600, 900, 300, 100
+N_COLUMNS, N_STORED, N_ROWS, CHANGE, REPORT_EVERY = 3_000, 600, 900, 300, 100
 DRIVERS = [137, 942, 2_001, 2_718]
 DRIVERS_LATER = [137, 942, 404, 1_345]
 NAMES = [f"v{i}" for i in range(N_COLUMNS)]
@@ -29,14 +31,14 @@ def observe(rng: np.random.Generator, drivers: list[int], n: int) -> tuple[np.nd
     return X, X[:, drivers] @ [2.0, -1.8, 1.6, -1.4] + 0.5 * rng.standard_normal(n)
 
 
-def fill_the_warehouse(table: Path, rng: np.random.Generator) -> None:
+def write_table(table: Path, rng: np.random.Generator) -> None:
     X, y = observe(rng, DRIVERS, N_STORED)
     columns = {name: X[:, i] for i, name in enumerate(NAMES)}
     pq.write_table(pa.table(columns | {"outcome": y}), table)
 
 
-def learn_in_the_warehouse(table: Path, saved: Path) -> linear_model.LinearRegression:
-    """Select, save the model, and return a regression on what it selects."""
+def learn_columns(table: Path, saved: Path) -> linear_model.LinearRegression:
+    """Select, save the model, and return a regression fitted to the selected variables."""
     stream = iter_parquet(table)
     y = stream.take(["outcome"])["outcome"]
     model = ProjSe(k=4, fading_factor=0.01, refresh_factor=1.25, hysteresis=1.0)
@@ -44,15 +46,15 @@ def learn_in_the_warehouse(table: Path, saved: Path) -> linear_model.LinearRegre
     model.learn_columns(stream.without(["outcome"]))
     save(model, saved)
 
-    last = regression()
+    fitted = regression()
     values = stream.take(model.selected)
     for i, outcome in enumerate(y.tolist()):
-        last.learn_one({name: values[name][i] for name in model.selected}, outcome)
+        fitted.learn_one({name: values[name][i] for name in model.selected}, outcome)
     print(
-        f"in the warehouse: {model.n_columns:,} columns of {model.n_rows} rows; "
-        f"selected {' '.join(model.selected)}; {saved.stat().st_size / 1e3:.0f} kB saved\n"
+        f"warehouse: {model.n_columns:,} columns of {model.n_rows} rows; "
+        f"selected: {' '.join(model.selected)}; {saved.stat().st_size / 1e3:.0f} kB saved\n"
     )
-    return last
+    return fitted
 
 
 def regression() -> linear_model.LinearRegression:
@@ -63,17 +65,18 @@ def main() -> None:
     rng = np.random.default_rng(5)
     with tempfile.TemporaryDirectory() as folder:
         table, saved = Path(folder) / "warehouse.parquet", Path(folder) / "selection.streamsel"
-        fill_the_warehouse(table, rng)
-        last = learn_in_the_warehouse(table, saved)
+        write_table(table, rng)
+        fitted = learn_columns(table, saved)
         model = load(saved)
 
     pipelines = {
-        "handed over": model | last,
-        "frozen": compose.Select(*model.selected) | last.clone(include_attributes=True),
-        # Without warm-up: 50 rows of 3,000 features would make the regression diverge, for good.
-        "from nothing": model.clone({"warm_up": 0}) | regression(),
+        "warm start": model | fitted,
+        "frozen": compose.Select(*model.selected) | fitted.clone(include_attributes=True),
+        # During the default warm-up of 50 rows the selector would return all 3,000 features, on
+        # which the regression diverges.
+        "cold start": model.clone({"warm_up": 0}) | regression(),
     }
-    print("mean absolute error of the last 100 rows; learnt after they were predicted\n")
+    print(f"mean absolute error of the last {REPORT_EVERY} rows (predicted first, then learnt)\n")
     print("   row   " + "   ".join(f"{name:>12}" for name in pipelines) + "   selected")
     errors = dict.fromkeys(pipelines, 0.0)
     row = 0
@@ -85,12 +88,12 @@ def main() -> None:
             for name, pipeline in pipelines.items():
                 errors[name] += abs(pipeline.predict_one(x) - outcome)
                 pipeline.learn_one(x, outcome)
-            if row % EVERY == 0:
-                cells = "   ".join(f"{error / EVERY:>12.2f}" for error in errors.values())
+            if row % REPORT_EVERY == 0:
+                cells = "   ".join(f"{error / REPORT_EVERY:>12.2f}" for error in errors.values())
                 print(f"  {row:>4}   {cells}   {' '.join(model.selected)}")
                 errors = dict.fromkeys(pipelines, 0.0)
         if row == CHANGE:
-            print("         two of the four drivers change")
+            print("         from here on two of the four drivers differ")
 
 
 if __name__ == "__main__":

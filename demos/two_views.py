@@ -1,9 +1,9 @@
-"""Two views of the same things: which variables of each view say most about the other?
+"""Two views of the same samples: which variables of each view are most relevant for the other?
 
-The views are the left and the right half of handwritten digits (MNIST), as in the paper on ProjSe,
-where ../shared/data holds them; elsewhere, generated pictures of a few hidden causes. Each half is
-the target of the other. How much the few selected pixels share is told by the canonical
-correlations between the two selections.
+The views are the left and right halves of handwritten digits (MNIST), as in the paper on ProjSe.
+Without the file ../shared/data/mnist_10k.npz they are the halves of generated images, which depend
+on a few latent variables. Each half is the target of the other. The canonical correlations between
+the selected pixels of both halves show how much the selections have in common.
 """
 
 from pathlib import Path
@@ -22,17 +22,17 @@ def load() -> np.ndarray:
     if DIGITS.is_file():
         print("MNIST, 10,000 digits, left and right halves")
         return np.load(DIGITS, allow_pickle=False)["X"].reshape(-1, SIDE, SIDE)
-    print(f"no {DIGITS.name}: 2,000 generated pictures, left and right halves")
+    print(f"no {DIGITS.name}: 2,000 generated images, left and right halves")
     rng = np.random.default_rng(3)
-    causes = rng.standard_normal((2_000, 8))
+    latent = rng.standard_normal((2_000, 8))
     patterns = np.zeros((8, SIDE, SIDE))
-    # Every cause shows in a small patch of either half; the rest of a picture is noise.
+    # Each latent variable is added to a small patch of both halves; the rest is noise.
     for pattern in patterns:
         for half in (0, SIDE // 2):
             row, column = rng.integers(0, SIDE - 3), half + rng.integers(0, SIDE // 2 - 3)
             pattern[row : row + 3, column : column + 3] = 1.5
-    pictures = np.tensordot(causes, patterns, axes=1)
-    return pictures + rng.standard_normal(pictures.shape)
+    images = np.tensordot(latent, patterns, axes=1)
+    return images + rng.standard_normal(images.shape)
 
 
 def select(variables: np.ndarray, target: np.ndarray) -> ProjSe:
@@ -43,35 +43,36 @@ def select(variables: np.ndarray, target: np.ndarray) -> ProjSe:
 
 
 def draw(left: ProjSe, right: ProjSe) -> None:
-    """Print where the selected pixels lie, in each half."""
-    picture = np.full((SIDE, SIDE), "·")
+    """Print the positions of the selected pixels in each half."""
+    image = np.full((SIDE, SIDE), "·")
     half = SIDE // 2
     for model, offset in ((left, 0), (right, half)):
         for pixel in model.selected:
-            picture[pixel // half, pixel % half + offset] = "#"
-    for row in picture:
+            image[pixel // half, pixel % half + offset] = "#"
+    for row in image:
         print("  " + "".join(row[:half]) + " | " + "".join(row[half:]))
 
 
 def main() -> None:
-    pictures = load()
-    n = len(pictures)
+    images = load()
+    n = len(images)
     half = SIDE // 2
-    A = pictures[:, :, :half].reshape(n, -1).astype(float)
-    B = pictures[:, :, half:].reshape(n, -1).astype(float)
+    A = images[:, :, :half].reshape(n, -1).astype(float)
+    B = images[:, :, half:].reshape(n, -1).astype(float)
     left, right = select(A, B), select(B, A)
     draw(left, right)
 
-    print(f"\ncanonical correlations between the first k pixels of each side, of {A.shape[1]}:")
+    print(f"\ncanonical correlations of the first k pixels selected per half (of {A.shape[1]}):")
     for k in (1, 5, 10, K):
         shared = canonical_correlations(A[:, left.selected[:k]], B[:, right.selected[:k]])
         print(f"  k = {k:>2}   first {shared[0]:.3f}   sum {shared.sum():6.3f}")
     rng = np.random.default_rng(0)
-    lit_left, lit_right = (np.flatnonzero(view.std(axis=0) > 0) for view in (A, B))
-    chance = canonical_correlations(
-        A[:, rng.choice(lit_left, K, replace=False)], B[:, rng.choice(lit_right, K, replace=False)]
+    random_pixels = (
+        view[:, rng.choice(np.flatnonzero(view.std(axis=0) > 0), K, replace=False)]
+        for view in (A, B)
     )
-    print(f"  {K} pixels a side at random:   first {chance[0]:.3f}   sum {chance.sum():6.3f}")
+    chance = canonical_correlations(*random_pixels)
+    print(f"  {K} random pixels per half:   first {chance[0]:.3f}   sum {chance.sum():6.3f}")
 
 
 if __name__ == "__main__":

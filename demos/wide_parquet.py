@@ -1,7 +1,8 @@
-"""A Parquet file with more columns than rows: which of them matter?
+"""A Parquet file with more columns than rows: on which columns does the target depend?
 
-Writes a table of 200 rows and 20,000 columns, five of which drive the target, then reads it back as
-a stream of columns: the table is never in memory. The same code reads a file of a million columns.
+The script writes a table of 200 rows and 20,000 columns; the target depends on five of them. Then
+it reads the file as a stream of columns, without the whole table in memory. The same code reads a
+file of a million columns.
 """
 
 import tempfile
@@ -38,20 +39,20 @@ def main() -> None:
         selector = ProjSe(k=8)
         selector.learn_target(y)
         selector.learn_columns(variables)
-        floor = selector.noise_floor()
-        print(f"\nselected, by relevance; pure noise reaches {floor:.2f} one time in twenty:")
+        noise_floor = selector.noise_floor()
+        print(f"\nselected, with relevance (noise floor {noise_floor:.2f}; * drives the target):")
         for name, relevance in selector.relevance.items():
-            mark = "" if relevance > floor else "  below the noise floor"
-            driver = "*" if int(name[1:]) in DRIVERS else " "
-            print(f"  {driver} {name:>7}  {relevance:.3f}{mark}")
+            star = "*" if int(name[1:]) in DRIVERS else " "
+            remark = "" if relevance > noise_floor else "  below the noise floor"
+            print(f"  {star} {name:>7}  {relevance:.3f}{remark}")
 
         extractor = SOSPCA(n_components=3)
         extractor.learn_target(y)
         extractor.learn_columns(variables)
-        print("\nbuilt, each from a few of the variables:")
+        print("\ncomponents, with their relevance:")
         for component, relevance in extractor.relevance.items():
-            support = sum(component in weights for weights in extractor.loadings.values())
-            print(f"    {component}  {relevance:.3f}  from {support} variables")
+            n_loadings = sum(component in weights for weights in extractor.loadings.values())
+            print(f"    {component}  {relevance:.3f}  of {n_loadings} variables")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Which two components show six digits best?
+"""Which two components separate six digits best?
 
-Data: digits 0 to 5, 1,083 pictures of 64 pixels (scikit-learn). Components are learnt from one half
-of the pictures; the other half is classified by its 15 nearest neighbours in that plane.
-`digits_in_a_plane.py FILE.svg` saves a plot of the last one.
+Data: digits 0 to 5, 1,083 images of 64 pixels (scikit-learn). Components are learnt from one half
+of the images; the other half is classified by its 15 nearest neighbours in the plane of the two
+components. `digits_in_a_plane.py FILE.svg` saves a plot of the last method.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """How many of 30 measurements does a diagnosis need?
 
 Data: breast cancer, 569 patients, two classes (scikit-learn). A pipeline selects the measurements
-inside every fold, so that the accuracy counts the search, too.
+inside every fold, so that the test rows of a fold have no part in the selection.
 """
 
 from sklearn.datasets import load_breast_cancer

@@ -1,7 +1,8 @@
 """Would the same variables be selected with other samples?
 
 Data: breast cancer, 569 patients, 30 measurements (scikit-learn). Each method selects five of them
-on 50 random halves of the patients. Nogueira's index is 1 for equal selections, 0 for random ones.
+on 50 random halves of the patients. Nogueira's index is 1 for identical selections, and 0 on
+average for random ones.
 """
 
 from sklearn.datasets import load_breast_cancer
@@ -15,6 +16,6 @@ y = data.target_names[data.target]
 for model in (SelectKBest(5), ForwardSelection(5), MRMR(5), Lasso(5)):
     result = subsample_stability(model, data.data, y)
     index = result.index
-    often = ", ".join(name for name, share in result.frequency.items() if share >= 0.9)
     print(f"{type(model).__name__:<16} {index.value:.2f} ({index.low:.2f} to {index.high:.2f})")
-    print(f"  in 90 % of the halves: {often or 'none'}")
+    frequent = [name for name, share in result.frequency.items() if share >= 0.9]
+    print(f"  in 90 % of the halves: {', '.join(frequent) or 'none'}")

@@ -1,7 +1,7 @@
 """Is any of 20,000 rare variants associated with a disease?
 
-Data: generated counts of rare variants in 400 people, 15 of them cases. No variant has anything to
-do with the disease. A noise floor is to let a variant of noise pass in at most 5 % of such studies.
+Data: generated counts of rare variants in 400 people, 15 of them cases. No variant is associated
+with the disease. A noise floor should be exceeded by a variant in at most 5 % of such studies.
 """
 
 import numpy as np
