@@ -3,7 +3,7 @@
 The constructor, and the docs of shared parameters, are generated with the class
 (`streamsel.params`). griffe reads only the source, so this extension adds both. A description in
 a section "Returns" becomes that of the annotated type. Members of the shared interface are on the
-page of the interface; the page of a learner has all others.
+page of the interface; the part of a learner has all others.
 """
 # ruff: noqa: INP001
 
