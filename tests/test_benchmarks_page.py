@@ -1,4 +1,4 @@
-"""The page of the benchmarks says what was measured: losses, gaps and their reasons too."""
+"""The page of the benchmarks shows all results: losses, gaps and their reasons too."""
 
 import json
 import re
@@ -8,8 +8,8 @@ import pytest
 from tests.bench import page
 
 
-def contestant(seconds, ours, *, r2, limit=False, **told):
-    return {"seconds": seconds, "ratio": seconds / ours, "limit": limit, "r2": r2, **told}
+def contestant(seconds, ours, *, r2, limit=False, **more):
+    return {"seconds": seconds, "ratio": seconds / ours, "limit": limit, "r2": r2, **more}
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def results():
     record = {"n": 1000, "p": 5000, "about": "What was done.", "sources": 5, "data_bytes": 4e7}
     extra = record | {"contestants": contestants}
     stats = {"median": 2e-3, "iqr": 1e-4, "rounds": 5}
-    lines = [["what", "ratio", "bar"], ["one", "2", "**≤ 1**"], ["other", "1", "≤ 1.5"]]
+    lines = [["what", "ratio", "threshold"], ["one", "2", "**≤ 1**"], ["other", "1", "≤ 1.5"]]
     return {
         "machine": {"cpu": "a processor", "cores": 2, "python": "3.13"},
         "versions": {"streamsel": "1.0"},
@@ -49,13 +49,13 @@ def test_losses_are_bold_and_gaps_have_reasons(results):
     why = "more than 30 s"
     assert ["1,000 × 5,000", "2 ms", "0.5", "**0.25**", "125", why] in found
     assert ["1,000 × 5,000", "40 MB", "2 MB", "3 MB", "**500 kB**", why] in found
-    # What is worth more by less than is shown is not ahead.
+    # A lead that disappears by rounding is not bold.
     worth = ["0.50, 3 of 5", "0.50, 3 of 5", "**0.75, 4 of 5**", why]
     assert ["1,000 × 5,000", *worth] in found
     assert ["one", "2", "**≤ 1**"] in found
 
 
-def test_tables_that_nobody_filled_are_left_out(results):
+def test_empty_tables_are_left_out(results):
     for one in results["benchmarks"][0]["extra_info"]["contestants"].values():
         one.pop("memory", None)
     text = page.page(results)
@@ -63,7 +63,7 @@ def test_tables_that_nobody_filled_are_left_out(results):
     assert "memory.svg" not in text
 
 
-def test_only_a_quick_run_is_called_so(results):
+def test_only_a_quick_run_is_marked(results):
     assert "not to be quoted" not in page.page(results)
     assert "not to be quoted" in page.page(results | {"quick": True})
 
@@ -82,7 +82,7 @@ def test_plots_of_the_page_are_drawn(results, tmp_path, memory):
     assert len(drawn) == 1 + memory
 
 
-def test_nothing_is_kept_of_who_measured_and_where(results):
+def test_results_contain_neither_user_nor_host(results):
     machine = {"cpu": {"brand_raw": "a processor", "count": 2}, "python_version": "3.13"}
     stats = {"median": 1.0, "iqr": 0.1, "rounds": 3, "data": [1.0]}
     one = {"name": "a", "group": None, "params": None, "extra_info": {}, "fullname": "secret"}
@@ -102,3 +102,32 @@ def test_numbers_keep_five_digits():
         "a": [1.2346, 7, "x"],
         "b": None,
     }
+
+
+def test_the_published_page_shows_the_published_numbers():
+    pages = page.ROOT / "docs" / "pages"
+    results = json.loads((pages / "benchmarks" / "benchmarks.json").read_text(encoding="utf-8"))
+    assert (pages / "benchmarks.md").read_text(encoding="utf-8") == page.page(results)
+
+
+def test_a_stopped_run_is_resumed(results, monkeypatch, tmp_path):
+    files = sorted(path.stem for path in (page.ROOT / "tests" / "bench").glob("test_*.py"))
+    missing = files[3]
+    for stem in files[:3] + files[4:]:
+        (tmp_path / f"{stem}.json").write_text(json.dumps(results), encoding="utf-8")
+    ran = []
+
+    def pytest_run(command, **kwargs):
+        ran.append(page.Path(command[3]).stem)
+        return page.subprocess.CompletedProcess(command, returncode=int(len(ran) == 1))
+
+    monkeypatch.setattr(page.subprocess, "run", pytest_run)
+    with pytest.raises(SystemExit, match=rf"did not all run.*{missing}\.py"):
+        page.measure(tmp_path)
+    # It runs now, but all its benchmarks are skipped.
+    merged = page.measure(tmp_path)
+    assert ran == [missing, missing]
+    assert len(merged["benchmarks"]) == (len(files) - 1) * len(results["benchmarks"])
+    [head, *lines] = merged["tables"]["against the limit"]
+    assert head == ["what", "ratio", "threshold"]
+    assert len(lines) == 2 * (len(files) - 1)

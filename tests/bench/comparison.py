@@ -1,4 +1,4 @@
-"""Which ratios of a run are worse than those of the run before, by more than their noise.
+"""Find the ratios of a run that are worse than those of the run before, by more than their noise.
 
 Times of two runs are never compared: the machine may have been another, or busy. A ratio was
 measured in turn, in one run.
@@ -12,24 +12,24 @@ from pathlib import Path
 from typing import NamedTuple
 
 COMMITTED = "docs/pages/benchmarks/benchmarks.json"
-# Relative noise of a ratio of which no spread is known.
+# Relative noise of a ratio without a known spread.
 UNKNOWN = 0.1
-# A change is told that is so many times the noise of both runs, and at least so large.
+# A change is reported if it is so many times the noise of both runs, and at least so large.
 TIMES, LEAST = 3.0, 0.05
-# Fewer rounds than this tell nothing of their spread.
+# Fewer rounds give no estimate of their spread.
 ROUNDS = 4
 
 
 def ratio_of(ours, limit):
-    """Return the median of the rounds' ratios, and their relative spread, None of a few rounds.
+    """Return the median of the rounds' ratios and their relative spread, None for few rounds.
 
-    The spread is that of one round, for that of the median is too small: from run to run ratios
+    The spread is that of one round. That of the median would be too small: ratios of two runs
     differed by half of the former, and by two to seven times the latter.
     """
     ratios = [mine / theirs for mine, theirs in zip(ours, limit, strict=True)]
     median = statistics.median(ratios)
     deviations = [abs(ratio - median) for ratio in ratios]
-    # Of Gaussian numbers the median deviation is the standard one over 1.4826.
+    # For Gaussian numbers the median deviation is the standard one over 1.4826.
     noise = 1.4826 * statistics.median(deviations) / median
     return median, noise if len(ratios) >= ROUNDS else None
 
@@ -43,20 +43,20 @@ class Ratio(NamedTuple):
 
 
 def ratios(results):
-    """Return key -> `Ratio` of all that a benchmarks.json tells."""
+    """Return name -> `Ratio` of all results in a benchmarks.json."""
     found = {}
     for one in results["benchmarks"]:
-        name, told = one["name"], one["extra_info"]
-        if "ratio" in told:
-            noise = told.get("noise")
+        name, info = one["name"], one["extra_info"]
+        if "ratio" in info:
+            noise = info.get("noise")
             found[name] = Ratio(
-                told.get("what", name), told["ratio"], UNKNOWN if noise is None else noise
+                info.get("what", name), info["ratio"], UNKNOWN if noise is None else noise
             )
-        # Of a contest the limit alone: where ours is slower every peer would say so again.
-        contestants = told.get("contestants", {})
+        # Only the limit: if ours got slower, the ratio to every peer would repeat it.
+        contestants = info.get("contestants", {})
         for limit in (peer for peer, about in contestants.items() if about["limit"]):
             pair = next(iter(contestants.values())), contestants[limit]
-            what = f"{one['group']}, {told['n']:,} × {told['p']:,} / {limit}"
+            what = f"{one['group']}, {info['n']:,} × {info['p']:,} / {limit}"
             noise = math.hypot(*map(spread, pair))
             found[name] = Ratio(what, 1.0 / pair[1]["ratio"], noise)
     return found
@@ -66,15 +66,15 @@ def spread(contestant):
     """Return the relative spread of repeated times."""
     if contestant["rounds"] < ROUNDS:
         return UNKNOWN
-    # Of Gaussian numbers the interquartile range is 1.349 standard deviations.
+    # For Gaussian numbers the interquartile range is 1.349 standard deviations.
     return contestant["iqr"] / 1.349 / contestant["seconds"]
 
 
 def compare(before, now):
-    """Return what is told of two runs: how many ratios are in both, and which changed.
+    """Return how many ratios are in both runs, and which of them changed; None for a quick run.
 
-    `changes` are lists of what, ratio before, ratio now, noise of both; first what got worse, the
-    worst first. Nothing is told of a quick run.
+    `changes` are lists of label, ratio before, ratio now, noise of both, in decreasing order of
+    the relative increase.
     """
     if before["quick"] or now["quick"]:
         return None
@@ -101,7 +101,7 @@ def is_worse(change):
 
 
 def committed(root):
-    """Return the numbers of the last commit; those that lie there where nothing is known of it."""
+    """Return the numbers of the last commit, or those in the directory if there is no commit."""
     command = ["git", "show", f"HEAD:{COMMITTED}"]
     try:
         done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)

@@ -1,10 +1,10 @@
-"""Ours and the limit in turn, in one run, and a table of their ratios at the end.
+"""Measure streamsel and a limit in turn, in one run, and print a table of their ratios.
 
-Every benchmark times a pair: what streamsel does, and the peer or the physical limit that it is
-held against, one after the other, so that a machine whose speed drifts slows both. A benchmark of
-more than two brings a table of its own, and times all of them in turn. BLAS gets one thread, as
-streamsel has by default. `STREAMSEL_BENCH=quick` shrinks the data, to see that all of it runs.
-The tables go into the JSON too; `page.py` makes the page of it.
+Every benchmark times a pair: streamsel, and the peer or the physical limit that it is compared
+with, one after the other, so that a machine whose speed drifts slows both. A benchmark of more
+than two has its own table, and times all of them in turn. BLAS uses one thread, as streamsel does
+by default. `STREAMSEL_BENCH=quick` shrinks the data, to check that everything runs. The JSON has
+the tables too; `page.py` writes the page from it.
 """
 
 import statistics
@@ -17,10 +17,12 @@ from tests.bench import page
 from tests.bench.comparison import ratio_of
 from tests.bench.jobs import QUICK
 
-HEAD = ("what", "ours", "limit", "ratio", "bar", "ours, GB/s", "limit, GB/s")
+HEAD = ("what", "ours", "limit", "ratio", "threshold", "ours, GB/s", "limit, GB/s")
+# A slow pair gets fewer rounds: as many as fit into this time, but enough for an estimate of noise.
+MAX_SECONDS, MIN_ROUNDS = 40.0, 5
 # Title of a table -> its lines, the first of them its head.
 TABLES = pytest.StashKey()
-# What is told of streamsel among its peers, of which tables are made.
+# Results of streamsel and its peers, from which tables are made.
 CONTESTS = pytest.StashKey()
 
 
@@ -31,7 +33,7 @@ def pytest_configure(config):
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """Hold BLAS to one thread."""
+    """Limit BLAS to one thread."""
     with threadpool_limits(1):
         yield
 
@@ -50,7 +52,7 @@ def repeats():
 
 @pytest.fixture
 def table(request):
-    """Add lines to a table of their own, given its title and its head."""
+    """Add lines to the table of a title and a head."""
 
     def add(title, head, *lines):
         request.config.stash[TABLES].setdefault(title, [head]).extend(lines)
@@ -60,26 +62,29 @@ def table(request):
 
 @pytest.fixture
 def contest(benchmark, request):
-    """Tell how streamsel and its peers did, in one of the benchmarks of a group."""
+    """Record the results of streamsel and its peers, for one of the benchmarks of a group."""
 
-    def tell(group, **told):
-        benchmark.extra_info |= told
-        request.config.stash[CONTESTS].append({"group": group, "extra_info": told})
+    def record(group, **results):
+        benchmark.extra_info |= results
+        request.config.stash[CONTESTS].append({"group": group, "extra_info": results})
 
-    return tell
+    return record
 
 
 @pytest.fixture
 def paired(benchmark, repeats):
     """Time ours and a limit in turn; return their median seconds, and the median of the ratios.
 
-    Ours does `often` times what the limit does once, and is told by the once.
+    Ours does the limit's work `often` times; its time is divided by `often`.
     """
 
     def run(what, ours, limit, *, rounds, often=1):
+        started = time.perf_counter()
         ours()
         if rounds > 1:
             limit()
+            affordable = int(MAX_SECONDS / (time.perf_counter() - started))
+            rounds = min(rounds, max(affordable, MIN_ROUNDS))
         limits = []
 
         def before():
@@ -99,40 +104,42 @@ def paired(benchmark, repeats):
 
 @pytest.fixture
 def against(benchmark, note, paired):
-    """Time ours and a limit in turn; note the median of the rounds' ratios, at most `bar`.
+    """Time ours and a limit in turn; note the median of the rounds' ratios.
 
-    `data` are bytes that both read once, or a pair: what ours reads, what the limit does.
+    The ratio should be at most `threshold`. `data` are the bytes that both read once, or a pair of
+    these, of ours and of the limit.
     """
 
-    def run(what, ours, limit, *, bar=None, rounds=15, often=1, data=None):
+    def run(what, ours, limit, *, threshold=None, rounds=15, often=1, data=None):
         mine, theirs, ratio = paired(what, ours, limit, rounds=rounds, often=often)
-        benchmark.extra_info |= {"bar": bar}
+        benchmark.extra_info |= {"threshold": threshold}
         rates = ("", "")
         if data is not None:
             both = data if isinstance(data, tuple) else (data, data)
             rates = (page.rate(*one) for one in zip(both, (mine, theirs), strict=True))
         times = (page.quantity(one, page.SECONDS) for one in (mine, theirs))
-        told = "" if bar is None else f"≤ {bar}"
-        note(what, *times, f"{ratio:.3g}", bar=told, met=bar is None or ratio <= bar, rates=rates)
+        met = threshold is None or ratio <= threshold
+        at_most = "" if threshold is None else f"≤ {threshold}"
+        note(what, *times, f"{ratio:.3g}", threshold=at_most, met=met, rates=rates)
 
     return run
 
 
 @pytest.fixture
 def report(note):
-    """Note a figure that is no ratio of times, and whether it meets its bar."""
+    """Note a figure other than a ratio of times, and whether it meets its threshold."""
 
-    def told(what, ours, limit="", bar="", met=True):
-        note(what, ours, limit, "", bar=bar, met=met)
+    def add(what, ours, limit="", threshold="", met=True):
+        note(what, ours, limit, "", threshold=threshold, met=met)
 
-    return told
+    return add
 
 
 @pytest.fixture
 def note(table):
-    """Add a line to the table of all pairs; a bar that is missed is in bold."""
-    return lambda *line, bar, met, rates=("", ""): table(
-        "against the limit", HEAD, (*line, page.bold(bar, not met), *rates)
+    """Add a line to the table of all pairs; a missed threshold is in bold."""
+    return lambda *line, threshold, met, rates=("", ""): table(
+        "against the limit", HEAD, (*line, page.bold(threshold, not met), *rates)
     )
 
 

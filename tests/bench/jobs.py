@@ -1,11 +1,11 @@
-"""What streamsel and its peers are asked to do: one definition of every job, for time and memory.
+"""Define the jobs of streamsel and its peers, once for time and memory.
 
-A family of jobs has one set of data. Every job gets it in the form that it takes fastest, made
-before the clock starts: an array by columns or by rows, or a frame. All run on one thread. A job
-of which a measurement on little data says that it would take more than `LIMIT` seconds is not run.
+All jobs of a family have the same data. Every job gets it in the form that it processes fastest,
+made before the clock starts: an array by columns or by rows, or a frame. All run on one thread. A
+job is skipped if a run on little data shows that it would take more than `MAX_SECONDS`.
 
-`python -m tests.bench.jobs FAMILY N P JOB` does one job in this process, which has done nothing
-else, and prints by how many bytes the memory rose above libraries and data while it was done.
+`python -m tests.bench.jobs FAMILY N P JOB` runs one job in a separate process, and prints by how
+many bytes memory rose above libraries and data.
 """
 
 import functools
@@ -23,41 +23,41 @@ from threadpoolctl import threadpool_limits
 
 from streamsel._utils.system import peak_bytes, resident_bytes
 
-# Read by OpenMP, polars and Rust's rayon when they start, which no job has done yet.
+# OpenMP, polars and Rust's rayon read these when they start; no job has started them yet.
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "POLARS_MAX_THREADS", "RAYON_NUM_THREADS"), "1")
 
 QUICK = os.environ.get("STREAMSEL_BENCH") == "quick"
-# How much is selected or extracted.
+# Number of selected variables, or of components.
 K = 10
 CLASSES = 20
-# What the target is made of: so many sources, each seen through several noisy variables.
+# Number of sources of the target; several noisy variables show each source.
 SOURCES = 5
-# On this (n, p) it is measured how fast a job is, to foretell how long it takes on others.
+# A job is timed on this (n, p), to extrapolate its time to others.
 SMALL = (100, 20) if QUICK else (500, 200)
-# In seconds of CPU, and in bytes that a job is known to need beside its data.
-LIMIT = 2.0 if QUICK else 30.0
-ROOM = 2e9
+# Largest CPU time of a job in seconds, and largest known need of memory above its data in bytes.
+MAX_SECONDS = 2.0 if QUICK else 30.0
+MAX_BYTES = 2e9
 TINY = (60, 20)
 
 
 class Data(NamedTuple):
-    """X (n, p) by columns; y (n,) numbers or codes of classes; T (n, c) the same in columns.
+    """X (n, p) by columns; y (n,), numbers or codes of classes; T (n, c), y as columns.
 
-    `places` (SOURCES, copies) are the variables that show each source.
+    `copies` (SOURCES, number per source) are the indices of the variables that show each source.
     """
 
     X: np.ndarray
     y: np.ndarray
     T: np.ndarray
-    places: np.ndarray
+    copies: np.ndarray
 
 
 def planted(n: int, p: int, *, classes: bool, many: bool, seed: int) -> Data:
-    """Return Gaussian noise in which few variables, or `many`, show what the target is made of."""
-    plan = np.random.default_rng(0)
-    copies = max(3, p // 500 if many else 0)
-    places = plan.permutation(p)[: SOURCES * copies].reshape(SOURCES, copies)
-    means = plan.standard_normal((CLASSES, SOURCES))
+    """Return Gaussian noise in which few variables, or `many`, show the sources of the target."""
+    design = np.random.default_rng(0)
+    n_copies = max(3, p // 500 if many else 0)
+    copies = design.permutation(p)[: SOURCES * n_copies].reshape(SOURCES, n_copies)
+    means = design.standard_normal((CLASSES, SOURCES))
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((p, n)).T
     if classes:
@@ -67,32 +67,32 @@ def planted(n: int, p: int, *, classes: bool, many: bool, seed: int) -> Data:
         sources = rng.standard_normal((n, SOURCES))
         y = sources @ np.linspace(1.0, 0.6, SOURCES) + rng.standard_normal(n)
         T = y[:, None]
-    for source, columns in zip(sources.T, places, strict=True):
+    for source, columns in zip(sources.T, copies, strict=True):
         X[:, columns] *= 0.5
         X[:, columns] += source[:, None]
-    return Data(X, y, T, places)
+    return Data(X, y, T, copies)
 
 
 class Job(NamedTuple):
-    """`run` takes what `form` makes of the data.
+    """A function `run` and the form of the data that it gets.
 
-    It returns the places of the variables that it selected, or a function that takes rows to
-    their components, or None where it is no peer but a physical limit. Its time grows with `n` and
-    `p` to these powers; `room` are the bytes that it needs, where that is what hinders it.
+    `run` returns the indices of the selected variables, or a function from rows to components, or
+    None for a physical limit. Its time is proportional to n and p to the powers `n` and `p`.
+    `memory` returns the bytes that it needs, if these prevent it from running on large data.
     """
 
     run: Callable[..., Any]
     form: Callable[[Data], tuple[Any, ...]]
     n: float = 1.0
     p: float = 1.0
-    room: Callable[[int, int], float] = lambda n, p: 0.0
+    memory: Callable[[int, int], float] = lambda n, p: 0.0
     limit: bool = False
 
 
 class Family(NamedTuple):
-    """Jobs that do the same; the first is what the others are measured by, one of streamsel's.
+    """Jobs with the same result; the first, one of streamsel's, is the reference of the ratios.
 
-    `about` is what the page says of them.
+    `about` is their description on the page.
     """
 
     about: str
@@ -120,7 +120,7 @@ def by_rows(data):
 
 
 def with_basis(data):
-    """The target's space as an orthonormal basis, which is what ProjSe projects on."""
+    """Return X and an orthonormal basis of the centred target, on which ProjSe projects."""
     centred = data.T - data.T.mean(axis=0)
     rank = np.linalg.matrix_rank(centred)
     return data.X, np.linalg.svd(centred, full_matrices=False)[0][:, :rank]
@@ -139,7 +139,7 @@ def pandas_frame(data):
     return pd.DataFrame(data.X, columns=[str(j) for j in range(data.X.shape[1])]), pd.Series(data.y)
 
 
-# Jobs: libraries are imported where they are used, so that memory is that of one alone
+# Jobs: each imports its own library, so that memory is that of one library
 
 
 def selector(name, **parameters):
@@ -239,20 +239,20 @@ def projection(X, U):
     U.T @ X
 
 
-# mrmr_selection makes a frame of p x p; LazyFastCan's time is mostly that of a step a column.
-FRAME = {"n": 0.1, "room": lambda n, p: 8.0 * p * p}
+# mrmr_selection makes a p x p frame; LazyFastCan's time is mostly that of one step per column.
+FRAME = {"n": 0.1, "memory": lambda n, p: 8.0 * p * p}
 STEPS = {"n": 0.3}
 NEIGHBOURS = {"n": 1.1}
 
 SELECTION = (
-    f"The {K} best of p variables, {3 * SOURCES} of which show what the target is made of: "
-    f"{SOURCES} sources, three noisy variables each. streamsel's selectors are exact, those with a "
-    "bounded pool by reading again."
+    f"The task is to select the {K} best of p variables; {3 * SOURCES} of these depend on the "
+    f"{SOURCES} sources of the target, three noisy variables each. ForwardSelection, MRMR and "
+    "Lasso use `exact=True`: they make passes until all picks are certified."
 )
 
 
 def exact(*names, **parameters):
-    """Return streamsel's selectors that keep a pool, and read again until the answer is proven."""
+    """Return streamsel's selectors with a pool, which make passes until all picks are certified."""
     return {name: Job(selector(name, exact=True, **parameters), by_columns) for name in names}
 
 
@@ -296,7 +296,7 @@ FAMILIES = {
     ),
     f"Extraction of {K} components": Family(
         f"{K} new variables for one numeric target, which is made of {SOURCES} sources; at least "
-        "three variables show each, or p / 500. SOSPCA and PLSRegression know the target, the "
+        "three variables show each, or p / 500. SOSPCA and PLSRegression use the target, the "
         "others do not. IncrementalPCA reads batches of 100 rows; PCA chooses its solver by the "
         "shape. All of scikit-learn with its defaults otherwise, which copy the data.",
         classes=False,
@@ -313,7 +313,7 @@ FAMILIES = {
 }
 
 
-# Whether, and what it costs
+# Checks and measurements
 
 
 @functools.cache
@@ -324,7 +324,7 @@ def warm(family: str, name: str) -> None:
 
 
 class Pace(NamedTuple):
-    """Seconds by the clock and of CPU that a job took, and its result."""
+    """Wall-clock time and CPU time of a job in seconds, and its result."""
 
     seconds: float
     cpu: float
@@ -333,7 +333,7 @@ class Pace(NamedTuple):
 
 @functools.cache
 def pace(family: str, name: str) -> Pace:
-    """Do a job on `SMALL` data."""
+    """Run a job on `SMALL` data."""
     job = FAMILIES[family].jobs[name]
     warm(family, name)
     args = job.form(FAMILIES[family].data(*SMALL))
@@ -342,19 +342,20 @@ def pace(family: str, name: str) -> Pace:
     return Pace(time.perf_counter() - started, time.process_time() - cpu, result)
 
 
-def hindrance(family: str, name: str, n: int, p: int) -> str | None:
-    """Say why a job is not run on so much data; None where nothing hinders it."""
+def why_skipped(family: str, name: str, n: int, p: int) -> str | None:
+    """Return why a job is not run on data of this size; None if it is run."""
     job = FAMILIES[family].jobs[name]
-    if job.room(n, p) > ROOM:
-        return f"needs {job.room(n, p) / 1e9:.0f} GB"
+    if job.memory(n, p) > MAX_BYTES:
+        return f"needs {job.memory(n, p) / 1e9:.0f} GB"
     growth = (n / SMALL[0]) ** job.n * (p / SMALL[1]) ** job.p
-    return f"more than {LIMIT:.0f} s" if growth * pace(family, name).cpu > LIMIT else None
+    is_long = growth * pace(family, name).cpu > MAX_SECONDS
+    return f"more than {MAX_SECONDS:.0f} s" if is_long else None
 
 
 def extra_memory(family: str, name: str, n: int, p: int) -> int | None:
-    """Do a job; return by how many bytes memory rose meanwhile, None where the system cannot say.
+    """Run a job; return by how many bytes memory rose, None if the system does not report it.
 
-    The most that a process had is counted from now on: only Linux does that.
+    The record of the process's peak memory is reset before the job: only Linux can do that.
     """
     job = FAMILIES[family].jobs[name]
     warm(family, name)

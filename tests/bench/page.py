@@ -1,9 +1,9 @@
-"""Measure everything, and make the page of it: `python -m tests.bench.page`.
+"""Run all benchmarks and write their page: `python -m tests.bench.page`.
 
-Runs all benchmarks, with a line for each, and writes `benchmarks.md` into the docs, its plots and
-its numbers, `benchmarks.json`, beside it. It tells which ratios changed since the last commit by
-more than their noise; `--check` does only that, and fails where one is worse. `--from` takes the
-numbers of an earlier run.
+The page is `docs/pages/benchmarks.md`; its plots and the numbers, `benchmarks.json`, are in
+`benchmarks/`. The script prints which ratios changed since the last commit by more than their
+noise; `--check` does only that, and fails if one is worse. `--from` uses the numbers of an earlier
+run. `--resume DIR` continues a run that was stopped.
 """
 
 import argparse
@@ -22,35 +22,35 @@ PACKAGES = (
     *("streamsel", "numpy", "scipy", "numba", "river", "scikit-learn"),
     *("fastcan", "mrmrs", "mrmr_selection", "celer", "online-fdr", "pandas", "polars"),
 )
-# What is said of tables of this title, or of this part of a contest.
+# Title of a table, or of a part of a comparison -> its description.
 ABOUT = {
-    "time": "What the first takes, one of streamsel's, and how many times as long the others: in "
-    "bold who takes less.",
-    "peak memory": "How far a process of its own, on Linux, rises above libraries and data while "
-    "it does the job; in bold where it is less than that of the first.",
-    "what the result is worth": "How much of the target's variance in fresh rows a linear "
-    "model on the result explains (1 is all, below 0 is worse than the mean), and how many of the "
-    "target's sources are among the selected variables. In bold where it explains more than the "
-    "first.",
-    "against the limit": "What one pass over the data, or a peer, takes, measured in "
-    "turn with ours, and the median of the rounds' ratios. A bar that is missed is in bold. GB/s "
-    "are the bytes of the data over the time.",
-    "one thread and two": "`n_jobs=1` and `n_jobs=2` in turn, BLAS on one thread; in bold where "
-    "two are faster. The first line is how fast the machine reads at all.",
-    "rows a second": "One target, k = 10 or 10 components; rows that name the same features in the "
-    "same order, which is what ProjSe and SOSPCA are fastest at. In bold where River's selector is "
-    "ahead of ProjSe, or its projector of SOSPCA.",
+    "time": "The table shows the time of streamsel, and the ratios of the others to it; the faster "
+    "ones are in bold.",
+    "peak memory": "The table shows the peak memory of a separate process on Linux, above that of "
+    "libraries and data; less than ours is in bold.",
+    "quality of the result": "A linear model predicts the target of fresh rows from the result. "
+    "The table shows the explained share of its variance (1 is all, below 0 is worse than the "
+    "mean), and how many of the target's sources are among the selected variables. More explained "
+    "variance than ours is in bold.",
+    "against the limit": "The table shows the time of one pass over the data, or of a peer, "
+    "measured in turn with ours, and the median of the rounds' ratios. A missed threshold is in "
+    "bold. GB/s are the bytes of the data over the time.",
+    "one thread and two": "`n_jobs=1` and `n_jobs=2` are measured in turn, with BLAS on one "
+    "thread. A gain by the second thread is in bold. The first line is the machine's own speed of "
+    "reading memory.",
+    "rows per second": "One target, k = 10 or 10 components. All rows name the same features in "
+    "the same order, the fastest case for ProjSe and SOSPCA. River's selector is in bold if it is "
+    "faster than ProjSe, its projector if it is faster than SOSPCA.",
 }
 
 
-# Tables: of the contests, whose numbers are told, and those that benchmarks noted line by line
+# Tables of the comparisons with peers, and those that benchmarks filled line by line
 
 
 def tables(noted, contests):
     """Return title -> lines of text, the first of them the head.
 
-    `noted` are such tables; `contests` are dicts of which some have `contestants`, as
-    test_peers.py tells them.
+    `noted` are such tables; `contests` are dicts, some with `contestants` as in test_peers.py.
     """
     groups = {}
     for found in contests:
@@ -69,8 +69,8 @@ def tables(noted, contests):
             if remembered(one)
         ]
         made[f"{group}: peak memory"] = [["n × p", "data", *peers], *lines]
-        lines = [[size(one), *worths(one, peers)] for one in records]
-        made[f"{group}: what the result is worth"] = [["n × p", *peers], *lines]
+        lines = [[size(one), *qualities(one, peers)] for one in records]
+        made[f"{group}: quality of the result"] = [["n × p", *peers], *lines]
     return {title: lines for title, lines in made.items() if lines[1:]} | noted
 
 
@@ -93,9 +93,9 @@ def memories(contestants, peers):
     for name in peers:
         one = contestants[name]
         mine = one.get("memory")
-        told = "" if mine is None else quantity(max(mine, 0), BYTES)
+        text = "" if mine is None else quantity(max(mine, 0), BYTES)
         less = None not in (mine, ours) and mine < ours
-        cells.append(one.get("why") or one.get("memory_why") or bold(told, less))
+        cells.append(one.get("why") or one.get("memory_why") or bold(text, less))
     return cells
 
 
@@ -105,7 +105,7 @@ def remembered(record):
     return {name: one["memory"] for name, one in contestants if one.get("memory") is not None}
 
 
-def worths(record, peers):
+def qualities(record, peers):
     contestants = record["contestants"]
     cells = []
     for name in peers:
@@ -147,7 +147,7 @@ def bold(text, yes):
 
 
 def aligned(lines):
-    """Return the lines of a table as Markdown that is legible as it stands."""
+    """Return the lines of a table as Markdown whose cells are aligned."""
     head, *rest = ([str(cell) for cell in line] for line in lines)
     rule = ["---:" if any(is_number(line[i]) for line in rest) else "---" for i in range(len(head))]
     whole = [head, ["---", *rule[1:]], *rest]
@@ -186,32 +186,32 @@ def page(results):
 
 def opening(results):
     machine = results["machine"]
-    told = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
+    packages = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     quick = "**A quick run, on little data: not to be quoted.**\n\n" if results["quick"] else ""
     return (
         f"# Benchmarks\n\n{quick}Measured on {machine['cores']} cores of {machine['cpu']}, one "
-        f"thread, with Python {machine['python']}, {told}. This measures it on yours, and writes "
-        "this page:\n\n```sh\npython -m tests.bench.page\n```\n\n"
-        "Times are medians of runs in turn, over data that every contestant gets in the form that "
-        "it takes fastest; what takes longer than a second is run once. Where a cell says how long "
-        "a job would take, that was foretold from a run on 500 × 200. All numbers: "
+        f"thread, with Python {machine['python']}, {packages}. The following command measures on "
+        "your machine, and writes this page:\n\n```sh\npython -m tests.bench.page\n```\n\n"
+        "Times are medians of runs in turn; each library gets the data in the form that it "
+        'processes fastest. A job that takes longer than a second runs once. A time "more than" '
+        "is extrapolated from a run on 500 × 200. All numbers: "
         "[benchmarks.json](benchmarks/benchmarks.json)."
     )
 
 
-def since(told):
-    """Return what changed since the last commit, in paragraphs."""
-    if told is None:
+def since(compared):
+    """Return the paragraphs on the changes since the last commit."""
+    if compared is None:
         return
     yield "## Since the last commit"
-    machine = told["machine"]
+    machine = compared["machine"]
     yield (
-        f"Of {told['compared']} ratios that were measured then too (streamsel "
-        f"{told['streamsel']}, {machine['cores']} cores of {machine['cpu']}), these changed by "
-        f"more than {comparison.TIMES:.0f} times the noise of both runs, and by at least "
-        f"{comparison.LEAST:.0%}; in bold what got worse. Times are not compared."
+        f"{compared['compared']} ratios were measured at the last commit too (streamsel "
+        f"{compared['streamsel']}, {machine['cores']} cores of {machine['cpu']}). The table shows "
+        f"those that changed by more than {comparison.TIMES:.0f} times the noise of both runs, and "
+        f"by at least {comparison.LEAST:.0%}; worse ones are in bold. Times are not compared."
     )
-    lines = changed(told["changes"])
+    lines = changed(compared["changes"])
     yield "\n".join(aligned([CHANGED, *lines])) if lines else "None did."
 
 
@@ -233,8 +233,8 @@ def changed(changes):
 
 
 ALT = {
-    "time": "{}: time of every contestant as a multiple of the first's, by the size of the data; "
-    "bars are as long as the interquartile range of its times.",
+    "time": "{}: time of every peer as a multiple of streamsel's, against the size of the data; "
+    "error bars are as long as the interquartile range of its times.",
     "peak memory": "{}: peak memory of streamsel and its peers, and the size of the data.",
 }
 
@@ -259,7 +259,7 @@ def versions():
 
 
 def measure(folder):
-    """Run all benchmarks, a file at a time; return what is kept of what they found.
+    """Run all benchmarks, a file at a time; return the results that the page needs.
 
     The results of a file stay in `folder`; a file whose results are there does not run again.
     """
@@ -289,23 +289,24 @@ def measured(path, results):
         raw = Path(folder) / "raw.json"
         command = [sys.executable, "-m", "pytest", str(path), "--benchmark-only", "-v"]
         options = [f"--benchmark-json={raw}", "--benchmark-columns=median,iqr,rounds"]
+        # It warns if all benchmarks of a file are skipped; then there are no results.
+        options += ["-W", "default::pytest_benchmark.logger.PytestBenchmarkWarning"]
         # Tests are sampled by this seed, benchmarks never.
         environment = os.environ | {"STREAMSEL_TEST_SEED": "all"}
         done = subprocess.run([*command, *options], cwd=ROOT, env=environment, check=False)
-        # A file of which all benchmarks are skipped writes none.
         if not done.returncode and raw.is_file() and raw.stat().st_size:
             results.write_text(json.dumps(trimmed(json.loads(raw.read_text()))))
     return not done.returncode
 
 
 def trimmed(raw):
-    """Return what the page needs of pytest-benchmark's JSON: nothing of who ran it, or where."""
+    """Return the part of pytest-benchmark's JSON that the page needs, without user and host."""
     machine = raw["machine_info"]
     cpu = machine.get("cpu", {})
     fields = ("name", "group", "params", "extra_info")
     return {
         "machine": {
-            # Not every processor tells its brand.
+            # Some processors report no brand.
             "cpu": cpu.get("brand_raw") or machine.get("processor") or machine.get("machine"),
             "cores": cpu.get("count") or os.cpu_count(),
             "python": machine["python_version"],

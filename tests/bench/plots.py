@@ -1,4 +1,4 @@
-"""The plots of the page: time and memory of every contest."""
+"""Draw the plots of the page: time and memory of streamsel and its peers."""
 
 import string
 
@@ -10,15 +10,15 @@ from tests.bench.page import BYTES, plot_name, quantity, remembered, size
 mpl.use("svg")
 from matplotlib import pyplot as plt
 
-# More lines no panel has.
-MOST = 6
-# One colour and mark a contestant, the same in every plot; the first, streamsel's, is blue.
+# The largest number of lines in a panel.
+MAX_LINES = 6
+# One colour and mark per library, the same in every plot; the first, streamsel's, is blue.
 COLOURS = (SELECTED, *(ROLES[role] for role in ("third", "fourth", "sixth", "fifth")), INK)
 OURS, LIMIT = ACCENT, "#8a93a0"
 
 
 def draw(results, out):
-    """Draw time and memory of every contest into SVG files."""
+    """Draw time and memory of every comparison into SVG files."""
     plt.rcParams |= {
         "svg.fonttype": "none",
         "svg.hashsalt": "streamsel",
@@ -35,8 +35,8 @@ def draw(results, out):
     for group, records in groups.items():
         for name, one in list(records[0]["contestants"].items())[1:]:
             if not one["limit"]:
-                place = len(looks) % len(COLOURS)
-                looks.setdefault(name, {"color": COLOURS[place], "marker": MARKS[place]})
+                index = len(looks) % len(COLOURS)
+                looks.setdefault(name, {"color": COLOURS[index], "marker": MARKS[index]})
         plots = {"time": plot_times}
         if with_memory := [one for one in records if remembered(one)]:
             plots["peak memory"] = plot_memory
@@ -48,10 +48,10 @@ def draw(results, out):
 
 
 def plot_times(records, looks):
-    """Draw ratios against the number of cells, in as many panels as it takes."""
+    """Draw ratios against the number of cells, in as many panels as needed."""
     peers = list(records[0]["contestants"])[1:]
-    # The line of ours is in each.
-    count = -(-len(peers) // (MOST - 1))
+    # Each panel has the line of ours too.
+    count = -(-len(peers) // (MAX_LINES - 1))
     size_of = -(-len(peers) // count)
     parts = [peers[i : i + size_of] for i in range(0, len(peers), size_of)]
     figure, panels = plt.subplots(
@@ -65,7 +65,7 @@ def plot_times(records, looks):
 
 
 def plot_ratios(axes, records, peers, looks):
-    """Draw the ratios of some peers; what is taller than wide stands by itself."""
+    """Draw the ratios of some peers; tall data are separate, hollow marks."""
     ordered = sorted(records, key=lambda one: one["n"] * one["p"])
     cells = [one["n"] * one["p"] for one in ordered]
     tall = [one["n"] > 100 * one["p"] for one in ordered]
@@ -80,14 +80,14 @@ def plot_ratios(axes, records, peers, looks):
         style = style | {"elinewidth": 0.8}
         label = f"{name.strip('`')}, the limit" if is_limit else name
         points = list(zip(cells, ratios, spread, tall, strict=True))
-        x, y, bars = shown(points, tall=False)
-        axes.errorbar(x, y, bars, ls="--" if is_limit else "-", ms=4, label=label, **style)
-        x, y, bars = shown(points, tall=True)
-        axes.errorbar(x, y, bars, ls="", mfc="white", ms=5, **style)
+        x, y, lengths = shown(points, tall=False)
+        axes.errorbar(x, y, lengths, ls="--" if is_limit else "-", ms=4, label=label, **style)
+        x, y, lengths = shown(points, tall=True)
+        axes.errorbar(x, y, lengths, ls="", mfc="white", ms=5, **style)
     axes.axhline(1.0, color=OURS, linewidth=2)
     ours = next(iter(records[0]["contestants"]))
-    place = {"textcoords": "offset points", "xytext": (20, -12), "color": OURS, "weight": "bold"}
-    axes.annotate(ours, (min(cells), 1.0), **place)
+    style = {"textcoords": "offset points", "xytext": (20, -12), "color": OURS, "weight": "bold"}
+    axes.annotate(ours, (min(cells), 1.0), **style)
     axes.set(xscale="log", yscale="log", ylabel=f"time / time of {ours}")
     axes.set_xticks(cells, [size(one) for one in ordered], rotation=25, ha="right", fontsize=9)
     axes.minorticks_off()
@@ -97,7 +97,7 @@ def plot_ratios(axes, records, peers, looks):
 
 
 def shown(points, tall):
-    """Return abscissae, ordinates and bars of the points that are tall, or of the others."""
+    """Return abscissae, ordinates and error lengths of the tall points, or of the others."""
     kept = [point[:-1] for point in points if point[-1] == tall]
     return [list(column) for column in zip(*kept, strict=True)] or [[], [], []]
 
@@ -106,18 +106,20 @@ def plot_memory(records, _):
     """Draw peak memory on the largest data on which it was measured."""
     figure, axes = plt.subplots(figsize=(7.6, 3.8), layout="constrained")
     record = max(records, key=lambda one: one["data_bytes"])
-    bars = {name: max(found, 1e5) / 1e6 for name, found in remembered(record).items()}
-    ours = next(iter(bars))
+    heights = {name: max(found, 1e5) / 1e6 for name, found in remembered(record).items()}
+    ours = next(iter(heights))
     axes.barh(
-        list(bars), list(bars.values()), color=[OURS if name == ours else LIMIT for name in bars]
+        list(heights),
+        list(heights.values()),
+        color=[OURS if name == ours else LIMIT for name in heights],
     )
     axes.bar_label(
-        axes.containers[0], [quantity(1e6 * mb, BYTES) for mb in bars.values()], padding=3
+        axes.containers[0], [quantity(1e6 * mb, BYTES) for mb in heights.values()], padding=3
     )
     axes.axvline(record["data_bytes"] / 1e6, color="#333333", linestyle=":")
     axes.set_title(f"{size(record)}; dotted: the data themselves", loc="left", fontsize=10)
     axes.set(xscale="log", xlabel="peak memory above libraries and data, MB")
-    axes.set_xlim(0.05, 3 * max(*bars.values(), record["data_bytes"] / 1e6))
+    axes.set_xlim(0.05, 3 * max(*heights.values(), record["data_bytes"] / 1e6))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.invert_yaxis()
     return figure

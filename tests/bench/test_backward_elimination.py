@@ -1,4 +1,4 @@
-"""The figures of BackwardElimination: all removals against one inverse, and against RFE."""
+"""Compare BackwardElimination with one inverse of a Gram matrix, and with scikit-learn's RFE."""
 
 import numpy as np
 from sklearn.feature_selection import RFE
@@ -31,14 +31,14 @@ def test_a_thousand_variables(against, size):
 
 
 def test_recursive_elimination(against, size):
-    """RFE goes by the size of coefficients, and fits anew for each."""
+    """RFE ranks by the size of coefficients, and fits again for each removal."""
     X, y = data(1000, size(400))
     peer = RFE(Ridge(1.0), n_features_to_select=K, step=1)
     against(
         "BackwardElimination, n=1,000 p=400 / scikit-learn's RFE(Ridge)",
         learner(BackwardElimination, y, X, k=K),
         lambda: peer.fit(X, y),
-        bar=0.1,
+        threshold=0.1,
         rounds=3,
     )
 

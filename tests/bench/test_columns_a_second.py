@@ -1,4 +1,4 @@
-"""Columns a second of those who decide on arrival, where few columns matter and where none does."""
+"""Columns per second of methods that decide on arrival: few relevant columns, or noise alone."""
 
 import numpy as np
 import pytest
@@ -22,4 +22,4 @@ def test_columns_a_second(benchmark, report, size, repeats, cls, of):
     model = benchmark.pedantic(learnt, (cls, y, X), **rounds)
     rate = p / benchmark.stats.stats.median
     what = f"{cls.__name__}, n={N} p={p:,}, {of}, {len(model.selected)} selected"
-    report(f"{what}: columns a second", f"{rate:,.0f}")
+    report(f"{what}: columns per second", f"{rate:,.0f}")

@@ -1,4 +1,4 @@
-"""Workers beside one process, from Parquet and from text; and their memory at two p."""
+"""Compare workers with one process, on Parquet and text; compare their memory for two p."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from streamsel.distributed.cluster import connect
 from streamsel.stream import iter_csv, iter_files
 
 # 2 GB, in files of 0.2 GB.
-N, P, IN_A_FILE = 1000, 250_000, 25_000
+N, P, PER_FILE = 1000, 250_000, 25_000
 # 0.6 GB of text, in parts of 48 MB.
 P_TEXT, TEXT_PARTS = 60_000, 12
 
@@ -35,7 +35,7 @@ if __name__ == "__main__":
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Write random columns, in Parquet files; return their paths when asked for p columns."""
+    """Return a function that writes p random columns to Parquet files and returns their paths."""
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -43,8 +43,8 @@ def files(tmp_path_factory):
 
     def paths(p):
         found = []
-        for start in range(0, p, IN_A_FILE):
-            names = [f"v{j}" for j in range(start, min(p, start + IN_A_FILE))]
+        for start in range(0, p, PER_FILE):
+            names = [f"v{j}" for j in range(start, min(p, start + PER_FILE))]
             found.append(folder / f"{start}-{len(names)}.parquet")
             if not found[-1].exists():
                 table = pa.table([pa.array(rng.standard_normal(N)) for _ in names], names=names)
@@ -58,14 +58,14 @@ def files(tmp_path_factory):
 
 @pytest.fixture
 def client(request):
-    """A client of a cluster of so many processes of one thread each."""
+    """Start a cluster of single-threaded processes, as many as the parameter; return a client."""
     with connect(None, request.param) as client:
         yield client
 
 
 @pytest.fixture
 def lines(tmp_path, size):
-    """Write columns as lines of text: shifts of 500 of them, which take long to write."""
+    """Write columns as lines of text: shifts of 500 columns, because formatting takes long."""
     cells = [
         np.char.mod("%.6f", row).tolist()
         for row in np.random.default_rng(0).standard_normal((500, N))
@@ -93,7 +93,7 @@ def test_workers(against, size, files, client):
         f"Parquet, {N}×{size(P):,}, ProjSe, workers: {n_workers} / one process",
         lambda: learn(ProjSe(10, max_candidates=100), iter_files(paths), y, client=client),
         alone,
-        bar={1: 1.25, 2: 0.625}[n_workers],
+        threshold={1: 1.25, 2: 0.625}[n_workers],
         rounds=3,
         data=8 * N * size(P),
     )
@@ -120,7 +120,7 @@ def test_workers_of_text(against, size, lines, client):
             lambda model, source: learn(model, source, y, client=client, parts=TEXT_PARTS)
         ),
         lambda: learnt(in_one_process),
-        bar=0.556,
+        threshold=0.556,
         rounds=3,
         data=lines.stat().st_size,
     )
@@ -131,20 +131,20 @@ def test_memory(benchmark, report, size, files, tmp_path):
     script.write_text(MEMORY)
 
     def peaks(p):
-        told = subprocess.run(
+        done = subprocess.run(
             [sys.executable, script, *files(p)],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
             capture_output=True,
             text=True,
             check=True,
         )
-        return [int(found) / 1e6 for found in told.stdout.split()]
+        return [int(found) / 1e6 for found in done.stdout.split()]
 
     p = size(P)
     few, many = peaks(p // 5), benchmark.pedantic(peaks, (p,))
-    for who, one, other in zip(("client", "workers"), few, many, strict=True):
+    for process, one, other in zip(("client", "workers"), few, many, strict=True):
         report(
-            f"peak memory of {who}, p = {p:,} / {p // 5:,}",
+            f"peak memory of {process}, p = {p:,} / {p // 5:,}",
             f"{other:,.0f} MB",
             f"{one:,.0f} MB",
             "≤ +64 MB",

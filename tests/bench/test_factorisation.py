@@ -1,4 +1,4 @@
-"""The online factorisations beside scikit-learn's, whose rows are our columns."""
+"""Compare the online factorisations with scikit-learn's, whose rows are our columns."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ N, P, Q = 1000, 20_000, 10
 
 @pytest.fixture
 def X(size):
-    """Columns of twenty hidden variables, and noise."""
+    """Return columns that are combinations of twenty hidden variables, and noise."""
     rng, p = np.random.default_rng(0), size(P)
     X = fortran(rng, N, p)
     X += rng.normal(size=(N, 20)) @ rng.normal(size=(20, p))
@@ -29,7 +29,7 @@ def learning(model, X):
 
 
 def dictionary(X):
-    """Return what learns a dictionary of the columns, once over, as large a batch at a time."""
+    """Return a function that learns a dictionary of the columns in one pass, batch by batch."""
     rows = np.ascontiguousarray((X - X.mean(axis=0)).T)
     alpha = 0.1 * np.sqrt(np.square(rows).sum(axis=1).mean())
     model = MiniBatchDictionaryLearning(
@@ -49,7 +49,7 @@ def test_columns(against, X, learner):
 
 
 def test_sparse_pca(against, X):
-    """Theirs alternates over the rows, and codes variables in the end."""
+    """The peer learns a dictionary from batches of variables, and then codes all variables."""
     rows = np.ascontiguousarray(X)
     peer = MiniBatchSparsePCA(Q, alpha=1.0, max_iter=1, batch_size=256, random_state=0)
     against(
@@ -64,7 +64,7 @@ def test_gaps(against, X):
     gaps = X.copy(order="F")
     gaps[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
     against(
-        "ProbabilisticPCA, a fifth of the values missing / ProbabilisticPCA, none",
+        "ProbabilisticPCA, a fifth of the values missing / ProbabilisticPCA, none missing",
         learning(ProbabilisticPCA(Q), gaps),
         learning(ProbabilisticPCA(Q), X),
         data=X.nbytes,

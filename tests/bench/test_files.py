@@ -1,4 +1,4 @@
-"""Files, learning included, beside the bare reader of each format."""
+"""Read files and learn from them; compare with the plain reader of each format."""
 
 import numpy as np
 import polars as pl
@@ -53,7 +53,7 @@ def test_parquet(against, size, tmp_path, target, of):
         f"Parquet, {N}×{p:,}, ProjSe, {of} / pyarrow's read_table, one thread",
         lambda: _learn(iter_parquet(path), y),
         lambda: pa.parquet.read_table(path, use_threads=False),
-        bar=1.2,
+        threshold=1.2,
     )
 
 
@@ -65,7 +65,7 @@ def test_ipc(against, size, tmp_path, target, compression):
         f"Arrow IPC, {compression}, {N}×{p:,}, ProjSe / read_all and a sum of every column",
         lambda: _learn(iter_ipc(path), target["one target"]),
         lambda: _touch(_read_ipc(path)),
-        bar=1.2,
+        threshold=1.2,
     )
 
 
@@ -78,7 +78,7 @@ def test_npy(against, size, tmp_path, target, order):
         f".npy in {order} order, {N}×{p:,}, ProjSe / y @ numpy.load",
         lambda: _learn(iter_npy(path), y),
         lambda: y @ np.load(path),
-        bar=1.2 if order == "F" else None,
+        threshold=1.2 if order == "F" else None,
     )
 
 
@@ -86,7 +86,7 @@ def test_npy(against, size, tmp_path, target, order):
 def test_lines(against, size, tmp_path, target, missing):
     def ours():
         stream = iter_csv(path, orientation="variables", header=False)
-        # A column that lacks a value would be refused: those are read only.
+        # ProjSe refuses columns with missing values: they are read, but not learnt.
         if not missing:
             _learn(stream, target["one target"])
         for _ in stream.blocks() if missing else ():
@@ -100,10 +100,10 @@ def test_lines(against, size, tmp_path, target, missing):
             file.write("\t".join([f"v{j}", *cells]) + "\n")
     what = f", {missing:.0%} of the cells missing" if missing else ", ProjSe"
     against(
-        f"text, a variable a line, {p:,}×{N}{what} / polars' read_csv",
+        f"text, one variable per line, {p:,}×{N}{what} / polars' read_csv",
         ours,
         lambda: pl.read_csv(path, separator="\t", has_header=False, null_values="NA"),
-        bar=1.5,
+        threshold=1.5,
     )
 
 
@@ -111,8 +111,8 @@ def test_csv(against, size, tmp_path, target):
     path, p = tmp_path / "x.csv", size(4_000)
     pl.DataFrame(_columns(p).round(5), [f"v{j}" for j in range(p)]).write_csv(path)
     against(
-        f"text, an observation a line, {N}×{p:,}, ProjSe / polars' read_csv",
+        f"text, one observation per line, {N}×{p:,}, ProjSe / polars' read_csv",
         lambda: _learn(iter_csv(path), target["one target"]),
         lambda: pl.read_csv(path),
-        bar=1.5,
+        threshold=1.5,
     )

@@ -1,4 +1,4 @@
-"""The command and GEMMA on the same .bed file: related mice, whose relatedness both compute."""
+"""Compare the command with GEMMA on the same .bed file of related mice."""
 
 import csv
 import shutil
@@ -34,7 +34,7 @@ def mice(dataset, tmp_path_factory):
 
 
 def test_mixed_model_association(mice, against):
-    """Relatedness, variance components and the tests of all markers; files to files."""
+    """Time relatedness, variance components and tests of all markers, from files to files."""
 
     def run(*line):
         subprocess.run(line, cwd=mice, check=True, capture_output=True)

@@ -1,4 +1,4 @@
-"""Columns whose moments are computed without making them, beside the same columns, and peers."""
+"""Learn generated columns from moments alone; compare with computed columns, and with peers."""
 
 import shutil
 import subprocess
@@ -18,7 +18,8 @@ LEARNERS = {
 }
 
 
-def made(source):
+def computed(source):
+    """Return a stream of the same columns that computes their values."""
     return ColumnStream(source.blocks, n_rows=source.n_rows, n_columns=source.n_columns)
 
 
@@ -31,7 +32,7 @@ def learnt(learner, source, y):
 
 @pytest.fixture(scope="module")
 def genotypes(dataset):
-    """Return 1,500 markers of mice that vary, as bytes, and the phenotype."""
+    """Return 1,500 polymorphic markers of mice, as int8, and the phenotype."""
     X, y, _, _ = dataset("mouse_hs1940")
     return np.ascontiguousarray(X[:, np.ptp(X, axis=0) > 0][:, ::6][:, :1500]).astype(np.int8), y
 
@@ -53,10 +54,10 @@ def test_pairs(against, base, learner, adjusted):
     source = iter_interactions(X, adjust_for_main_effects=adjusted)
     against(
         f"{learner}, {source.n_columns:,} {'adjusted ' * adjusted}pairs of {X.dtype}, "
-        f"n={len(X):,} / the pairs made",
+        f"n={len(X):,} / the pairs as computed columns",
         lambda: learnt(learner, source, y),
-        lambda: learnt(learner, made(source), y),
-        bar=0.2,
+        lambda: learnt(learner, computed(source), y),
+        threshold=0.2,
         rounds=3,
     )
 
@@ -79,28 +80,31 @@ def test_pairs_of_scikit_learn(against, size):
         best = np.argsort(-F)[:10]
         found["theirs"] = [tuple(np.flatnonzero(features.powers_[j]).tolist()) for j in best]
 
-    what = f"SelectKBest, columns and pairs of {X.shape[1]} / PolynomialFeatures, f_regression"
+    what = f"SelectKBest, {X.shape[1]} columns and their pairs / PolynomialFeatures, f_regression"
     against(what, ours, theirs, rounds=3)
     names = [one if isinstance(one, tuple) else (one,) for one in found["ours"].selected]
     assert names == found["theirs"]
 
 
-@pytest.mark.parametrize(("length", "n_series", "most"), [(1100, 2000, 100), (21_000, 100, 1000)])
-def test_lags(against, size, length, n_series, most):
+@pytest.mark.parametrize(
+    ("length", "n_series", "max_lag"), [(1100, 2000, 100), (21_000, 100, 1000)]
+)
+def test_lags(against, size, length, n_series, max_lag):
     rng = np.random.default_rng(0)
-    source = iter_lags(rng.normal(size=(length, size(n_series))), most)
+    source = iter_lags(rng.normal(size=(length, size(n_series))), max_lag)
     y = rng.normal(size=source.n_rows)
     against(
-        f"SelectKBest, {source.n_columns:,} lags up to {most}, n={source.n_rows:,} / the lags made",
+        f"SelectKBest, {source.n_columns:,} lags up to {max_lag}, n={source.n_rows:,} / the lags as"
+        " computed columns",
         lambda: learnt("SelectKBest", source, y),
-        lambda: learnt("SelectKBest", made(source), y),
-        bar=0.2,
+        lambda: learnt("SelectKBest", computed(source), y),
+        threshold=0.2,
         rounds=3,
     )
 
 
 def test_epistasis_of_plink(against, genotypes, tmp_path):
-    """Every pair of markers of a .bed file, files to results; one thread."""
+    """Test every pair of markers of a .bed file on one thread, from files to results."""
     from bed_reader import to_bed
 
     if PLINK is None:
@@ -130,12 +134,12 @@ def test_epistasis_of_plink(against, genotypes, tmp_path):
     against(f"{what} / plink1.9 --epistasis", ours, theirs, rounds=3)
     lines = (tmp_path / "plink.epi.qt").read_text().split("\n")[1:-1]
     slopes = {frozenset((cells[1], cells[3])): float(cells[4]) for cells in map(str.split, lines)}
-    chosen = found["model"].selected
-    for name, column in found["pairs"].take(chosen).items():
+    selected = found["model"].selected
+    for name, column in found["pairs"].take(selected).items():
         slope = column @ (y - y.mean()) / (column @ column)
         assert slopes[frozenset(name)] == pytest.approx(slope, rel=1e-4)
     assert (
-        frozenset(chosen[0])
+        frozenset(selected[0])
         == min(
             (float(cells[6]), frozenset((cells[1], cells[3]))) for cells in map(str.split, lines)
         )[1]
@@ -152,4 +156,4 @@ def test_memory_of_ten_million_pairs(benchmark, report, size):
     benchmark.pedantic(learnt, ("SelectKBest", source, y), rounds=1)
     grown = (resident_bytes() - before) / 2**20
     what = f"SelectKBest, {source.n_columns:,} pairs: growth of resident memory"
-    report(what, f"{grown:.0f} MiB", bar="≤ 64 MiB", met=grown <= 64)
+    report(what, f"{grown:.0f} MiB", threshold="≤ 64 MiB", met=grown <= 64)

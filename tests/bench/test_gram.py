@@ -1,6 +1,7 @@
-"""The Gram matrix of centred, weighted columns beside NumPy's product of a matrix with itself.
+"""Compare the Gram matrix of centred, weighted columns with NumPy's `X @ X.T`.
 
-NumPy knows that `X @ X.T` is symmetric, and computes half of it: a bar of 1 is BLAS itself.
+NumPy detects that this product is symmetric, and computes half of it. A ratio of 1 is the speed
+of BLAS itself.
 """
 
 import numpy as np
@@ -19,31 +20,31 @@ def rng():
 
 
 def gram(X, n_jobs=1, q=1):
-    """Return K of the standardised columns of X, all that a learner does to get there included."""
+    """Return Gram matrices of the standardised columns of X, with all steps of a learner."""
     n = X.shape[0]
-    held = Gram(n, q, n_jobs)
+    state = Gram(n, q, n_jobs)
     for chunk in iter_chunks(Block(range(X.shape[1]), X), n):
         stats = chunk.scan(NoTarget(n), n_jobs)
         varies = stats.m2 > 0.0
-        # Columns of unequal weight: the powers of the relevance are not 1.
+        # Columns have unequal weights, so that no power of the relevance is 1.
         relevance = np.linspace(0.1, 1.0, varies.size)[:, None] ** np.arange(q)
-        held.add(chunk, stats, relevance / np.where(varies, stats.m2, np.inf)[:, None])
-    return [held.matrix(which) for which in range(q)]
+        state.add(chunk, stats, relevance / np.where(varies, stats.m2, np.inf)[:, None])
+    return [state.matrix(which) for which in range(q)]
 
 
 @pytest.mark.parametrize(("n", "p"), [(1000, 50_000), (2000, 20_000)])
 def test_dense(against, rng, size, n, p):
     X = fortran(rng, n, size(p))
     what = f"Gram matrix, dense, n={n:,} p={p:,} / X @ X.T"
-    against(what, lambda: gram(X), lambda: X @ X.T, bar=1.3, rounds=7)
+    against(what, lambda: gram(X), lambda: X @ X.T, threshold=1.3, rounds=7)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.uint8])
-def test_in_place(against, rng, size, dtype):
+def test_gram_dtypes(against, rng, size, dtype):
     X = fortran(rng, 1000, size(50_000), dtype)
     X64 = X.astype(np.float64, order="F")
     what = f"Gram matrix, {np.dtype(dtype).name}, n=1,000 p=50,000 / X @ X.T in float64"
-    against(what, lambda: gram(X), lambda: X64 @ X64.T, bar=1.3, rounds=7)
+    against(what, lambda: gram(X), lambda: X64 @ X64.T, threshold=1.3, rounds=7)
 
 
 def test_side_by_side(against, rng, size):
@@ -60,4 +61,4 @@ def test_sparse(against, rng, size, n, p):
     def product():
         return (X @ X.T).toarray()
 
-    against(what, lambda: gram(X), product, bar=1, data=bytes_of(X))
+    against(what, lambda: gram(X), product, threshold=1, data=bytes_of(X))

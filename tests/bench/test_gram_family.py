@@ -1,4 +1,4 @@
-"""Methods on the Gram matrix of all columns, beside what scikit-learn has of them."""
+"""Compare methods on the Gram matrix of all columns with peers, mostly scikit-learn's."""
 
 import ikpls.numpy
 import numpy as np
@@ -18,7 +18,7 @@ N, Q = 1000, 10
 
 @pytest.fixture
 def data(size):
-    """Return columns, one in a hundred of which tells of the target, and the target."""
+    """Return columns and a target; one column in a hundred correlates with it."""
     rng = np.random.default_rng(0)
     X, y = fortran(rng, N, size(20_000)), rng.standard_normal(N)
     X[:, ::100] += 0.3 * y[:, None]
@@ -29,8 +29,8 @@ def scores(cls, y, X, **parameters):
     return learnt(cls, y, X, n_components=Q, **parameters).embedding
 
 
-def unlike(ours, theirs):
-    """Return by how much components differ, up to their signs, of the largest."""
+def difference(ours, theirs):
+    """Return the largest difference of scores up to sign, relative to the largest score."""
     return np.abs(np.abs(ours) - np.abs(theirs)).max() / np.abs(theirs).max()
 
 
@@ -43,19 +43,20 @@ def test_pls(against, data, c):
         return PLSRegression(Q).fit(X, Y).x_scores_
 
     against(
-        f"PLS, 10 scores of {N:,} x {X.shape[1]:,}, c={c} / scikit-learn's PLSRegression",
+        f"PLS, 10 components of {N:,} x {X.shape[1]:,}, {c} target{'s' * (c > 1)} / scikit-learn's "
+        "PLSRegression",
         lambda: scores(PLS, Y, X),
         theirs,
-        bar=0.6,
+        threshold=0.6,
         rounds=3,
         data=X.nbytes,
     )
     if c == 1:
-        assert unlike(scores(PLS, Y, X), theirs()) < 1e-9
+        assert difference(scores(PLS, Y, X), theirs()) < 1e-9
 
 
-def test_pls_beside_kernel_algorithms(against, data):
-    """Theirs has the columns in memory, and reads them once a component."""
+def test_pls_against_kernel_algorithms(against, data):
+    """The peer has the columns in memory, and makes one pass per component."""
     X, y = data
 
     def theirs():
@@ -64,15 +65,15 @@ def test_pls_beside_kernel_algorithms(against, data):
         return model.T
 
     against(
-        f"PLS, 10 scores of {N:,} x {X.shape[1]:,} / ikpls, algorithm 1",
+        f"PLS, 10 components of {N:,} x {X.shape[1]:,} / ikpls, algorithm 1",
         lambda: scores(PLS, y, X),
         theirs,
-        bar=None,
+        threshold=None,
         rounds=3,
         data=X.nbytes,
     )
     ours, T = scores(PLS, y, X), theirs()
-    assert unlike(ours / np.linalg.norm(ours, axis=0), T / np.linalg.norm(T, axis=0)) < 1e-9
+    assert difference(ours / np.linalg.norm(ours, axis=0), T / np.linalg.norm(T, axis=0)) < 1e-9
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_pls_beside_kernel_algorithms(against, data):
     [("svd", 20_000, None), ("eigen", 2_000, 0.5), ("lsqr", 2_000, 0.5)],
 )
 def test_discriminant(against, data, size, solver, p, shrinkage):
-    """Their shrinkage takes a matrix of all columns: 20,000 are too many for it."""
+    """The peer's shrinkage needs a matrix of all columns, which is too large for 20,000."""
     X, y = data
     X, classes = X[:, : size(p)], np.digitize(y, [-1.0, 0.0, 1.0]).astype(str)
     against(
@@ -91,20 +92,20 @@ def test_discriminant(against, data, size, solver, p, shrinkage):
             ).embedding
         ),
         lambda: LinearDiscriminantAnalysis(solver=solver, shrinkage=shrinkage).fit(X, classes),
-        bar=None,
+        threshold=None,
         rounds=3,
         data=X.nbytes,
     )
 
 
 @pytest.mark.parametrize("cls", [PrivateFeatures, RankedPCA])
-def test_components_beside_a_target(against, data, cls):
+def test_components_with_a_target(against, data, cls):
     X, y = data
     against(
-        f"{cls.__name__}, 10 scores of {N:,} x {X.shape[1]:,} / scikit-learn's PCA, arpack",
+        f"{cls.__name__}, 10 components of {N:,} x {X.shape[1]:,} / scikit-learn's PCA, arpack",
         lambda: scores(cls, y, X),
         lambda: PCA(Q, svd_solver="arpack", random_state=0).fit_transform(X),
-        bar=None,
+        threshold=None,
         rounds=3,
         data=X.nbytes,
     )
@@ -112,28 +113,28 @@ def test_components_beside_a_target(against, data, cls):
 
 def test_supervised_pca(against, data):
     X, y = data
-    most = 190
+    max_candidates = 190
 
     def theirs():
-        made = make_pipeline(SelectKBest(f_regression, k=most), PCA(Q, svd_solver="full"))
-        return made.fit_transform(X, y)
+        selector = SelectKBest(f_regression, k=max_candidates)
+        return make_pipeline(selector, PCA(Q, svd_solver="full")).fit_transform(X, y)
 
     def ours():
-        return scores(SupervisedPCA, y, X, max_candidates=most)
+        return scores(SupervisedPCA, y, X, max_candidates=max_candidates)
 
     against(
-        f"SupervisedPCA, 10 scores of {N:,} x {X.shape[1]:,} / SelectKBest and PCA",
+        f"SupervisedPCA, 10 components of {N:,} x {X.shape[1]:,} / SelectKBest and PCA",
         ours,
         theirs,
-        bar=None,
+        threshold=None,
         rounds=5,
         data=X.nbytes,
     )
-    assert unlike(ours(), theirs()) < 1e-9
+    assert difference(ours(), theirs()) < 1e-9
 
 
 def test_pca_of_many_rows(against, size):
-    """More rows than a Gram matrix is kept of: the leading axes, after one reading."""
+    """With too many rows for a Gram matrix, PCA finds the leading axes in one pass."""
     rng = np.random.default_rng(0)
     n, p = size(20_000), 2_000
     hidden = rng.standard_normal((n, 20)) * np.linspace(4.0, 1.0, 20)
@@ -146,10 +147,10 @@ def test_pca_of_many_rows(against, size):
         return PCA(Q, svd_solver="randomized", random_state=0).fit_transform(X)
 
     against(
-        f"PCA, 10 scores of {n:,} x {p:,}, leading axes / scikit-learn's PCA, randomized",
+        f"PCA, 10 components of {n:,} x {p:,}, leading axes / scikit-learn's PCA, randomized",
         ours,
         theirs,
-        bar=None,
+        threshold=None,
         rounds=3,
         data=X.nbytes,
     )
@@ -171,7 +172,7 @@ def test_pca_of_rows_of_many_variables(against, size):
         f"PCA on rows, {n:,} x {p:,}, max_features=None / scikit-learn's IncrementalPCA",
         ours,
         lambda: IncrementalPCA(2 * Q + 10, batch_size=4 * (2 * Q + 10)).fit(X),
-        bar=None,
+        threshold=None,
         rounds=3,
         data=X.nbytes,
     )

@@ -1,4 +1,4 @@
-"""The figures of groups of columns: tests of every group against loops over SciPy and NumPy."""
+"""Compare tests of groups of columns with loops over SciPy and NumPy."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ N, K = 1000, 10
 
 
 def learner(cls, y, source, **params):
-    """Return a function that learns a source, and selects."""
+    """Return a function that learns a source and returns the selected variables."""
 
     def run():
         model = cls(K, **params)
@@ -25,7 +25,7 @@ def learner(cls, y, source, **params):
 
 @pytest.fixture
 def one_hot(size):
-    """Return codes of categories with 2 to 10 values each, (N, g), their CSC columns and groups."""
+    """Return codes (N, g) of 2 to 10 categories, and CSC indicators without and with groups."""
     rng = np.random.default_rng(0)
     n_values = rng.integers(2, 11, size=size(5_000))
     codes = np.asfortranarray(rng.integers(0, n_values, size=(N, n_values.size)))
@@ -40,7 +40,7 @@ def one_hot(size):
 
 @pytest.fixture
 def dense(size):
-    """Return columns in groups of twelve, float64."""
+    """Return float64 columns without groups, and in groups of twelve."""
     p = 12 * size(500)
     X = np.asfortranarray(np.random.default_rng(1).normal(size=(N, p)))
     return X, grouped(X, {j: j // 12 for j in range(p)})
@@ -75,7 +75,7 @@ def test_dense_groups(against, dense, c, peer):
             np.square(Q.T @ centred).sum()
 
     limit = learner(SelectKBest, Y, X) if peer == "single columns" else regressions
-    what = f"SelectKBest of 500 groups of 12 columns, n=1,000, {c} targets / {peer}"
+    what = f"SelectKBest of 500 groups of 12 columns, n=1,000, {c} target{'s' * (c > 1)} / {peer}"
     against(what, learner(SelectKBest, Y, source), limit, data=X.nbytes)
 
 

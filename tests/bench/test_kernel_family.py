@@ -1,4 +1,4 @@
-"""The figures of KernelPCA and LaplacianEigenmaps beside scikit-learn's."""
+"""Compare KernelPCA and LaplacianEigenmaps with scikit-learn's."""
 
 import numpy as np
 import pytest
@@ -13,14 +13,14 @@ N, Q = 1000, 10
 
 @pytest.fixture
 def X(size):
-    """Columns, of which five groups of rows are a little."""
+    """Return columns whose means differ a little between five groups of rows."""
     rng = np.random.default_rng(0)
     X = fortran(rng, N, size(20_000))
     X += 0.05 * rng.standard_normal((5, X.shape[1]))[np.arange(N) % 5]
     return X
 
 
-def placed(make, X):
+def embedding(make, X):
     def run():
         model = make()
         model.learn_columns(X)
@@ -38,8 +38,9 @@ def test_kernel_pca(against, X, kernel, solver):
         Q, kernel=kernel, gamma=gamma, eigen_solver=solver, random_state=0
     )
     against(
-        f"KernelPCA {kernel}, 10 of {N:,} x {X.shape[1]:,} / scikit-learn's, {solver}",
-        placed(lambda: KernelPCA(Q, kernel=kernel, gamma=gamma), X),
+        f"KernelPCA {kernel}, 10 components of {N:,} x {X.shape[1]:,} / scikit-learn's KernelPCA, "
+        f"{solver}",
+        embedding(lambda: KernelPCA(Q, kernel=kernel, gamma=gamma), X),
         lambda: peer.fit_transform(by_rows),
         rounds=3,
         data=X.nbytes,
@@ -52,8 +53,9 @@ def test_laplacian_eigenmaps(against, X):
         Q, affinity="nearest_neighbors", n_neighbors=10, random_state=0, eigen_solver="arpack"
     )
     against(
-        f"LaplacianEigenmaps, 10 of {N:,} x {X.shape[1]:,} / scikit-learn SpectralEmbedding",
-        placed(lambda: LaplacianEigenmaps(Q, n_neighbors=10), X),
+        f"LaplacianEigenmaps, 10 components of {N:,} x {X.shape[1]:,} / scikit-learn "
+        "SpectralEmbedding",
+        embedding(lambda: LaplacianEigenmaps(Q, n_neighbors=10), X),
         lambda: peer.fit_transform(by_rows),
         rounds=3,
         data=X.nbytes,
@@ -61,13 +63,13 @@ def test_laplacian_eigenmaps(against, X):
 
 
 def test_new_rows(against, X):
-    """By landmarks, a row at a time, and many."""
+    """Transform new rows by landmarks, one by one and all at once."""
     model = KernelPCA(Q)
     model.learn_columns(X)
     rows = X[:100].copy()
     dicts = [dict(enumerate(row)) for row in rows.tolist()]
     against(
-        "KernelPCA, 100 rows by landmarks one by one / all at once",
+        "KernelPCA, 100 new rows by landmarks, one by one / all at once",
         lambda: [model.transform_one(row) for row in dicts],
         lambda: model.transform_many(rows),
         rounds=3,

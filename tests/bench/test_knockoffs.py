@@ -1,6 +1,7 @@
-"""Knockoffs: the cost of generating them, and of the filter, over that of the exact Lasso alone.
+"""Time the generation of knockoffs, and the knockoff filter.
 
-The limit of the generator is one least-squares fit per column by LAPACK, on the same neighbours.
+The limit of the generation is one least-squares fit by LAPACK per twenty columns, on the same
+neighbours; that of the filter is the exact Lasso of the columns alone.
 """
 
 import numpy as np
@@ -14,7 +15,7 @@ WINDOW = 5
 
 
 @pytest.fixture
-def neighbourly(size):
+def correlated(size):
     n, p = 1_000, size(4_000)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, p + 1))
@@ -22,8 +23,8 @@ def neighbourly(size):
     return X, X[:, :: p // 20].sum(axis=1) + rng.normal(size=n)
 
 
-def test_generated_knockoffs_against_least_squares(neighbourly, against):
-    X, _ = neighbourly
+def test_generated_knockoffs_against_least_squares(correlated, against):
+    X, _ = correlated
 
     def generate():
         for _ in with_knockoffs(X, WINDOW).blocks():
@@ -34,11 +35,12 @@ def test_generated_knockoffs_against_least_squares(neighbourly, against):
             Z = X[:, max(0, j - 4 * WINDOW) : j + WINDOW + 1]
             np.linalg.lstsq(Z, X[:, j], rcond=None)
 
-    against("knockoffs / LAPACK, a twentieth of the columns", generate, least_squares, rounds=3)
+    what = "knockoffs / least squares by LAPACK for a twentieth of the columns"
+    against(what, generate, least_squares, rounds=3)
 
 
-def test_filter_against_the_lasso_of_the_columns(neighbourly, against):
-    X, y = neighbourly
+def test_filter_against_the_lasso_of_the_columns(correlated, against):
+    X, y = correlated
 
     def lasso():
         model = Lasso(k=len(X) // 4, exact=True)
@@ -47,7 +49,7 @@ def test_filter_against_the_lasso_of_the_columns(neighbourly, against):
         return model.coefficients
 
     against(
-        "knockoff filter / exact Lasso of the columns alone",
+        "knockoff filter / exact Lasso without knockoffs",
         lambda: knockoff_filter(X, y, window=WINDOW),
         lasso,
         rounds=3,

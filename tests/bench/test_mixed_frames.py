@@ -1,7 +1,7 @@
-"""A frame with text, dates, booleans and numbers: select from it, against encoders in front.
+"""Select from a frame with text, dates, booleans and numbers; compare with encoders and selectors.
 
-`python -m tests.bench.test_mixed_frames JOB N P` does one job in this process, which has done
-nothing else, and prints the bytes by which the memory rose above libraries and data.
+`python -m tests.bench.test_mixed_frames JOB N P` runs one job in a separate process, and prints
+by how many bytes memory rose above libraries and data.
 """
 
 import gc
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def mixed(n, p):
-    """Return a pandas frame of p columns, a third of them text, and a target that three explain."""
+    """Return a pandas frame, a third of its columns text, and a target that depends on three."""
     import pandas as pd
 
     rng = np.random.default_rng(0)
@@ -53,7 +53,7 @@ def by_streamsel(df, y):
 
 
 def by_scikit_learn(df, y):
-    """Indicators and SelectKBest; dates, which have no encoder there, are dropped."""
+    """Select from indicators, numbers and booleans; dates, which have no encoder, are dropped."""
     from sklearn.compose import make_column_selector, make_column_transformer
     from sklearn.feature_selection import SelectKBest, f_regression
     from sklearn.pipeline import make_pipeline
@@ -87,7 +87,7 @@ def test_selection_from_a_mixed_frame(against, table, size, peer):
     n, p = size(100_000), max(30, size(300))
     df, y = mixed(n, p)
     ours, theirs = by_streamsel(df, y), JOBS[peer](df, y)
-    # What explains the target: we select a text column as a whole, they one of its indicators.
+    # streamsel selects a text column as a whole, the peer one of its indicators.
     assert {*ours[:3]} <= {name.partition("_")[0] for name in theirs}
     against(
         f"SelectKBest of a mixed pandas frame, n={n:,} p={p} / {peer}'s encoders and SelectKBest",
@@ -103,7 +103,7 @@ def test_selection_from_a_mixed_frame(against, table, size, peer):
 
 
 def memory(job, n, p):
-    """Return by how many bytes a process that does one job rose; None if that is not known."""
+    """Return by how many bytes memory rises in a process for one job; None if it is unknown."""
     command = [sys.executable, "-W", "ignore", "-m", "tests.bench.test_mixed_frames", job]
     done = subprocess.run(
         [*command, str(n), str(p)], cwd=ROOT, capture_output=True, text=True, check=True
@@ -112,7 +112,7 @@ def memory(job, n, p):
 
 
 def rise(job, n, p):
-    JOBS[job](*mixed(500, 30))  # loads and compiles
+    JOBS[job](*mixed(500, 30))  # Loads and compiles.
     df, y = mixed(n, p)
     gc.collect()
     reset = Path("/proc/self/clear_refs")

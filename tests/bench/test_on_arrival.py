@@ -1,4 +1,4 @@
-"""Decisions on arrival: OnlineFDR beside the package online-fdr, AlphaInvesting beside products."""
+"""Compare OnlineFDR with the package online-fdr, and AlphaInvesting with a matrix product."""
 
 import numpy as np
 import pytest
@@ -7,12 +7,12 @@ from sklearn.feature_selection import f_regression
 from streamsel import AlphaInvesting, OnlineFDR
 from tests.bench.test_columns import fortran, learner, learnt
 
-N, TELL = 1000, 50
+N, N_RELEVANT = 1000, 50
 
 
 @pytest.fixture
 def data(size):
-    """Columns, one in a hundred of which tells of the target, and the target."""
+    """Return columns and a target; one column in a hundred correlates with it."""
     rng = np.random.default_rng(0)
     X, y = fortran(rng, N, size(20_000)), rng.standard_normal(N)
     X[:, ::100] += 0.3 * y[:, None]
@@ -20,7 +20,7 @@ def data(size):
 
 
 def rule_of_peer(rule, fdr):
-    """Return an object of the package online-fdr, as its authors recommend."""
+    """Return a rule of the package online-fdr, with the parameters that its authors recommend."""
     investing = pytest.importorskip("online_fdr.p_values.investing")
     if rule == "lord++":
         return investing.LordPlusPlus(alpha=fdr, wealth=fdr / 2)
@@ -50,11 +50,12 @@ def test_online_fdr(against, data, rule):
 def test_alpha_investing(against, data):
     X, y = data
     X[:, ::100] -= 0.3 * y[:, None]
-    y = X[:, : 100 * TELL : 100].sum(axis=1) + y
+    y = X[:, : 100 * N_RELEVANT : 100].sum(axis=1) + y
     selected = learnt(AlphaInvesting, y, X).selected
     A = np.ascontiguousarray(X[:, selected].T)
     against(
-        f"AlphaInvesting, {len(selected)} selected, n=1,000 p={X.shape[1]:,} / their products",
+        f"AlphaInvesting, {len(selected)} selected, n=1,000 p={X.shape[1]:,} / "
+        "X[:, selected].T @ X",
         learner(AlphaInvesting, y, X),
         lambda: A @ X,
         data=X.nbytes,

@@ -1,4 +1,4 @@
-"""The figures of decisions on arrival, beside a matrix product that tests each column once."""
+"""Compare decisions on arrival with a matrix product that tests each column once."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ N = 500
 
 @pytest.fixture
 def data(size):
-    """Noise, of which a hundredth passes the first test, and a target of ten columns of it."""
+    """Return noise, and a target made of ten of its columns; 1 % of the noise passes one test."""
     rng = np.random.default_rng(0)
     X = fortran(rng, N, size(50_000))
     return X, X[:, :1000:100].sum(axis=1) + rng.standard_normal(N)
@@ -25,7 +25,7 @@ def test_noise_and_some_signal(against, data, cls):
 
 
 def test_many_classes(against, dataset):
-    """Outlines of 50 kinds of shapes, whose neighbouring columns depend on one another."""
+    """Select from outlines of 50 kinds of shapes; neighbouring columns are dependent."""
     X, y, _, _ = dataset("shapesall")
     rows = np.concatenate([np.flatnonzero(y == c)[:9] for c in range(50)])
     X, y = np.asfortranarray(X[rows, ::2], dtype=float), y[rows]

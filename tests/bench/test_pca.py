@@ -1,4 +1,4 @@
-"""The figures of PCA: beside scikit-learn's, beside one product of matrices, on rows."""
+"""Compare PCA with scikit-learn's, with one matrix product, and on rows with a projector."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ N, Q = 1000, 10
 
 @pytest.fixture
 def X(size):
-    """Columns, of which ten hidden variables are a little."""
+    """Return columns that depend a little on ten hidden variables."""
     rng = np.random.default_rng(0)
     X = fortran(rng, N, size(20_000))
     X += 0.3 * rng.standard_normal((N, Q)) @ rng.standard_normal((Q, X.shape[1]))
@@ -38,17 +38,17 @@ PEERS = {
 
 @pytest.mark.parametrize("peer", PEERS)
 def test_scores(against, X, peer):
-    made, bar = PEERS[peer]
+    make, threshold = PEERS[peer]
     against(
-        f"PCA, 10 scores of 1,000 x {X.shape[1]:,} / scikit-learn's {peer}",
+        f"PCA, 10 components of 1,000 x {X.shape[1]:,} / scikit-learn's {peer}",
         lambda: scores(X),
-        lambda: made().fit_transform(X),
-        bar=bar,
-        rounds=3 if bar is None else 5,
+        lambda: make().fit_transform(X),
+        threshold=threshold,
+        rounds=3 if threshold is None else 5,
         data=X.nbytes,
     )
     if peer == "PCA, arpack":
-        exact = np.abs(made().fit_transform(X))
+        exact = np.abs(make().fit_transform(X))
         assert np.abs(np.abs(scores(X)) - exact).max() < 1e-9 * exact.max()
 
 
@@ -71,6 +71,6 @@ def test_rows(against):
         f"PCA transform, then learn, 100 features, {DISTINCT} rows / River projector",
         ours,
         theirs,
-        bar=None,
+        threshold=None,
         rounds=11,
     )

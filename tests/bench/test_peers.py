@@ -1,6 +1,6 @@
-"""streamsel beside every peer that does the same job, from small data to wide: the page's tables.
+"""Compare streamsel with every peer that does the same job, from small to wide data.
 
-What the result is worth is noted with its time, so that a fast wrong answer is seen.
+The quality of a result is recorded with its time, so that a fast wrong answer is visible.
 """
 
 import json
@@ -17,34 +17,34 @@ from tests.bench import jobs
 ROOT = Path(__file__).parents[2]
 FULL = [(200, 20), (500, 200), (1_000, 5_000), (1_000, 50_000), (200, 100_000), (50_000, 50)]
 SIZES = [jobs.SMALL, (200, 200)] if jobs.QUICK else FULL
-# Where memory is measured too, of jobs that take no longer than so many seconds; on less data it
-# is that of Python's own objects.
+# Sizes at which memory is measured too (on less data it is mostly that of Python's own objects),
+# and the longest time of a job whose memory is measured.
 MEMORY = [(200, 200)] if jobs.QUICK else [(1_000, 50_000), (50_000, 50)]
-PATIENCE = 10.0
-# On how many fresh rows it is seen what a result is worth.
+MEMORY_SECONDS = 10.0
+# Number of fresh rows on which the quality of a result is measured.
 FRESH = 500
-# A job that is done within these seconds is done again and again, up to so many times.
+# A job is repeated until it has run for so many seconds, or so many times.
 SECONDS, ROUNDS = (0.2, 3) if jobs.QUICK else (1.0, 15)
 
 
-def worth(data, fresh, result):
-    """Return what a result is worth.
+def quality(data, fresh, result):
+    """Return the quality of a result.
 
-    `found`: how many of the sources are among the variables selected. `r2`: how much of the
-    target's variance in fresh rows a linear model on variables or components explains.
+    `r2` is the share of the target's variance in fresh rows that a linear model on the result
+    explains. `found` is the number of sources that the selected variables show.
     """
     scores = result if callable(result) else lambda X: X[:, result]
     A, B = (np.column_stack([np.ones(len(X)), scores(X)]) for X in (data.X, fresh.X))
     weights = np.linalg.lstsq(A, data.T, rcond=None)[0]
     rest = ((fresh.T - B @ weights) ** 2).sum() / ((fresh.T - data.T.mean(axis=0)) ** 2).sum()
-    told = {"r2": 1.0 - rest}
+    found = {"r2": 1.0 - rest}
     if not callable(result):
-        told["found"] = int(np.isin(data.places, result).any(axis=1).sum())
-    return told
+        found["found"] = int(np.isin(data.copies, result).any(axis=1).sum())
+    return found
 
 
 def memory(family, name, n, p):
-    """Return by how many bytes a process that does nothing else rose; None where nobody tells."""
+    """Return by how many bytes memory rises in a process for one job; None if it is unknown."""
     command = [sys.executable, "-W", "ignore", "-m", "tests.bench.jobs", family]
     done = subprocess.run(
         [*command, str(n), str(p), name], cwd=ROOT, capture_output=True, text=True, check=True
@@ -52,7 +52,7 @@ def memory(family, name, n, p):
     return json.loads(done.stdout.replace("None", "null"))
 
 
-def clocked(run, args, seconds):
+def timed(run, args, seconds):
     started = time.perf_counter()
     result = run(*args)
     seconds.append(time.perf_counter() - started)
@@ -60,19 +60,19 @@ def clocked(run, args, seconds):
 
 
 def spread(times):
-    """Return what is told of repeated times."""
+    """Return median, interquartile range and number of times."""
     low, median, high = np.quantile(times, [0.25, 0.5, 0.75])
     return {"seconds": median, "iqr": high - low, "rounds": len(times)}
 
 
-def first_times(group, told, n, p):
-    """Do each job that nothing hinders once, and tell what its result is worth.
+def first_times(group, contestants, n, p):
+    """Run each job once, unless it is skipped; add the quality of its result to `contestants`.
 
-    Returns job -> (function, arguments) and job -> list of seconds, empty after a warm-up.
+    Returns job -> (function, arguments), and job -> list of seconds, empty after a warm-up.
     """
     family = jobs.FAMILIES[group]
     data, fresh = family.data(n, p), family.data(FRESH, p, seed=2)
-    todo = {job: found for job, found in family.jobs.items() if "why" not in told[job]}
+    todo = {job: found for job, found in family.jobs.items() if "why" not in contestants[job]}
     forms = {job.form: job.form(data) for job in todo.values()}
     calls = {name: (job.run, forms[job.form]) for name, job in todo.items()}
     times = {name: [] for name in calls}
@@ -81,9 +81,9 @@ def first_times(group, told, n, p):
             seconds, _, result = jobs.pace(group, name)
             times[name].append(seconds)
         else:
-            result = clocked(*call, times[name])
-        if not told[name]["limit"]:
-            told[name] |= worth(data, fresh, result)
+            result = timed(*call, times[name])
+        if not contestants[name]["limit"]:
+            contestants[name] |= quality(data, fresh, result)
     for name in list(calls)[1:]:
         if times[name][0] < SECONDS:
             times[name].clear()
@@ -95,33 +95,34 @@ def first_times(group, told, n, p):
 def test_peers(benchmark, contest, name, n, p):
     """Time ours through the fixture, and the others before each of its rounds.
 
-    The first time of each is a warm-up, but of those whose time is long.
+    The first run of a job is a warm-up, unless it takes long.
     """
     benchmark.group, family = name, jobs.FAMILIES[name]
-    told = {job: {"limit": family.jobs[job].limit} for job in family.jobs}
-    for job, about in told.items():
-        if why := jobs.hindrance(name, job, n, p):
+    contestants = {job: {"limit": family.jobs[job].limit} for job in family.jobs}
+    for job, about in contestants.items():
+        if why := jobs.why_skipped(name, job, n, p):
             about["why"] = why
-    calls, times = first_times(name, told, n, p)
+    calls, times = first_times(name, contestants, n, p)
     ours, *others = calls
     first = times.pop(ours)[0]
 
     def before():
         for job in others:
             if sum(times[job]) < SECONDS:
-                clocked(*calls[job], times[job])
+                timed(*calls[job], times[job])
 
     rounds = max(3, min(ROUNDS, round(SECONDS / first)))
     benchmark.pedantic(*calls[ours], setup=before, rounds=rounds)
     times[ours] = benchmark.stats.stats.data
     for job, found in times.items():
-        told[job] |= spread(found) | {"ratio": np.median(found) / np.median(times[ours])}
+        ratio = np.median(found) / np.median(times[ours])
+        contestants[job] |= spread(found) | {"ratio": ratio}
     if (n, p) in MEMORY:
         for job in [ours] if jobs.QUICK else calls:
-            if told[job]["seconds"] > PATIENCE:
-                told[job]["memory_why"] = f"more than {PATIENCE:.0f} s"
-            elif not told[job]["limit"]:
-                told[job]["memory"] = memory(name, job, n, p)
+            if contestants[job]["seconds"] > MEMORY_SECONDS:
+                contestants[job]["memory_why"] = f"more than {MEMORY_SECONDS:.0f} s"
+            elif not contestants[job]["limit"]:
+                contestants[job]["memory"] = memory(name, job, n, p)
     contest(
         name,
         n=n,
@@ -129,5 +130,5 @@ def test_peers(benchmark, contest, name, n, p):
         about=family.about,
         sources=jobs.SOURCES,
         data_bytes=8 * n * p,
-        contestants=told,
+        contestants=contestants,
     )

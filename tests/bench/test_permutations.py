@@ -1,4 +1,4 @@
-"""The figures of permuted targets: a pass with B of them against the product that they are."""
+"""Compare a pass with permuted targets with one product of all targets and the columns."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What only a process of its own can show: peak memory, and the time to a first result."""
+"""Measure peak memory and the time to a first result in separate processes."""
 
 import os
 import statistics
@@ -75,7 +75,7 @@ from streamsel._utils.system import resident_bytes
 n = {n}
 model = {model}
 for i in range(n):
-    # Two words that last, and eight that nobody has seen before.
+    # Two of 43 recurring words, and eight new ones.
     x = {{f"lasting {{i % 20}}": 1.0, f"lasting {{20 + i % 23}}": 1.0}}
     x |= {{f"word {{j}}": 1.0 for j in range(8 * i, 8 * i + 8)}}
     model.learn_one(x, (i % 20 < 5) + i * 7919 % 1009 / 1009)
@@ -96,9 +96,9 @@ def run(program):
     return python("-c", program)
 
 
-def seconds_until_said(program):
-    """Start Python; return how long it took to print a line: its end is no part of that."""
-    # Installed modules lie there compiled; where tests run they may not.
+def seconds_to_output(program):
+    """Start Python; return how long it takes to print a line, without the exit of Python."""
+    # Installed modules are compiled; the environment of tests may forbid to store bytecode.
     environment = {name: value for name, value in os.environ.items() if name != NO_BYTECODE}
     started = time.perf_counter()
     command = [sys.executable, "-c", program]
@@ -107,7 +107,7 @@ def seconds_until_said(program):
         return time.perf_counter() - started
 
 
-# Extractors hold a few components; of selectors those that can be told to hold a few variables.
+# Extractors keep a few components; selectors keep a few variables if they have the parameter.
 BOUNDED = {
     name: "max_candidates=100" if "max_candidates" in signature(fetch(name)).parameters else ""
     for name in names()
@@ -137,7 +137,7 @@ def test_bytes_a_feature(benchmark, report, size):
     ours = FEATURES.format(imports="from streamsel import ProjSe", model="ProjSe()", p=p)
     mine = float(benchmark.pedantic(run, (ours,), rounds=1))
     report(
-        f"resident bytes a feature, ProjSe on rows, p={p:,} / River SelectKBest",
+        f"resident bytes per feature, ProjSe on rows, p={p:,} / River SelectKBest",
         f"{mine:,.0f} B",
         f"{theirs:,.0f} B",
     )
@@ -145,7 +145,7 @@ def test_bytes_a_feature(benchmark, report, size):
 
 @pytest.mark.parametrize(("cls", "full"), [("ProjSe", 300_000), ("SOSPCA", 100_000)])
 def test_endless_words(benchmark, report, size, cls, full):
-    # Twice, for in a quick run a twentieth is too much; but the vocabulary must be full.
+    # Twice, because a twentieth is too much for a quick run; but the vocabulary must be full.
     n = max(2_000, size(size(full)))
     program = ENDLESS.format(model=f"{cls}(10, max_features=1000)", n=n)
     before, after, rate = map(float, benchmark.pedantic(run, (program,), rounds=1).split())
@@ -156,28 +156,28 @@ def test_endless_words(benchmark, report, size, cls, full):
         "< 4 MB",
         after - before < 4 * 1024**2,
     )
-    report(f"rows of 10 words a second, 8 of them new, the same {cls}", f"{rate:,.0f}")
+    report(f"rows per second, 10 words each, 8 of them new, the same {cls}", f"{rate:,.0f}")
 
 
 @pytest.mark.parametrize(
-    ("what", "program", "bar"),
+    ("what", "program", "threshold"),
     [("import streamsel", IMPORT, 50), ("first result", FIRST, 800)],
     ids=["import", "first result"],
 )
-def test_fresh_process(benchmark, report, repeats, what, program, bar):
-    seconds_until_said(program)
+def test_fresh_process(benchmark, report, repeats, what, program, threshold):
+    seconds_to_output(program)
     seconds = []
 
     def once():
-        seconds.append(seconds_until_said(program))
+        seconds.append(seconds_to_output(program))
 
     benchmark.pedantic(once, rounds=repeats(9))
     milliseconds = 1e3 * statistics.median(seconds)
     report(
-        f"{what}, from the start of a process until it is there, warm cache",
+        f"{what}, from the start of a process to its output, warm cache",
         f"{milliseconds:.0f} ms",
-        bar=f"< {bar:,} ms",
-        met=milliseconds < bar,
+        threshold=f"< {threshold:,} ms",
+        met=milliseconds < threshold,
     )
 
 
@@ -187,6 +187,6 @@ def test_help(benchmark, report, repeats):
     report(
         "streamsel --help, the whole process",
         f"{milliseconds:.0f} ms",
-        bar="≤ 100 ms",
+        threshold="≤ 100 ms",
         met=milliseconds <= 100,
     )

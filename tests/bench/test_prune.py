@@ -1,6 +1,6 @@
-"""Pruning of correlated columns: feature-engine on a frame, PLINK on a file of genotypes.
+"""Compare pruning of correlated columns with feature-engine on frames, and PLINK on genotypes.
 
-The table shows how many columns each keeps, and the largest r² of two of them that are compared.
+The table shows how many columns each keeps, and the largest r² of two kept columns in a window.
 """
 
 import shutil
@@ -17,7 +17,7 @@ from tests.bench.jobs import QUICK
 
 R, R2, WINDOW = 0.9, 0.2, 100
 HEAD = ("data", "program", "seconds", "peak memory, MiB", "kept", "largest r² of kept")
-# Starts a program, and prints the peak memory of its process alone.
+# Runs a program, and prints the peak memory of its process alone.
 PEAK = (
     "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, "
     "capture_output=True); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)"
@@ -26,7 +26,7 @@ PEAK = (
 
 @pytest.fixture
 def note_result(table):
-    """Add what a program kept of the columns of X, and its cost, to the table."""
+    """Add a program's cost, and the columns of X that it kept, to the table."""
 
     def add(data, program, seconds, memory, kept, X, window):
         row = (
@@ -63,7 +63,7 @@ def peak(run):
 
 @pytest.fixture
 def repetitive(size):
-    """Columns that each are one of a twelfth as many, with noise; as a frame too."""
+    """Return noisy copies of a twelfth as many columns, and a target; both for pandas too."""
     pd = pytest.importorskip("pandas")
     n, p = 1_000, size(2_000)
     rng = np.random.default_rng(0)
@@ -78,7 +78,7 @@ def names_of(stream):
 
 
 def test_against_pandas(paired, against, note_result, repetitive):
-    """The correlation matrix alone, of which DropCorrelatedFeatures and others are made."""
+    """Compare with the correlation matrix alone, which DropCorrelatedFeatures and others need."""
     X, _, frame, _ = repetitive
     what = f"prune, {X.shape[0]:,} × {X.shape[1]:,}, |r| < {R} / pandas corr, without a selection"
     against(what, lambda: names_of(prune(X, R)), frame.corr, rounds=1)
@@ -110,11 +110,11 @@ def test_against_feature_engine(paired, note_result, repetitive, program):
 
 @pytest.fixture(scope="module")
 def genotypes(tmp_path_factory):
-    """Write variants in linkage disequilibrium, of one chromosome, as .bed."""
+    """Write variants of one chromosome, in linkage disequilibrium, as .bed."""
     n, p = 2_000, 2_000 if QUICK else 40_000
     rng = np.random.default_rng(0)
     X = np.empty((n, p), dtype=np.int8, order="F")
-    # Haplotypes are mosaics of founders; the founders with an allele are mostly those of another.
+    # Haplotypes are mosaics of founders; most alleles of a variant are copied from an earlier one.
     founders = rng.integers(60, size=2 * n)
     alleles = rng.random((20, 60)) < rng.uniform(0.05, 0.5, size=(20, 1))
     for j in range(p):
@@ -153,7 +153,7 @@ def written(X, folder):
 @pytest.mark.parametrize("program", ["plink1.9", "plink2"])
 @pytest.mark.parametrize("data", ["genotypes", "mice"])
 def test_against_plink(paired, note_result, request, data, program):
-    """From file to the list of variants; `window` columns apart is less than WINDOW + 1."""
+    """Time from the file to the list of variants; both compare those up to WINDOW apart."""
     if shutil.which(program) is None:
         pytest.skip(f"{program} is not installed")
     X, folder = request.getfixturevalue(data)
@@ -168,7 +168,7 @@ def test_against_plink(paired, note_result, request, data, program):
         stream = iter_bed(folder / "x.bed")
         return [int(name[1:]) for name in names_of(prune(stream, np.sqrt(R2), window=WINDOW))]
 
-    what = f"{data}, {X.shape[0]:,} × {X.shape[1]:,}, r² < {R2}, {WINDOW} apart"
+    what = f"{data}, {X.shape[0]:,} × {X.shape[1]:,}, r² < {R2}, up to {WINDOW} columns apart"
     seconds, limit, _ = paired(f"prune, {what} / {program}", mine, theirs, rounds=3)
     command = [sys.executable, "-S", "-c", PEAK, *line]
     memory = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

@@ -1,4 +1,4 @@
-"""The figures of RandomProjection and RandomFourier, which hold no matrix, against those who do."""
+"""Compare RandomProjection and RandomFourier, which store no matrix, with peers that do."""
 
 import numpy as np
 import pytest
@@ -30,13 +30,13 @@ def embedding(make, X):
 
 @pytest.mark.parametrize("kind", ["very sparse", "sparse", "sign", "gaussian"])
 def test_columns(against, X, kind):
-    """Theirs as it comes, with one entry in √p, on rows that lie as it likes them."""
+    """The peer has its default density, 1 / √p, and gets rows in C order, which suit it."""
     density = X.shape[1] ** -0.5 if kind == "very sparse" else 1 / 3
-    told = {"kind": kind.removeprefix("very "), "density": density}
+    options = {"kind": kind.removeprefix("very "), "density": density}
     by_rows = np.ascontiguousarray(X)
     against(
         f"RandomProjection {kind}, n=1,000 p=50,000 k=100 / scikit-learn SparseRandomProjection",
-        embedding(lambda: RandomProjection(K, **told), X),
+        embedding(lambda: RandomProjection(K, **options), X),
         lambda: SparseRandomProjection(K, random_state=0).fit_transform(by_rows),
         data=X.nbytes,
     )
@@ -46,7 +46,8 @@ def test_sparse_columns(against, X):
     X = sp.random_array(X.shape, density=0.01, format="csc", random_state=0)
     by_rows = X.tocsr()
     against(
-        "RandomProjection sign, the same of 1 % / scikit-learn SparseRandomProjection, a third",
+        "RandomProjection sign, same size, CSC 1 % / scikit-learn SparseRandomProjection, density "
+        "1/3",
         embedding(lambda: RandomProjection(K), X),
         lambda: SparseRandomProjection(K, density=1 / 3, random_state=0).fit_transform(by_rows),
         data=X.data.nbytes,
@@ -81,5 +82,5 @@ def test_rows(against, learner, n_features, k):
         "GaussianRandomProjector",
         transforming(learner(k), rows),
         transforming(preprocessing.GaussianRandomProjector(k, seed=1), rows),
-        bar=1 / 30 if (n_features, k) == (1000, K) else None,
+        threshold=1 / 30 if (n_features, k) == (1000, K) else None,
     )

@@ -1,4 +1,4 @@
-"""The figures of RidgeComponents: beside SOSPCA, beside one product of matrices, on rows."""
+"""Compare RidgeComponents with SOSPCA, with one matrix product, and on rows with a projector."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ POOL = {"n_components": 10, "max_support": 500}
 
 @pytest.fixture
 def data(size):
-    """Columns, one in a hundred of which tells of the target, and the target."""
+    """Return columns and a target; one column in a hundred correlates with it."""
     rng = np.random.default_rng(0)
     X, y = fortran(rng, N, size(50_000)), rng.standard_normal(N)
     X[:, ::100] += 0.3 * y[:, None]
@@ -28,39 +28,39 @@ def test_pool(against, data):
         f"RidgeComponents max_support=500, n=1,000 p={X.shape[1]:,}, 10 components / SOSPCA",
         learner(RidgeComponents, y, X, **POOL),
         learner(SOSPCA, y, X, n_components=10),
-        bar=3.0,
+        threshold=3.0,
         rounds=7,
         data=X.nbytes,
     )
 
 
-@pytest.mark.parametrize("answered", [False, True], ids=["learning", "and the answer"])
-def test_gram(against, data, answered):
+@pytest.mark.parametrize("with_result", [False, True], ids=["learning", "and the answer"])
+def test_gram(against, data, with_result):
     X, y = data
     ours = learner(RidgeComponents, y, X)
     against(
-        f"RidgeComponents{', answered' * answered}, n=1,000 p={X.shape[1]:,} / X @ X.T",
-        ours if answered else lambda: learnt(RidgeComponents, y, X),
+        f"RidgeComponents{', result included' * with_result}, n=1,000 p={X.shape[1]:,} / X @ X.T",
+        ours if with_result else lambda: learnt(RidgeComponents, y, X),
         lambda: X @ X.T,
-        bar=None if answered else 1.3,
+        threshold=None if with_result else 1.3,
         rounds=5,
         data=X.nbytes,
     )
 
 
 def test_rejected_columns(against):
-    """Learn noise one by one after columns that it cannot push out."""
+    """Learn columns of noise one by one; they replace no candidate."""
     rng = np.random.default_rng(0)
     strong, p = 1_000, 1_000
     y, first = rng.standard_normal(N), fortran(rng, N, strong)
     first += y[:, None]
     columns = list(fortran(rng, N, p).T)
     ours, theirs = learnt(RidgeComponents, y, first, **POOL), learnt(SOSPCA, y, first)
-    held = set(ours._columns.names)
+    kept = set(ours._columns.names)
 
     def learning(model):
         def learn():
-            # What was let go is forgotten: it comes again under the same name.
+            # Rejected names are not remembered, so that every round can use the same ones.
             for j, x in enumerate(columns, start=strong):
                 model.learn_column(j, x)
 
@@ -70,11 +70,11 @@ def test_rejected_columns(against):
         "RidgeComponents max_support=500, learn_column, 1,000 columns rejected / SOSPCA",
         learning(ours),
         learning(theirs),
-        bar=1.1,
+        threshold=1.1,
         rounds=31,
         data=8 * N * p,
     )
-    assert set(ours._columns.names) == held
+    assert set(ours._columns.names) == kept
 
 
 def test_rows(against):
@@ -94,7 +94,7 @@ def test_rows(against):
         f"RidgeComponents transform, then learn, 1,000 features, {DISTINCT} rows / River projector",
         ours,
         theirs,
-        bar=0.033,
+        threshold=0.033,
         rounds=11,
     )
 
@@ -102,8 +102,8 @@ def test_rows(against):
 @pytest.mark.parametrize("parameters", ["", "max_support=500"])
 def test_memory(benchmark, report, size, parameters):
     few, many = size(100_000), size(2_000_000)
-    told = {"name": "RidgeComponents", "parameters": parameters}
-    programs = [MEMORY.format(**told, p=p) for p in (few, many)]
+    model = {"name": "RidgeComponents", "parameters": parameters}
+    programs = [MEMORY.format(**model, p=p) for p in (few, many)]
     small = float(run(programs[0])) / 1024**2
     large = float(benchmark.pedantic(run, programs[1:], rounds=1)) / 1024**2
     report(

@@ -1,4 +1,4 @@
-"""The figures of the row axis: learners on rows beside River's, and the cost of a dict itself."""
+"""Compare learners on rows with River's, and with the cost of the dict itself."""
 
 import itertools
 import statistics
@@ -27,17 +27,17 @@ from streamsel.targets.rows import RowTarget
 from tests.bench.jobs import QUICK
 from tests.bench.page import bold
 
-# Rows that differ, and that are learnt over and over: few enough to lie in the cache, where a row
-# that was just read from its source lies.
+# Number of different rows, learnt repeatedly. They fit into the cache, where a row just read from
+# its source is too.
 DISTINCT = 20
-# So many rows at a time are learnt by ours: a refresh of SOSPCA is in every batch, once.
+# Rows per batch of streamsel's learners; in every batch SOSPCA refreshes once.
 BATCH = 100
-# For how long rows of words are learnt.
+# Duration of the learning of rows of words.
 SECONDS = 0.2 if QUICK else 5.0
 
 
 def stream(p):
-    """Return `DISTINCT` rows of p features and their targets; all rows have the same strings."""
+    """Return `DISTINCT` rows of p features and their targets; all rows share their keys."""
     rng = np.random.default_rng(0)
     X, names = rng.standard_normal((DISTINCT, p)), [f"x{j}" for j in range(p)]
     y = X[:, :5].sum(axis=1) + rng.standard_normal(DISTINCT)
@@ -53,7 +53,7 @@ def frame_of(rows):
 
 
 def settled(model, rows):
-    """Let a model of ours learn enough rows to be what it will be in the long run."""
+    """Return the model after it has learnt so many rows that the cost of a row is stable."""
     for _ in range(3):
         model.learn_many(*frame_of(rows))
     return model
@@ -70,7 +70,7 @@ def learning(model, rows, y):
 
 
 def transform_then_learn(model):
-    """Return what a pipeline does with a supervised transformer and a row."""
+    """Return a function that treats a row as a pipeline with a supervised transformer does."""
 
     def run(x, y):
         model.transform_one(x)
@@ -80,9 +80,9 @@ def transform_then_learn(model):
 
 
 def in_turn(benchmark, contest, rounds):
-    """Time contestants, name -> function and how many rows it takes, one after another, in rounds.
+    """Time contestants in turn, in rounds. `contest` is name -> (function, its number of rows).
 
-    Returns name -> median seconds a row.
+    Returns name -> median seconds per row.
     """
     seconds = {name: [] for name in contest}
     for run, _ in contest.values():
@@ -110,7 +110,7 @@ def test_learn_one(against):
         f"ProjSe learn_one, 1,000 features, {DISTINCT} rows / River SelectKBest(PearsonCorr)",
         learning(settled(ProjSe(10), rows), rows, y),
         learning(select_k_best(), rows, y),
-        bar=0.02,
+        threshold=0.02,
         rounds=11,
     )
 
@@ -118,10 +118,10 @@ def test_learn_one(against):
 def test_learn_one_floor(against):
     rows, y = stream(1000)
     names = list(rows[0])
-    # Nothing that the standard library has reads a dict's values faster.
+    # The standard library has no faster way to copy the values of a dict to an array.
     pack_into = struct.Struct(f"{len(names)}d").pack_into
 
-    def floor():
+    def limit():
         for x in rows:
             if list(x) == names:
                 values = np.empty(len(names))
@@ -130,7 +130,7 @@ def test_learn_one_floor(against):
     against(
         f"ProjSe learn_one, 1,000 features, {DISTINCT} rows / names compared, values read",
         learning(settled(ProjSe(10), rows), rows, y),
-        floor,
+        limit,
         rounds=101,
     )
 
@@ -154,7 +154,7 @@ def test_transform_then_learn(against, cls):
         f"{cls.__name__} transform, then learn, 10 features, {DISTINCT} rows / River SelectKBest",
         cycle(settled(cls(10), rows)),
         cycle(best),
-        bar=1,
+        threshold=1,
         rounds=101,
     )
 
@@ -172,34 +172,34 @@ def test_learn_many(against, order, missing):
         f"ProjSe learn_many, 5,000 × 100, {order}{', 1 % missing' * missing} / X.T @ y",
         lambda: model.learn_many(X, y),
         lambda: full.T @ y,
-        bar=None if missing else 4.0,
+        threshold=None if missing else 4.0,
         rounds=51,
         data=X.nbytes,
     )
 
 
-WORDS, WORDS_A_ROW, ASKED = 8_000, 20, 1_000
+WORDS, WORDS_PER_ROW, N_SELECTED = 8_000, 20, 1_000
 
 
 def texts(n):
-    """Return n rows of words that are as frequent as Zipf found, and their targets."""
+    """Return n rows of words whose frequencies follow Zipf's law, and their targets."""
     rng = np.random.default_rng(0)
     frequency = 1.0 / np.arange(1, WORDS + 1)
     frequency /= frequency.sum()
     effects = rng.standard_normal(WORDS)
     rows, y = [], []
-    for places in rng.choice(WORDS, (n, WORDS_A_ROW), p=frequency):
-        rows.append({f"word {j}": 1.0 for j in places.tolist()})
-        y.append(float(effects[places].sum()))
+    for indices in rng.choice(WORDS, (n, WORDS_PER_ROW), p=frequency):
+        rows.append({f"word {j}": 1.0 for j in indices.tolist()})
+        y.append(float(effects[indices].sum()))
     return rows, y
 
 
 @pytest.mark.parametrize("cls", [ProjSe, SelectKBest])
 def test_vocabulary(benchmark, report, size, cls):
-    """Transform and learn rows of words, once the model knows them all."""
+    """Transform and learn rows of words, after the model has learnt every word."""
     rows, y = texts(size(5_000) + WORDS)
-    model = cls(ASKED)
-    # Every word once, so that nothing new comes while the clock runs.
+    model = cls(N_SELECTED)
+    # Learn every word once, so that no word is new while the clock runs.
     model.learn_one({f"word {j}": 1.0 for j in range(WORDS)}, 0.0)
     learning(model, rows[:WORDS], y[:WORDS])()
     step = transform_then_learn(model)
@@ -216,25 +216,25 @@ def test_vocabulary(benchmark, report, size, cls):
     benchmark.pedantic(run, rounds=1)
     rate = learnt / benchmark.stats.stats.median
     report(
-        f"transform, then learn, rows a second: {cls.__name__}(1,000), rows of 20 of 8,000 words",
+        f"transform, then learn, rows per second: {cls.__name__}(1,000), 20 of 8,000 words per row",
         f"{rate:,.0f}",
-        bar="≥ 5,000",
+        threshold="≥ 5,000",
         met=rate >= 5_000,
     )
 
 
-# What a row costs in each way of use
+# Time of a row by way of use
 
 COLUMNS = ("ProjSe", "SOSPCA", "River SelectKBest", "River GaussianRandomProjector")
-# River's -> ours that does the same job.
+# Column of River -> column of streamsel for the same job.
 OURS = {COLUMNS[2]: COLUMNS[0], COLUMNS[3]: COLUMNS[1]}
 
 
 def cells(p):
-    """Return (way of use, contestant) -> function that takes n rows, and that n."""
+    """Return (way of use, contestant) -> (function that processes n rows, n)."""
     rows, y = stream(p)
     many = frame_of(rows)
-    # Peers take 100 µs a row at 10 features, 100 ms at 10,000.
+    # Peers take 100 µs per row with 10 features, 100 ms with 10,000.
     few = max(2, min(BATCH, 5000 // p))
     ours = {"ProjSe": ProjSe(10), "SOSPCA": SOSPCA(10)}
     best, projector = select_k_best(), preprocessing.GaussianRandomProjector(10, seed=0)
@@ -261,7 +261,7 @@ def cells(p):
     found["learn_one", name] = each(best.learn_one, few)
     found["transform_one", name] = each(lambda x, _: best.transform_one(x), few)
     found["transform, then learn", name] = each(transform_then_learn(best), few)
-    # It has nothing to learn: its way in a pipeline is to transform.
+    # It does not learn: in a pipeline it only transforms.
     name = "River GaussianRandomProjector"
     found["transform_one", name] = each(lambda x, _: projector.transform_one(x), few)
     found["transform, then learn", name] = each(lambda x, _: projector.transform_one(x), few)
@@ -282,7 +282,7 @@ def test_rows_per_second(benchmark, table, repeats, size, p):
         return bold(f"{rate[way, column]:,.0f}", ahead)
 
     table(
-        "rows a second",
+        "rows per second",
         ("features", "way of use", *COLUMNS),
         *((f"{p:,}", way, *(cell(way, column) for column in COLUMNS)) for way in ways),
     )
@@ -290,7 +290,7 @@ def test_rows_per_second(benchmark, table, repeats, size, p):
 
 # The slowest rows
 
-# Rows learnt from the first on: of 1,000 features they are fewer than the features, and then more.
+# Rows from the first on: fewer than 1,000 features, and then more.
 ROWS = 1_300
 
 
@@ -317,7 +317,7 @@ def test_slowest_rows(benchmark, table, size, cls, p, fading_factor):
 
     def run():
         for x, target in zip(rows, targets, strict=True):
-            # With the waits for refreshes in another thread.
+            # Includes the waits for refreshes in another thread.
             started = time.perf_counter()
             model.learn_one(x, *target)
             model.transform_one(x)
@@ -331,7 +331,10 @@ def test_slowest_rows(benchmark, table, size, cls, p, fading_factor):
     benchmark.extra_info |= {name: float(value) for name, value in found.items()}
     table(
         "the slowest rows",
-        ("model", "features", "fading_factor", "median, ms", "99 %, ms", "slowest, ms", "rows/s"),
+        (
+            *("model", "features", "fading_factor"),
+            *("median, ms", "99th percentile, ms", "slowest, ms", "rows/s"),
+        ),
         (
             cls.__name__,
             f"{p:,}",
@@ -344,7 +347,7 @@ def test_slowest_rows(benchmark, table, size, cls, p, fading_factor):
     )
 
 
-# Where a row's time goes
+# Time of a row by part
 
 PARTS = {
     "names compared, values read": [(RowReader, "read_repeated")],
@@ -355,8 +358,8 @@ PARTS = {
 }
 
 
-def clocked(function, add):
-    """Return the function, and have every call add its seconds."""
+def timed(function, add):
+    """Return a function that also passes the seconds of each call to `add`."""
 
     def run(*args, **kwargs):
         started = time.perf_counter()
@@ -372,7 +375,7 @@ def clocked(function, add):
 @pytest.mark.parametrize("cls", [ProjSe, SOSPCA])
 def test_where_a_row_goes(benchmark, table, repeats, monkeypatch, cls, p):
     rows, y = stream(p)
-    # As many as lie between two refreshes.
+    # As many rows as between two refreshes.
     pairs = list(zip(rows, y, strict=True)) * (BATCH // DISTINCT)
     model = settled(cls(10), rows)
     calls = {part: [] for part in PARTS}
@@ -397,12 +400,12 @@ def test_where_a_row_goes(benchmark, table, repeats, monkeypatch, cls, p):
             for part, functions in PARTS.items():
                 calls[part].clear()
                 for owner, name in functions:
-                    patch.setattr(owner, name, clocked(getattr(owner, name), calls[part].append))
+                    patch.setattr(owner, name, timed(getattr(owner, name), calls[part].append))
             learnt()
-        # The clock's own time is no part of any.
+        # The time of the clock itself is subtracted.
         idle.clear()
         for _ in pairs:
-            clocked(bool, idle.append)(None)
+            timed(bool, idle.append)(None)
         each = statistics.median(idle)
         for part, times in calls.items():
             seconds[part].append((sum(times) - len(times) * each) / BATCH)
@@ -413,11 +416,11 @@ def test_where_a_row_goes(benchmark, table, repeats, monkeypatch, cls, p):
     whole, both = found.pop("learn_one"), found.pop("both")
     found["rest"] = whole - sum(found.values())
     found["learn_one"] = whole
-    found["a transform after it"] = both - whole
+    found["transform_one after it"] = both - whole
     benchmark.extra_info |= found
     table(
-        "where a row's time goes",
-        ("model", "features", "part", "µs", "of learn_one"),
+        "time of a row by part",
+        ("model", "features", "part", "µs", "share of learn_one"),
         *(
             (cls.__name__, f"{p:,}", part, f"{1e6 * mine:.1f}", f"{mine / whole:.0%}")
             for part, mine in found.items()

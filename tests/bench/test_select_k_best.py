@@ -1,4 +1,4 @@
-"""The figures of SelectKBest: its scores against peers', or a sort of the same columns."""
+"""Compare the scores of SelectKBest with those of peers, or with a sort of the same columns."""
 
 import numpy as np
 import pytest
@@ -57,9 +57,9 @@ def test_one_numeric_target(against, data, limit):
 def test_scores_of_samples(against, data, parameters):
     X, labels = data
     X = X[:, : X.shape[1] // 10]
-    told = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
+    options = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
     ours = learner(SelectKBest, labels, X, k=K, **parameters)
-    against(f"SelectKBest {told}, n=1,000 p=2,000 / np.sort", ours, lambda: np.sort(X, axis=0))
+    against(f"SelectKBest {options}, n=1,000 p=2,000 / np.sort", ours, lambda: np.sort(X, axis=0))
 
 
 @pytest.mark.parametrize("score", ["rank", "xi"])
@@ -73,7 +73,7 @@ def test_ranks_of_one_numeric_target(against, data, score):
 
 @pytest.mark.parametrize("is_count", [True, False], ids=["counts", "logarithms"])
 def test_markers_of_sparse_counts(against, size, is_count):
-    """All classes against the rest, of counts as single cells have them."""
+    """Compare each class with the rest, on sparse counts like those of single cells."""
     illico, anndata = pytest.importorskip("illico"), pytest.importorskip("anndata")
     pandas = pytest.importorskip("pandas")
     rng, n = np.random.default_rng(0), 5000
@@ -111,6 +111,6 @@ def test_learn_one_by_one(against):
         f"SelectKBest learn_one, 1,000 features, {DISTINCT} rows / River SelectKBest(PearsonCorr)",
         learning(settled(SelectKBest(10), rows), rows, y),
         learning(feature_selection.SelectKBest(stats.PearsonCorr(), k=10), rows, y),
-        bar=0.02,
+        threshold=0.02,
         rounds=11,
     )

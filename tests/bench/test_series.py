@@ -1,4 +1,4 @@
-"""Features of series: extraction against tsfresh, columns a second, and the share of learning."""
+"""Measure features of series: the speed of their extraction, and the share of learning."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def extract(X):
 
 
 def test_extraction_against_tsfresh(against, repeats):
-    """All features of either; tsfresh without processes of its own."""
+    """Extract all features of either; tsfresh starts no other processes."""
     pytest.importorskip("tsfresh")
     import pandas as pd
     from tsfresh.feature_extraction import EfficientFCParameters, extract_features
@@ -43,7 +43,7 @@ def test_extraction_against_tsfresh(against, repeats):
         )
 
     against(
-        f"722 features of {n} series × {length} / tsfresh, 777 (Efficient), one process",
+        f"722 features of {n} series × {length} / tsfresh, 777 features, one process",
         ours,
         theirs,
         rounds=3,
@@ -58,7 +58,7 @@ def test_columns_per_second(benchmark, report, size, repeats, length):
     seconds = benchmark.stats.stats.median
     what = f"features of {len(X):,} series × {length:,}"
     per_value = f"{1e9 * seconds / X.size / 722:.2f} ns per observation and feature"
-    report(f"{what}, columns a second", f"{722 / seconds:,.0f}", per_value)
+    report(f"{what}, columns per second", f"{722 / seconds:,.0f}", per_value)
 
 
 @pytest.mark.parametrize("make", [lambda: SelectKBest(fdr=0.05), lambda: ForwardSelection(25)])

@@ -1,4 +1,4 @@
-"""The figures of `streamsel.sklearn`: a grid search beside scikit-learn's, and what `fit` adds."""
+"""Compare `streamsel.sklearn` in a grid search with scikit-learn, and `fit` with the learner."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ GRID = [5, 10, 20, 50]
 
 
 def labelled(n, p):
-    """Return columns in C order, as folds are, and classes that 20 of them tell."""
+    """Return columns in C order, as folds are, and classes on which 20 of them depend."""
     rng = np.random.default_rng(0)
     X = np.ascontiguousarray(fortran(rng, n, p))
     y = rng.integers(CLASSES, size=n)
@@ -36,7 +36,7 @@ def searching(selector, X, y):
 def test_grid_search(against, size, name):
     X, y = labelled(1000, size(5_000))
     against(
-        f"GridSearchCV, k in 4, cv=3, n=1,000 p=5,000, {name} / scikit-learn's SelectKBest",
+        f"GridSearchCV, 4 values of k, cv=3, n=1,000 p=5,000, {name} / scikit-learn's SelectKBest",
         searching(getattr(streamsel.sklearn, name)(), X, y),
         searching(SelectKBest(f_classif), X, y),
         rounds=5,
@@ -45,7 +45,7 @@ def test_grid_search(against, size, name):
 
 @pytest.mark.parametrize("name", ["SelectKBest", "ProjSe", "SOSPCA"])
 def test_fit_and_the_learner(against, size, name):
-    """What the estimator adds to the learner, which scikit-learn is not asked about."""
+    """Compare the estimator with the learner alone; there is no peer."""
     X, y = labelled(1000, size(20_000))
     X = np.asfortranarray(X)
     learner = getattr(streamsel, name)
@@ -60,7 +60,7 @@ def test_fit_and_the_learner(against, size, name):
         f"{name} fit, n=1,000 p=20,000 in Fortran order / learn_columns",
         lambda: getattr(streamsel.sklearn, name)().fit(X, y),
         learn,
-        bar=1.05,
+        threshold=1.05,
         data=X.nbytes,
     )
 

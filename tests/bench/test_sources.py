@@ -1,4 +1,4 @@
-"""Data where they are, learning included, beside the bare reader of their own library."""
+"""Read sources and learn from them; compare with the plain reader of their own library."""
 
 import gzip
 
@@ -31,18 +31,18 @@ def test_bed(against, size, tmp_path, y, missing):
     genotypes = rng.integers(0, 3, size=(p, N), dtype=np.int8).T
     genotypes[missing > rng.random((p, N), dtype=np.float32).T] = -127
     to_bed(path, genotypes)
-    how = f"{100 * missing:g} % missing" if missing else "whole"
+    how = f"{100 * missing:g} % missing" if missing else "none missing"
     against(
         f".bed, {how}, {N}×{p:,}, ProjSe / bed_reader's read as int8, one thread",
         lambda: _learn(clean(iter_bed(path), missing="mean"), y),
         lambda: open_bed(path, num_threads=1).read(dtype="int8", order="F"),
-        bar=None if missing else 1.2,
+        threshold=None if missing else 1.2,
     )
 
 
 @pytest.mark.parametrize("form", ["GT", "GT:AD:DP:GQ:PL"])
 def test_vcf(against, size, tmp_path, y, form):
-    """Scanning the names, and one pass: a gzipped file is decompressed twice."""
+    """Scan the names, then make one pass: the gzipped file is decompressed twice."""
     path, p = tmp_path / "x.vcf.gz", size(10_000 if form == "GT" else 2_000)
     rng = np.random.default_rng(0)
     rest = b":12,9:21:99:255,0,255" if ":" in form else b""
@@ -65,7 +65,7 @@ def test_vcf(against, size, tmp_path, y, form):
                 pass
 
     against(
-        f".vcf.gz, {form}, {N}×{p:,}, ProjSe / gzip's read of all bytes",
+        f".vcf.gz, {form}, {N}×{p:,}, ProjSe / decompression by gzip",
         lambda: _learn(iter_vcf(path), y),
         unzip,
     )
@@ -91,9 +91,9 @@ def test_zarr(against, size, tmp_path, y, chunks):
     import zarr
 
     path, p = tmp_path / "x.zarr", size(20_000)
-    lie = (N, 100) if chunks == "some columns" else (10, p)
+    shape = (N, 100) if chunks == "some columns" else (10, p)
     data = np.random.default_rng(0).normal(size=(N, p)).astype(np.float32)
-    array = zarr.create_array(path, data=data, chunks=lie)
+    array = zarr.create_array(path, data=data, chunks=shape)
     against(
         f"Zarr, chunks of {chunks}, {N}×{p:,}, ProjSe / y @ array[:]",
         lambda: _learn(iter_zarr(path), y),

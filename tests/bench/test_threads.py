@@ -1,4 +1,4 @@
-"""One thread and two: how fast this machine reads, and from how many numbers on two threads pay."""
+"""Compare one thread with two: reading speed of the machine, and the size at which two pay off."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,7 +18,7 @@ def rng():
 
 @pytest.fixture
 def one_and_two(paired, table):
-    """Time a job, a function of the number of threads, on one and on two in turn."""
+    """Time `job`, a function of the number of threads, with one and two threads in turn."""
 
     def run(what, job, *, data, rounds=15):
         two, one, ratio = paired(
