@@ -109,18 +109,20 @@ def rates(found: pd.DataFrame) -> str:
 def section(found: pd.DataFrame) -> str:
     one = found[(found["null"] == "background") & (found["method"] == "none")]
     power = found[found["null"] == "background"].groupby("method", sort=False)["power"].mean()
-    lines = "; ".join(f"{method}: {value:.0%}" for method, value in power.items())
+    passing = ", ".join(f"{value:.0%} ({method})" for method, value in power.items())
     return f"""
-Share of p-values of markers that are not causal below a level: {len(one)} traits of each kind,
-{int(one["tests"].sum()):,} tests of each method.
+Cells show the share of the p-values of non-causal markers that are below a level. There are
+{len(one)} traits of each kind, and {int(one["tests"].sum()):,} tests of each method. λ is the
+genomic inflation factor.
 
 {rates(found)}
 
-The share of causal markers of an effect of {EFFECT} standard deviations that pass Bonferroni's
-threshold over all markers, one per trait with a background: {lines}.
+One causal marker with an effect of {EFFECT} standard deviations is added to each trait with a
+background. These shares of the added markers pass Bonferroni's threshold over all markers:
+{passing}.
 
-`python demos/papers/association_nulls.py`; [all numbers](association-nulls.csv); made with
-{machine()}.
+[All numbers](association-nulls.csv) were made by `python demos/papers/association_nulls.py`
+with {machine()}.
 """
 
 

@@ -299,9 +299,11 @@ def section(found: pd.DataFrame) -> str:
     return f"""
 {table(pd.DataFrame(lines)).replace("<details", "<details open", 1)}
 
-Differences are those of log₁₀ p of the program and of streamsel, of adjusted p-values for
-permutations. `python demos/papers/association_peers.py`; [all numbers](association-peers.csv);
-made with {machine()}.
+*Largest difference* and *median* compare log₁₀ p of the program and of streamsel. For permutations,
+they compare adjusted p-values.
+
+[All numbers](association-peers.csv) were made by `python demos/papers/association_peers.py` with
+{machine()}.
 """
 
 

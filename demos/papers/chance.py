@@ -142,21 +142,22 @@ def of_planted(found: pd.DataFrame) -> str:
 def section(found: dict[str, pd.DataFrame], p: int) -> str:
     streams = found["noise"]["seed"].nunique()
     return f"""
-Noise: {streams} streams of {p:,} Gaussian columns, n = {N}, a Gaussian target; every method
-with its defaults. How many variables it keeps, how many of these are above `noise_floor()`, and
-milliseconds per stream, in the median.
+*Noise*: {streams} streams have {p:,} Gaussian columns, n = {N} and a Gaussian target. Methods have
+their defaults. The table shows how many variables they keep, how many of these are above
+`noise_floor()`, and the median time per stream.
 
 {of_noise(found["noise"])}
 
-Planted: {N_SIGNALS} signals among {p:,} columns, {streams} streams of either kind.
-*Measurements* of the target correlate with it by 0.1 to 0.5, *parts* of it by 0.1 to 0.3; the
-signals come first, spread, or last. False discovery rate, ± its standard error, and share of the
+*Planted*: {N_SIGNALS} signals are among {p:,} columns, in {streams} streams of each kind.
+*Measurements* are the target plus an error, and correlate with it by 0.1 to 0.5. *Parts* add up to
+the target, and correlate with it by 0.1 to 0.3. The signals come first, come last, or are evenly
+spread. *False* is the false discovery rate ± its standard error, and *power* is the share of
 signals that are found.
 
 {of_planted(found["planted"])}
 
-`python demos/papers/chance.py`; [all numbers](chance.csv); made with
-{machine()}.
+[All numbers](chance.csv) were made by `python demos/papers/chance.py`
+with {machine()}.
 """
 
 

@@ -248,32 +248,33 @@ def draw_sizes(panel: plt.Axes, sized: pd.DataFrame) -> None:
 
 def text(results: pd.DataFrame, figure: str) -> str:
     return f"""
-**Order.** Value in the order of the file; mean and deviation over {N_ORDERS - 1} random orders, in
-%, of one split.
+**Order.** Cells show the error or R² of one split, in %. The first number is for the order of the
+file. The second is the mean ± standard deviation over {N_ORDERS - 1} random orders.
 
 {order_table(results)}
 
-**Size of the pool.** Means of {N_SPLITS} splits; K is the Gram matrix.
+**Size m of the pool.** Numbers are means over {N_SPLITS} splits, in %.
 
 {size_table(results)}
 
-![(a) Loss of a pool compared with the Gram matrix against its size m; (b) mean error against the
-number of columns of noise; error bars are 95 % intervals.]({figure})
+![(a) Loss of a pool against its size m; (b) mean error against the number of noise
+columns.]({figure})
 
-Error bars: 95 % intervals of the mean over problems, in b without differences between problems.
-Sharper: K with γ = 8.
+Error bars are 95 % intervals of the mean over problems. In panel b, differences between problems
+are removed. *Sharper* means γ = 8.
 
-**Noise.** Mean error in % with 0, 1,000 and 10,000 columns of noise, means of {N_SPLITS} splits.
+**Noise.** Cells show the error in % with 0, 1,000 and 10,000 columns of noise. Errors are means
+over {N_SPLITS} splits.
 
 {noise_table(results)}
 
-If the target is noise: how often any column exceeded the noise floor (nominally 5 % for Gaussian
-columns), and the largest number of such columns.
+**Noise as the target.** The table counts the runs in which any column exceeded the noise floor
+(nominally 5 % for Gaussian columns). *At most* is the largest number of such columns in a run.
 
 {null_table(results)}
 
-`python demos/papers/extractors_limits.py`; [all numbers](extractors-limits.csv); made with
-{machine()}.
+[All numbers](extractors-limits.csv) were made by `python demos/papers/extractors_limits.py`
+with {machine()}.
 """
 
 

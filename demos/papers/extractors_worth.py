@@ -285,21 +285,23 @@ def draw(results: pd.DataFrame) -> plt.Figure:
 
 def text(results: pd.DataFrame, figure: str) -> str:
     shapes = results.groupby("problem")[["n", "p"]].max()
-    counts = results.groupby("family", sort=False).problem.nunique()
-    sizes = "; ".join(f"{family}: {count}" for family, count in counts.items())
+    counts = results.groupby("family").problem.nunique().reindex(list(FAMILIES), fill_value=0)
     return f"""
-{len(shapes)} problems ({sizes}). Training rows from
-{shapes.n.min():,} to {shapes.n.max():,}, columns from {shapes.p.min():,} to {shapes.p.max():,}.
-Means over splits, then over problems, in %. `RidgeComponents` has K and the loadings of all
-columns; the rows below it obtain them otherwise, or have other powers γ; `q selected` are the picks
-of ForwardSelection. Bold: best of a column.
+{counts[TWO]} problems have two classes, {counts[MANY]} have many classes, and {counts[LABELS]} have
+several labels. {counts[REAL]} problems are regressions on real data, and {counts[PLANTED]} are
+regressions on planted data. All have {shapes.n.min():,} to {shapes.n.max():,} training rows and
+{shapes.p.min():,} to {shapes.p.max():,} columns. Numbers are means over splits and then over
+problems, in %. The best number of a column is bold.
 
-![Nine panels of means against the number of components q: the errors of LDA, 1-NN and an SVM on two
-classes and on many, the mean average precision on several labels, and R² of real and of planted
-regressions; one line per extractor, with 95 % intervals.]({figure})
+`RidgeComponents` uses the Gram matrix K and the loadings of all columns. `K, two passes` uses the
+500 largest loadings, and `K, one pass` uses the loadings of 500 to 1,000 columns. The next rows use
+another power γ, or a pool. `q selected` means q picks of ForwardSelection.
 
-Error bars: 95 % intervals of the mean over the problems of a family, without differences between
-problems; the two problems of several labels have none.
+![Nine panels, one per measure and family of problems: means against the number of components q, one
+line per extractor.]({figure})
+
+Error bars are 95 % intervals of the mean over the problems of a family, after differences between
+problems are removed. The two problems with several labels have no error bars.
 
 Two classes, mean error:
 
@@ -313,32 +315,34 @@ Several labels, mean average precision, and regression, R²:
 
 {family_table(results, [LABELS, REAL, PLANTED])}
 
-**Compared with PLS, and the pool with SOSPCA.** Gain in points (lower error, or more explained)
-with the 95 % interval over problems, and the number of problems on which it is better – equal –
-worse. Bold: p < {LEVEL}, Wilcoxon's signed rank test over problems (single tests; impossible with
-five problems or fewer). `held out`: classification sets that were not used to choose the rule.
+**RidgeComponents compared with PLS, and the pool compared with SOSPCA.** Cells show the gain in
+points (lower error, higher precision or R²) with its 95 % interval over problems. They also count
+the problems on which the first method is better – equal – worse. A gain is bold if p < {LEVEL} by
+Wilcoxon's signed rank test over problems, without multiplicity correction. This is impossible with
+five problems or fewer. `held out` means the classification datasets that were not used to design
+the method.
 
 {comparisons(results, RIDGE, ["PLS"], by_measure=True)}
 
 {comparisons(results, POOL_500, ["SOSPCA"], by_measure=True)}
 
-Compared with the others, means of the three classifiers:
+RidgeComponents compared with the other methods, by the mean of the three classifiers:
 
 {comparisons(results, RIDGE, [SUPERVISED, TREELETS, "PCA"], by_measure=False)}
 
-**Scale.** Mean errors on components scaled to unit variance, as in all other tables, and on
-unscaled components.
+**Scale.** Cells show the mean error on components scaled to unit variance (as in all other tables)
+and on unscaled components.
 
 {scale_table(results)}
 
-Every problem, mean error, mean average precision or R²:
+Mean error, mean average precision or R² of every problem:
 
 {problem_table(results, QS[1])}
 
 {problem_table(results, QS[-1])}
 
-`python demos/papers/extractors_worth.py`; [all numbers](extractors-worth.csv); made with
-{machine()}.
+[All numbers](extractors-worth.csv) were made by `python demos/papers/extractors_worth.py`
+with {machine()}.
 """
 
 

@@ -191,15 +191,16 @@ def shown(value: float, best: float) -> str:
     return f"**{value:.1f}**" if value == best else f"{value:.1f}"
 
 
-def sparse_sentence(results: pd.DataFrame) -> str:
-    """Return a sentence on the zero loadings of SparsePCA."""
+def sparse_table(results: pd.DataFrame) -> str:
+    """Return the share of zero loadings of SparsePCA, by dataset and q."""
     here = results[(results.part == RECONSTRUCTION) & (results.method == SPARSE)]
-    means = here.groupby(["problem", "q"], sort=False).zeros.mean()
-    shares = "; ".join(
-        f"{problem} {', '.join(f'{value:.0f}' for value in values)}"
-        for problem, values in means.groupby("problem", sort=False)
-    )
-    return f"Share of SparsePCA's loadings that are 0, in %, in the same order of q: {shares}."
+    head, qs = "SparsePCA's loadings that are 0, %", sorted(here.q.unique())
+    lines = []
+    for problem, of_problem in here.groupby("problem", sort=False):
+        means = of_problem.groupby("q").zeros.mean()
+        cells = {f"q = {q:.0f}": f"{means[q]:.0f}" if q in means else "" for q in qs}
+        lines.append({head: problem} | cells)
+    return table(pd.DataFrame(lines))
 
 
 def planted_table(results: pd.DataFrame) -> str:
@@ -224,7 +225,7 @@ def missing_table(results: pd.DataFrame) -> str:
     for problem, here in results[results.part == MISSING].groupby("problem", sort=False):
         n, p = (int(value) for value in here[["n", "p"]].max())
         of = here.groupby("method", sort=False).error
-        line = {"error, % of that of the means": f"{problem} ({n:,} × {p:,})"}
+        line = {"error, % of the error of column means": f"{problem} ({n:,} × {p:,})"}
         pairs = zip(of.mean().items(), of.std().fillna(0.0), strict=True)
         lines.append(line | {m: f"{mean:.1f} ± {spread:.1f}" for (m, mean), spread in pairs})
     return table(pd.DataFrame(lines))
@@ -251,29 +252,32 @@ def draw(results: pd.DataFrame) -> plt.Figure:
 
 def text(results: pd.DataFrame, figure: str) -> str:
     return f"""
-Share of the variance of all columns that q components do not explain, in %: means over splits.
-Bold: lowest of a dataset.
+Lost variance is the share of the variance of all columns that q components do not explain, in %, as
+a mean over splits. The lowest number at each q is bold, separately for training and test rows of a
+dataset.
 
 ![Unexplained variance of test rows against the number of components q: three panels, one line per
-method, with 95 % intervals.]({figure})
+method.]({figure})
 
-Error bars: 95 % intervals of the mean over splits, without differences between splits.
+Error bars are 95 % intervals of the mean over splits, after differences between splits are removed.
 
 {reconstruction_table(results)}
 
-{sparse_sentence(results)}
+{sparse_table(results)}
 
-**Planted variables.** Means over draws; bold: highest of a row.
+**Planted hidden variables.** *In their space* is the share of the hidden variables that lies in the
+space of the components. *In one of them* is their squared correlation with the nearest component.
+Numbers are means over draws, and the highest number of a row is bold.
 
 {planted_table(results)}
 
-**Missing values**, one in five, predicted from {N_COMPONENTS} components: root of the mean squared
-error, means and deviations over draws.
+**Missing values.** One value in five is missing, and is predicted from {N_COMPONENTS} components.
+The table shows the root mean squared error, as mean ± standard deviation over draws.
 
 {missing_table(results)}
 
-`python demos/papers/factorisations.py`; [all numbers](factorisations.csv); made with
-{machine()}.
+[All numbers](factorisations.csv) were made by `python demos/papers/factorisations.py`
+with {machine()}.
 """
 
 

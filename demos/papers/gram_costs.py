@@ -28,14 +28,7 @@ import streamsel
 
 Q = 10
 HIDDEN = 40
-WAYS = {
-    "Gram matrix": "exact, one pass",
-    "leading axes": "one pass",
-    "settled": "several passes",
-    "randomized": "scikit-learn, randomized",
-    "arpack": "scikit-learn, ARPACK",
-    "incremental": "scikit-learn, IncrementalPCA",
-}
+WAYS = ("Gram matrix", "leading axes", "settled", "randomized", "arpack", "incremental")
 OURS = ("Gram matrix", "leading axes", "settled")
 # With more rows the Gram matrix, and with more numbers ARPACK, takes too long.
 MOST_ROWS, MOST_NUMBERS = 8_000, 10**8
@@ -162,17 +155,19 @@ def main() -> None:
     experiment = Experiment("gram-costs", __doc__)
     found = with_missed(experiment.each(measure, tasks(experiment)))
     path = experiment.draw(figure(found))
-    ways = "; ".join(f"*{way}*: {what}" for way, what in WAYS.items())
     experiment.publish(f"""
-Ten principal components of generated columns, in memory; seconds of processor time to the scores.
-{ways}. In brackets: the missed share of the variance of the ten exact components, if above 0.01 %;
-bold: the fastest that misses less than 0.1 %. ({machine()}.)
+Cells show the processor time in seconds to compute ten principal components of n rows from p
+generated columns in memory. *Gram matrix* is exact `PCA` in one pass. *Leading axes* is `PCA`
+without the matrix, also in one pass. *Settled* is the same in several passes. The other methods are
+scikit-learn's: *randomized* is `PCA` by a randomized SVD, *arpack* is `PCA` by ARPACK, and
+*incremental* is `IncrementalPCA`. Brackets show the missed share of the variance of the ten exact
+components, if it is above 0.01 %. The fastest method that misses less than 0.1 % is bold.
 
 ![Seconds against rows and against columns, one line per method]({path})
 
 {summary(found)}
 
-`python demos/papers/gram_costs.py` · [all numbers](gram-costs.csv)
+[All numbers](gram-costs.csv) were made by `python demos/papers/gram_costs.py` with {machine()}.
 """)
 
 

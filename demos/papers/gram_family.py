@@ -204,31 +204,34 @@ def draw(results: pd.DataFrame) -> plt.Figure:
 
 
 def text(results: pd.DataFrame, figure: str) -> str:
-    counts = results[~results.problem.isin(PLANS)].groupby("family", sort=False).problem.nunique()
-    sizes = "; ".join(f"{family}: {count}" for family, count in counts.items())
+    real = results[~results.problem.isin(PLANS)]
+    counts = real.groupby("family").problem.nunique().reindex([TWO, MANY], fill_value=0)
     return f"""
-Planted classes, and real sets ({sizes}): mean errors in % on test rows, of models of q components.
-SupervisedPCA is PCA of the most relevant quarter of the columns, {MOST_RELEVANT} at most. With two
-classes Discriminant has one component, whatever q. Bold: lowest of a row.
+Cells show mean errors on test rows, in %, with q components. The problems are planted classes,
+{counts[TWO]} real datasets with two classes, and {counts[MANY]} real datasets with many classes.
+SupervisedPCA is PCA of the most relevant quarter of the columns, but of {MOST_RELEVANT} columns at
+most. With two classes, Discriminant has one component at every q. The lowest error of a row is
+bold.
 
-![Panels of mean error against the number of components q: planted classes, two classes and many,
-predicted by LDA and by 1-NN; one line per method, with 95 % intervals.]({figure})
+![Mean error against the number of components q, one panel per family and classifier, one line per
+method.]({figure})
 
-Error bars: 95 % intervals of the mean over problems (planted ones: over splits), without
-differences between them.
+Error bars are 95 % intervals of the mean over real problems, or over splits of planted problems,
+after differences between these are removed.
 
 {family_table(results)}
 
-**Error below that of PCA**, in points, on the real sets, with the 95 % interval over them, and the
-number of sets with a lower – equal – higher error. Bold: p < 0.05, Wilcoxon's signed rank test,
-single tests.
+**Error of PCA minus error of the method.** Cells show the mean over the real datasets, in points,
+with its 95 % interval. They also count the datasets on which the method has a lower – equal –
+higher error. A mean is bold if p < 0.05 by Wilcoxon's signed rank test, without multiplicity
+correction.
 
 {comparison_table(results)}
 
 {problem_table(results, QS[1])}
 
-`python demos/papers/gram_family.py`; [all numbers](gram-family.csv); made with
-{machine()}.
+[All numbers](gram-family.csv) were made by `python demos/papers/gram_family.py`
+with {machine()}.
 """
 
 

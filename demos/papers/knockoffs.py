@@ -283,9 +283,9 @@ def peers(found: pd.DataFrame) -> str:
             for name, part in (("streamsel", own), ("knockpy", runs))
         ]
     return f"""
-Compared with knockpy, which needs all columns and their covariance in memory
-({theirs["MiB"].max():,.0f} MiB): the first {theirs["run"].nunique()} runs of two designs, seconds
-of the processor in the median.
+knockpy needs all columns and their covariance in memory ({theirs["MiB"].max():,.0f} MiB). It is
+compared on the first {theirs["run"].nunique()} runs of two designs. Seconds are medians of the
+processor time.
 
 {table(pd.DataFrame(lines))}
 """
@@ -295,18 +295,18 @@ def section(found: pd.DataFrame) -> str:
     own = found[found["method"] == "knockoffs"]
     runs = own.groupby("design").size().max()
     return f"""
-{runs} runs of each design, level {LEVEL}: the share of the selected columns that are false ± its
-standard error, and the share of the causal columns that are selected. Refused runs count as if not
-checked.
+Each design has {runs} runs at level {LEVEL}. *False* is the share of false columns in the selection
+± its standard error. *Power* is the share of causal columns that are selected. Refused runs are
+included.
 
 {rows_of(found, local=True)}
 
-Designs that violate the conditions, without the checks, and the share of runs that the checks
-refuse:
+The next designs violate the conditions. *Refused* is the share of runs that the checks refuse.
 
 {rows_of(found, local=False)}
 {peers(found)}
-`python demos/papers/knockoffs.py`; [all numbers](knockoffs.csv); made with {machine()}.
+[All numbers](knockoffs.csv) were made by `python demos/papers/knockoffs.py`
+with {machine()}.
 """
 
 

@@ -185,15 +185,16 @@ def main() -> None:
     found["parts"] = found["parts"].astype(str)
     experiment.publish(
         f"""
-{SPLITS} splits of each dataset, {Q} components, bounds of {FEW} variables. *One model*: accuracy on
-test rows with the components of one model, in percent. Others: mean correlation of their components
-with those of the one model (the largest angle); share of equal variables with loadings; accuracy.
-*Reordered*: one model, columns in another order.
+Each dataset is split {SPLITS} times. Models have {Q} components, and models with a bound have {FEW}
+variables. *One model* is the accuracy in % on test rows with the components of one model.
+*Reordered* is one model that learns the columns in another order. This and the next columns show
+the mean correlation with the components of *one model* (largest angle in brackets), the Jaccard
+index of variables with loadings, and the accuracy.
 
 {summary(found)}
 
-`python demos/papers/learnt_in_parts.py` · [all numbers](learnt-in-parts.csv); made with
-{machine()}.
+[All numbers](learnt-in-parts.csv) were made by `python demos/papers/learnt_in_parts.py`
+with {machine()}.
 """
     )
 

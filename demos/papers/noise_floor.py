@@ -150,28 +150,30 @@ def section(found: pd.DataFrame) -> str:
     means = numeric[columns].mean()
     runs = len(found[found["case"] == found["case"].iloc[0]])
     return f"""
-Share of {runs} runs with a permuted target, in % (95 % interval), that have a column above the
-noise floor (`gaussian`: the Gaussian law; `reported`: as reported without permutations;
-`permutations`: {PERMUTATIONS} of them), or in which `SelectKBest(fdr=0.05)` selects anything.
-Nominal: 5.
+The target is permuted in each of {runs} runs. Cells show the share of runs in % (95 % interval) in
+which a column is above the noise floor. The noise floor comes from the Gaussian law (`gaussian`),
+from a report without permutations (`reported`), or from {PERMUTATIONS} permutations
+(`permutations`). The columns `fdr` show the share of runs in which `SelectKBest(fdr=0.05)` selects
+anything. The nominal share is 5 %. Reports use normal scores if a numeric target has heavy tails.
 
 Simulated:
 
 {rates(found[simulated])}
 
-Datasets on which no rule was chosen:
+Datasets not used to choose the rules of the report:
 
 {rates(rest)}
 
-Numeric targets of these, on average: {means["gaussian"]:.1%} above the Gaussian
-noise floor, {means["reported"]:.1%} as reported, {means["permutations"]:.1%} by permutations.
+With numeric targets of these datasets, noise exceeds the Gaussian noise floor in
+{means["gaussian"]:.1%} of runs, the reported one in {means["reported"]:.1%}, and the one from
+permutations in {means["permutations"]:.1%}.
 
-Datasets on which the rules were chosen:
+Datasets used to choose the rules:
 
 {rates(found[first])}
 
-`python demos/papers/noise_floor.py`; [all numbers](noise-floor.csv); made with
-{machine()}.
+[All numbers](noise-floor.csv) were made by `python demos/papers/noise_floor.py`
+with {machine()}.
 """
 
 

@@ -203,23 +203,25 @@ def shares(found: pd.DataFrame) -> str:
 def section(found: pd.DataFrame) -> str:
     ks = " · ".join(map(str, found["k"].unique()))
     return f"""
-A pool of 4k candidates, cut back from 8k, k = {ks}. Passes of `exact=True`, in blocks of {BLOCK}
-columns (after the name of a stream: n × p):
+The pool is cut back from 8 × k candidates to 4 × k. Cells show the number of passes with
+`exact=True` for k = {ks}, in blocks of {BLOCK} columns. Names of streams end with n × p.
 
 {by_stream(found, passes)}
 
-After one pass: how many of the k picks are among the exact k, and in brackets how many leading ones
-are proven.
+The next table counts the picks of the first pass that are among the exact k picks. Brackets count
+the leading picks that are proven exact.
 
 {by_stream(found, first_pass)}
 
-The part of the target that the picks of the first pass explain, as a share of that of the exact
-ones (by least squares, and ForwardSelection with its ridge): mean over the streams, and the worst.
+The last table divides the share of the target that the picks of the first pass explain by the share
+that the exact picks explain. Numbers are means over the streams, and *worst* is the lowest number
+of a stream. Shares come from least squares, and for ForwardSelection from a regression with its
+ridge.
 
 {shares(found)}
 
-`python demos/papers/passes.py`; [all numbers](passes.csv); made with
-{machine()}.
+[All numbers](passes.csv) were made by `python demos/papers/passes.py`
+with {machine()}.
 """
 
 

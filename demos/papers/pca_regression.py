@@ -143,14 +143,14 @@ def problem_table(results: pd.DataFrame, regressor: str) -> str:
 def text(results: pd.DataFrame) -> str:
     tables = "\n\n".join(problem_table(results, regressor) for regressor in (BY_STEPS, BAYESIAN))
     return f"""
-R² in % of rows that are predicted first and then learnt, means and deviations over
-{results.shuffle.nunique()} shuffles; in brackets the number of stored rows, which equals that of
-later rows, and of columns.
+Cells show R² in % by progressive validation, as mean ± standard deviation over
+{results.shuffle.nunique()} shuffles. Brackets show the numbers of stored rows and of columns. There
+are as many later as stored rows. *From nothing* means without stored rows.
 
 {tables}
 
-`python demos/papers/pca_regression.py`; [all numbers](pca-regression.csv); made with
-{machine()}.
+[All numbers](pca-regression.csv) were made by `python demos/papers/pca_regression.py`
+with {machine()}.
 """
 
 

@@ -213,21 +213,21 @@ def draw_tradeoff(panel: plt.Axes, found: pd.DataFrame, method: str, colour: str
 
 def text(results: pd.DataFrame, figure: str) -> str:
     return f"""
-Balanced accuracy in % of a linear model / 1-NN / an SVM, means over {results.split.nunique()}
-splits: of the sensitive property, learnt from the rows from which features were built, or from
-other rows, and of the requested property. Chance is 50 for the sensitive property. Variance: share
-of the variance of all columns, in %.
+Cells show the balanced accuracy, in %, of a linear model / 1-NN / an SVM, as means over
+{results.split.nunique()} splits. Attackers learn the sensitive property from the rows from which
+features were built, or from other rows. Chance is 50 for the sensitive property. *Variance* is the
+features' share of the variance of all columns, in %.
 
 ![Accuracy for the requested property against accuracy for the sensitive one, by the better of its
-two attackers; left: the linear model, right: the best of three; larger dots: more features. One
-row per problem; error bars are 95 % intervals.]({figure})
+two attackers, one row per problem. Left panels have the linear model, right ones the best of three.
+Larger dots have more features.]({figure})
 
-Error bars: 95 % intervals of the mean over splits, in both directions.
+Error bars are 95 % intervals of the mean over splits, in both directions.
 
 {problem_table(results)}
 
-`python demos/papers/private_features.py`; [all numbers](private-features.csv); made with
-{machine()}.
+[All numbers](private-features.csv) were made by `python demos/papers/private_features.py`
+with {machine()}.
 """
 
 

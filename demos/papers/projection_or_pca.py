@@ -328,54 +328,61 @@ def draw(results: pd.DataFrame) -> plt.Figure:
 
 
 def text(results: pd.DataFrame, protocols: dict[str, Protocol], figure: str) -> str:
-    sizes = "Training and test rows: " + "; ".join(
-        f"{name} {here.n_train.iloc[0]:,} and {here.n_test.iloc[0]:,} rows, {here.p.median():,.0f} "
-        f"variables, {here.split.nunique()} splits"
+    sizes = [
+        {
+            "dataset": name,
+            "training rows": f"{here.n_train.iloc[0]:,}",
+            "test rows": f"{here.n_test.iloc[0]:,}",
+            "variables": f"{here.p.median():,.0f}",
+            "splits": str(here.split.nunique()),
+        }
         for name, here in by_dataset(results).items()
-    )
+    ]
     grown = results[results.reduction != NONE]
     before = 100.0 * (grown["tree, not pruned"] - grown["tree"]).groupby(grown.reduction).mean()
     alone = results[results.reduction == NONE]
     alone = 100.0 * (alone["tree, not pruned"] - alone["tree"]).mean()
     others = ", ".join(f"{before[name]:+.1f} ({name})" for name in REDUCTIONS)
     return f"""
-{sizes}.
+{table(pd.DataFrame(sizes))}
 
-![Error against the number of dimensions, one row of panels per dataset, for the decision tree,
-1-NN and the SVM: PCA, random projection, RidgeComponents, all variables as a horizontal line and
-the larger class as a dotted one; error bars are 95 % intervals.]({figure})
+![Error against the number of dimensions, one row of panels per dataset, one column per classifier,
+one line per method. Solid horizontal lines
+show the error on all variables, and dotted lines show the error of the larger class.]({figure})
 
-Error bars: 95 % intervals of the mean over splits, without differences between splits.
+Error bars are 95 % intervals of the mean over splits, after differences between splits are removed.
 
 {error_table(results, protocols)}
 
-Errors in %, means over splits, on all variables and on k dimensions of PCA, of a random projection
-and of RidgeComponents. ▲ more, ▼ less than on all: paired t-test over splits, corrected for the
-rows that they share (Nadeau and Bengio), 95 %, single tests. PCA and RidgeComponents have no more
-dimensions than training rows. The error of the tree without pruning is higher by these points,
-means over all rows of the CSV: {alone:+.1f} (all variables), {others}.
+The table shows errors in %, as means over splits, on all variables and on k dimensions. ▲ means a
+higher error than on all variables, and ▼ means a lower error, by a paired t-test over splits at 95
+%. The test is corrected for shared rows (Nadeau and Bengio), but not for multiplicity. PCA and
+RidgeComponents have no more dimensions than training rows. Without pruning, the error of the tree
+is higher by these points on average over all rows of the CSV: {alone:+.1f} (all variables),
+{others}.
 
-**Reduced minus all variables**, errors in points, means of the datasets at the fewest dimensions
-(5) and at the most that PCA has (30, 500, 50); intervals of 95 % by the same correction, bold if 0
-is outside.
+**Error after reduction minus error on all variables.** The differences are means over the datasets,
+in points. *Fewest* is five dimensions. *Most* is the largest number that PCA has: 500 on
+internet_ads, 50 on colon and leukemia, and 30 on the other two datasets. The 95 % intervals are
+corrected in the same way, and a difference is bold if its interval excludes 0.
 
 {all_variables_table(results)}
 
-**Random projection minus PCA**, likewise, means over all k that both have. Last columns: how much
-more a classifier loses than 1-NN.
+**Random projection minus PCA.** These differences are means over all k that both methods have. The
+last three columns show how much larger this difference is than for 1-NN.
 
 {difference_table(results, RANDOM)}
 
-**RidgeComponents minus PCA**, likewise.
+**RidgeComponents minus PCA.** These differences are computed in the same way.
 
 {difference_table(results, RIDGE)}
 
-**Support vectors** of the SVM, in % of the training rows.
+**Support vectors.** The table shows their number for the SVM, in % of the training rows.
 
 {support_table(results, protocols)}
 
-`python demos/papers/projection_or_pca.py`; [all numbers](projection-or-pca.csv); made with
-{machine()}.
+[All numbers](projection-or-pca.csv) were made by `python demos/papers/projection_or_pca.py`
+with {machine()}.
 """
 
 

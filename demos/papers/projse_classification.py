@@ -50,9 +50,8 @@ MEASURES = {
     "alignment_rbf": "alignment, rbf kernel",
 }
 ALL = "all variables"
-SHOWN = """![Accuracy of a linear and an rbf SVM, and alignment of the linear and the rbf kernel
-with the classes, against the number of variables: ProjSe with three kernels, the most relevant
-variables, random ones with the 95 % interval of their mean, and all.]"""
+SHOWN = """![Accuracy of two SVMs and alignment of two kernels against the number of variables, one
+line per selection. The band is the 95 % interval of random ones.]"""
 
 
 def projse(X: np.ndarray, y: np.ndarray, k: int, _seed: int, kernel: str) -> np.ndarray:
@@ -202,20 +201,21 @@ def text(results: pd.DataFrame, figures: list[str]) -> str:
     for (name, rows), figure in zip(results.groupby("dataset", sort=False), figures, strict=True):
         n, p, classes, n_test = rows[["n", "p", "classes", "n_test"]].iloc[0]
         parts += [
-            f"**{name}**, p = {p}, {classes} classes, {n:,} rows to train and {n_test:,} to test:",
+            f"**{name}**, p = {p}, {classes} classes, {n:,} training and {n_test:,} test rows:",
             f"{SHOWN}({figure})",
             numbers(rows),
         ]
     shown = "\n\n".join(parts)
     return f"""
-Variables selected for the classes on the official training rows, accuracy on the official test rows
-(at most {MOST["train"]:,} and {MOST["test"]:,} for SVMs and alignment); variables standardised.
-Random selection: mean and standard deviation of {results.seed.max() + 1} seeds. Seconds: selecting.
+Variables are standardised, and selected for the classes on the official training rows. Accuracy is
+measured on the official test rows. SVMs and alignment use at most {MOST["train"]:,} training rows
+and {MOST["test"]:,} test rows. For random selection, the table shows the mean and the standard
+deviation over {results.seed.max() + 1} seeds. *Seconds* is the time of the selection.
 
 {shown}
 
-`python demos/papers/projse_classification.py`; [all numbers](projse-classification.csv); made with
-{machine()}.
+[All numbers](projse-classification.csv) were made by `python demos/papers/projse_classification.py`
+with {machine()}.
 """
 
 

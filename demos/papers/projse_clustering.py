@@ -256,24 +256,26 @@ def text(results: pd.DataFrame, counts: tuple[int, ...], figure: str) -> str:
         tables.append(numbers(rows, (5, 10, counts[-1])))
     shown = "\n\n".join(tables)
     return f"""
-Variables selected without the classes; rows clustered by k-means on the first k of them, as many
-clusters as classes. NMI(k): mean of 20 starts and {results.seed.max() + 1} seeds (column order, or
-what ties and chance select); in parentheses the standard deviation over seeds, or over starts where
-there is one selection only, as in the paper. Seconds: selecting {counts[-1]} variables.
+Variables are selected without the classes. k-means clusters the rows on the first k of these
+variables, into as many clusters as there are classes. NMI(k) is the normalised mutual information
+of clusters and classes. It is a mean over 20 starts of k-means and {results.seed.max() + 1} seeds.
+The seeds set the order of columns, ties and random selections. Parentheses show the standard
+deviation over seeds. If there is only one selection, as in the paper, it is over starts. *Seconds*
+is the time to select {counts[-1]} variables.
 
-![NMI, the normalised mutual information, of the clusters with the classes against the number of
-variables, one row of panels per dataset. At the left ProjSe with three kernels, the variables of
-largest variance, random ones, all variables; on glioma the numbers of the paper as stars. At the
-right the linear one, those as released, two variants. Error bars are 95 % intervals.]({figure})
+![NMI against the number of variables, one row of panels per dataset. Left panels have ProjSe and
+other selections, on glioma with the numbers of the paper as stars. Right panels have variants of
+ProjSe.]({figure})
 
-Error bars: 95 % intervals of the mean over seeds, where there are several selections.
+Error bars are 95 % intervals of the mean over seeds, if there are several selections.
 
 {shown}
 
-The paper's NMI(10) is in its script the second of a series that begins with 1, 5, 10.
+The paper's NMI(10) may be NMI(5): its script prints the second value of a series that begins with k
+= 1, 5, 10.
 
-`python demos/papers/projse_clustering.py`; [all numbers](projse-clustering.csv); made with
-{machine()}.
+[All numbers](projse-clustering.csv) were made by `python demos/papers/projse_clustering.py`
+with {machine()}.
 """
 
 

@@ -229,27 +229,27 @@ def section(found: pd.DataFrame, k: int, size: int, images: tuple[str, str]) -> 
             }
         )
     return f"""
-The stability of the selection over {M} subsets of the training rows of {found["dataset"].iloc[0]}
-(Szedmak et al. 2023, section 5.4 and figure 8): the index
-of Nogueira et al. with its 95 % confidence interval, the same with correlated pixels as partly the
-same (Sechidis et al. 2019), and the mean correlation of importances (Hamer and Dupont 2021). 1 is
-the same selection every time, 0 that of a random selection. Target: the classes, or the right half
-of an image for the pixels of the left. Table: disjoint subsets of {size:,} rows; last column:
-random subsets, which overlap.
+As in Szedmak et al. (2023, section 5.4 and figure 8), variables are selected on {M} subsets of the
+training rows of {found["dataset"].iloc[0]}. *Stability* is the index of Nogueira et al. with its 95
+% confidence interval. *Correlated pixels as similar* is the same index, except that correlated
+pixels count as partly identical (Sechidis et al. 2019). *Of importances* is the mean correlation of
+importances (Hamer and Dupont 2021). The index is 1 if all selections are the same, and 0 on average
+if they are random. The target is either the classes or the right half of an image. For the right
+half, the variables are the pixels of the left half. Subsets are disjoint and have {size:,} rows. In
+the last column, they are random and overlap.
 
-![Stability against the number of rows, for disjoint and for random subsets, and against the number
-of selected pixels, as they are and with correlated ones as partly the same; error bars are 95 %
-intervals, of disjoint subsets]({images[0]})
+![Stability against the number of rows and against the number of selected pixels. Error bars are 95
+% intervals of disjoint subsets.]({images[0]})
 
-![How often each pixel was among the first {k}, in {M} disjoint subsets of {size:,} rows: white
-never, dark always]({images[1]})
+![Selected pixels in {M} disjoint subsets of {size:,} rows]({images[1]})
 
-Shade: how often each pixel was among the first {k} selected, from never to always.
+The shade shows how often each pixel was among the first {k} selected, from never (white) to always
+(dark).
 
 {table(pd.DataFrame(lines))}
 
-`python demos/papers/projse_stability.py`; [all numbers](projse-stability.csv); made with
-{machine()}.
+[All numbers](projse-stability.csv) were made by `python demos/papers/projse_stability.py`
+with {machine()}.
 """
 
 

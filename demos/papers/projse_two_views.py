@@ -248,26 +248,26 @@ def section(found: pd.DataFrame, timed: pd.DataFrame, image: str) -> str:
         line |= {"two products": f"{least:.3g} s", "ratio": f"{taken.median() / least:.1f}"}
         times.append(line)
     return f"""
-From each of two views k variables are selected with the other view as the target (Szedmak et al.
-2023, section 5.4): the left and right halves of MNIST's digits (60,000 training, 10,000 test
-images), with all pixels and without those lit in fewer than one training image in a thousand, and
-the words and labels of ml_bibtex (4,880 and 2,515 documents). Canonical correlations between the
-two selections, directions learnt on training rows, correlations on test rows; random: mean of
-{N_RANDOM} draws. The paper's numbers (figure 7, tables 4 and 5) were not at hand.
+In each of two views, k variables are selected with the other view as the target (Szedmak et al.
+2023, section 5.4). The views are the left and right halves of MNIST's digits (60,000 training and
+10,000 test images), or the words and labels of ml_bibtex (4,880 training and 2,515 test documents).
+`common pixels` are lit in at least one training image in a thousand. Canonical correlations are
+computed between the two selections on test rows, in directions learnt on training rows. *Random* is
+a mean over {N_RANDOM} draws. The paper's numbers (figure 7, tables 4 and 5) were not available.
 
-![First canonical correlation and sum of all, on test rows and below them on training rows, against
-the number of variables selected from each view, for ProjSe with two kernels, the most relevant
-variables, random ones and all of them]({image})
+![First canonical correlation and sum of all, against the number of variables selected from each
+view. Test rows are above, and training rows below.]({image})
 
 {table(pd.DataFrame(lines))}
 
-On the test rows; "all variables" does not depend on k. The time to select from both views, one
-after the other, and of two products X'Y of the views, in float64 or sparse:
+The table above shows the first correlation and the sum of all correlations on the test rows. *All
+variables* does not depend on k. The next table shows the time to select from both views, and the
+time of two products X'Y of the views, in float64 or sparse:
 
 {table(pd.DataFrame(times))}
 
-`python demos/papers/projse_two_views.py`; [all numbers](projse-two-views.csv); made with
-{machine()}.
+[All numbers](projse-two-views.csv) were made by `python demos/papers/projse_two_views.py`
+with {machine()}.
 """
 
 

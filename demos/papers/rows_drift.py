@@ -193,22 +193,21 @@ def section(found: dict[tuple[Any, ...], Recovery], results: pd.DataFrame, image
             line[key] = f"{one.back:,}" if one.back is not None else "> " + rows_after(one)
         lines.append(line)
     return f"""
-ProjSe (k = {K}) before a StandardScaler and logistic regression, by progressive validation:
-accuracy in %, means over {results.seed.nunique()} streams. *planted*: five of 60 variables
-determine the class, from the middle on five others; *spambase*: its features exchange their names
-there. "Back": the first {BLOCK} rows from which on {BACK_ROWS} are within {POINTS:g} points of the
-{LEVEL_ROWS} rows before the change. "At a detected drift": by ADWIN, which monitors the errors.
+ProjSe (k = {K}) precedes a StandardScaler and logistic regression. Accuracy in % by progressive
+validation is averaged over {results.seed.nunique()} streams. On *planted*, five of 60 variables
+determine the class in the first half, and five other variables determine it in the second half. On
+*spambase*, the features exchange their names in the middle. *Back* is the number of rows after the
+change, in blocks of {BLOCK}, until {BACK_ROWS} rows follow whose accuracy is within {POINTS:g}
+points of the accuracy in the {LEVEL_ROWS} rows before.
 
-![Accuracy against the rows since the change, without fading above and with below: all features,
-and a selection refreshed at every row, by default, with `refresh_factor=1.25`, and at a detected
-drift, and a new selector at a detected drift; bands are 95 % intervals.]({image})
+![Accuracy against the rows since the change, without fading above and with below.]({image})
 
-Bands: 95 % intervals of the mean over the streams.
+Bands are 95 % intervals of the mean over the streams.
 
 {table(pd.DataFrame(lines))}
 
-`python demos/papers/rows_drift.py`; [all numbers](rows-drift.csv); made with
-{machine()}.
+[All numbers](rows-drift.csv) were made by `python demos/papers/rows_drift.py`
+with {machine()}.
 """
 
 

@@ -200,13 +200,14 @@ def section(found: pd.DataFrame, late: pd.DataFrame, image: str) -> str:
     """Return the text, with the figure and the tables."""
     extractors, selectors = of_kind(found, "extractors"), of_kind(found, "selectors")
     return f"""
-Mean gain over `warm_up={WAS}`, filled, with the wins and losses of more than {CLEAR} among pairs
-of a stream and a model. *Filled*: an extractor returns 0.0, a selector all features. *Empty*: both
-return `{{}}`. The defaults were chosen on one half of the streams, *choose*, and judged on the
-other, *judge*.
+Cells show the mean gain over `warm_up={WAS}`, filled. Brackets count the wins and losses of more
+than {CLEAR} among pairs of a stream and a model. *Filled* means that, before warm-up ends, an
+extractor returns 0.0, and a selector returns all features. *Empty* means that both return `{{}}`.
+The defaults were chosen on one half of the streams (*choose*) and judged on the other half
+(*judge*).
 
-![Mean gain in the judged half against warm_up, for targets that are classes; dotted where `{{}}` is
-returned before.]({image})
+![Mean gain in the judged half against warm_up, for targets that are classes. Lines are dotted where
+`{{}}` is returned before.]({image})
 
 Extractors:
 
@@ -220,7 +221,7 @@ Models downstream of the extractors:
 
 {gains_table(extractors, "model", "model")}
 
-KernelPCA, which begins with its first full window of 200 rows, whatever `warm_up` is:
+KernelPCA begins with its first full window of 200 rows, whatever `warm_up` is:
 
 {gains_table(of_kind(found, "window"), "model", "model")}
 
@@ -228,12 +229,12 @@ Selectors, all rows:
 
 {gains_table(selectors, "target", "target")}
 
-Selectors, rows from {LATE} on only, where each has a selection in use:
+Selectors from row {LATE} on, where each has a selection in use:
 
 {gains_table(of_kind(late, "selectors"), "target", "target")}
 
-`python demos/papers/rows_warm_up.py`; [all numbers](rows-warm-up.csv); made with
-{machine()}.
+[All numbers](rows-warm-up.csv) were made by `python demos/papers/rows_warm_up.py`
+with {machine()}.
 """
 
 

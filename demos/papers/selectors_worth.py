@@ -296,7 +296,7 @@ def dataset_table(results: pd.DataFrame) -> str:
 
 
 def chosen_by_halves(results: pd.DataFrame) -> str:
-    """Return a paragraph on the ridge chosen on one half of the datasets and tested on the other.
+    """Return text and a table on the ridge chosen on one half of the datasets, tested on the other.
 
     Chosen by the mean error, which a few datasets may dominate, or by the mean rank.
     """
@@ -305,26 +305,28 @@ def chosen_by_halves(results: pd.DataFrame) -> str:
     d = len(errors)
     rng = np.random.default_rng(0)
     halved = [np.split(rng.permutation(d), [d // 2]) for _ in range(HALVINGS)]
-    text = (
-        f"Chosen on one half of the datasets, tested on the other, {HALVINGS:,} random halvings. "
-    )
+    lines = {"λ": [f"{ridge:g}" for ridge in RIDGES]}
+    tested = {}
     for what, values in {"error": errors, "rank": ranks}.items():
         chosen = [int(values[choosing].mean(axis=0).argmin()) for choosing, _ in halved]
         pairs = zip(chosen, halved, strict=True)
-        error = np.mean([errors[testing, at].mean() for at, (_, testing) in pairs])
+        tested[what] = np.mean([errors[testing, at].mean() for at, (_, testing) in pairs])
         counts = np.bincount(chosen, minlength=len(RIDGES))
-        times = ", ".join(f"{r:g} {c} times" for r, c in zip(RIDGES, counts, strict=True) if c)
-        text += f"By mean {what}: λ = {times}; the error on the other half is {error:.2f} %. "
+        lines[f"chosen by mean {what}"] = [str(count) for count in counts]
     fixed = np.mean([errors[testing].mean(axis=0) for _, testing in halved], axis=0)
-    each = ", ".join(f"{r:g} {e:.2f} %" for r, e in zip(RIDGES, fixed, strict=True))
-    text += (
-        f"One λ for all, on the same halves: {each}. Each against λ = {DEFAULT:g}, all datasets: "
-    )
+    lines["error, %"] = [f"{error:.2f}" for error in fixed]
     default = means[forward(DEFAULT)]
-    text += ", ".join(
-        f"{r:g} {compared(means[forward(r)] - default)[0]}" for r in RIDGES if r != DEFAULT
-    )
-    return f"{text}."
+    lines["lower – equal – higher (p)"] = [
+        "" if ridge == DEFAULT else compared(means[forward(ridge)] - default)[0] for ridge in RIDGES
+    ]
+    return f"""
+λ was chosen on one half of the datasets and tested on the other, in {HALVINGS:,} random halvings.
+The error on the other half is {tested["error"]:.2f} % if λ is chosen by mean error, and
+{tested["rank"]:.2f} % if it is chosen by mean rank. The table shows the error of each λ on the same
+halves. It also compares each λ with λ = {DEFAULT:g} on all datasets.
+
+{table(pd.DataFrame(lines))}
+"""
 
 
 def draw(results: pd.DataFrame) -> plt.Figure:
@@ -358,51 +360,56 @@ def draw(results: pd.DataFrame) -> plt.Figure:
 def text(results: pd.DataFrame, figure: str) -> str:
     shapes = results.groupby("dataset")[["n", "p", "classes"]].max()
     at_most = ", ".join(
-        f"{results[results.k == k].dataset.nunique()} of {len(shapes)} at k = {k}" for k in KS
+        f"{count} of {len(shapes)} at k = {k}"
+        for k in KS
+        if (count := results[results.k == k].dataset.nunique()) < len(shapes)
     )
     everything = results[results.method == ALL].groupby("dataset")[["1-NN", "SVM"]].mean()
     alone = 100.0 * everything.mean()
     short = results[results.used < results.k]
-    less = ", ".join(f"{m} {len(r)}" for m, r in short.groupby("method"))
+    less = "; ".join(f"{m}: {len(r)}" for m, r in short.groupby("method"))
     return f"""
-{len(shapes)} datasets, {(shapes.classes == 2).sum()} of two classes, {(shapes.classes > 2).sum()}
-of more; n from {shapes.n.min():,} to {shapes.n.max():,}, p from {shapes.p.min():,} to
-{shapes.p.max():,}. Variables selected on one half of the rows, errors in % on the other, means over
-splits and then over datasets ({at_most}: those with more variables).
-LDA shrinks (Ledoit and Wolf), 1-NN and the SVM (Gaussian kernel, "scale") see variables of
-deviation 1. Rank: mean over datasets of the rank of the mean error. Stability: Nogueira's index of
-{results.split.max() + 1} half-samples, k = {STABLE_K}, mean over datasets. Bold: best of a column.
+{(shapes.classes == 2).sum()} of {len(shapes)} datasets have two classes, and
+{(shapes.classes > 2).sum()} have more classes. All have {shapes.n.min():,} to {shapes.n.max():,}
+rows and {shapes.p.min():,} to {shapes.p.max():,} variables. Variables are selected on one half of
+the rows. The table shows errors on the other half in %. They are means over splits and then over
+the datasets with more than k variables ({at_most}, otherwise all). LDA has a shrunken covariance
+(Ledoit and Wolf). 1-NN and the SVM (Gaussian kernel, `gamma="scale"`) receive variables of standard
+deviation 1. *Rank* is the rank of a method's error on a dataset, averaged over datasets.
+*Stability* is Nogueira's index over {results.split.max() + 1} half-samples with k = {STABLE_K},
+averaged over datasets. The best value of a column is bold.
 
 {main_table(results)}
 
-On all variables the error of 1-NN is {alone["1-NN"]:.1f} %, that of the SVM {alone["SVM"]:.1f} %.
-Selections of fewer than k, of {(results.method == FASTCAN).sum()} each: {less or "none"}.
+With all variables, the error is {alone["1-NN"]:.1f} % for 1-NN and {alone["SVM"]:.1f} % for the
+SVM. Few of the {(results.method == FASTCAN).sum()} selections of a method have fewer than k
+variables ({less or "none"}).
 
-![Mean error against k, the number of variables, for LDA, 1-NN and an SVM, one line per selector;
-and mean error of forward selection against its ridge λ; error bars are 95 % intervals.]({figure})
+![Mean error against k and, for forward selection, against its ridge λ.]({figure})
 
-Error bars: 95 % intervals of the mean over datasets, without differences between datasets. Panels a
-to c: ForwardSelection with λ = 1.
+Error bars are 95 % intervals of the mean over datasets, after differences between datasets are
+removed. In panels a to c, ForwardSelection has λ = 1.
 
-Number of datasets on which the error of ForwardSelection is lower – equal – higher, by the mean of
-the three classifiers; in brackets the p-value of Wilcoxon's signed rank test over the datasets,
-bold below {LEVEL} (single tests).
+A cell counts the datasets on which the error of ForwardSelection, averaged over the three
+classifiers, is lower – equal – higher. The p-value in brackets comes from Wilcoxon's signed rank
+test over the datasets, without correction. A cell is bold if p is below {LEVEL}.
 
 {paired(results)}
 
-**Ridge.** Mean errors of the three classifiers in %; F is the limit of a large λ.
+**Ridge.** The table shows mean errors of the three classifiers in %. For large λ, the selection
+becomes a ranking by F.
 
 {ridge_table(results)}
 
 {chosen_by_halves(results)}
 
-**Each dataset.** Mean error of the three classifiers over all k in %; in brackets the numbers of
-rows, variables and classes.
+**Each dataset.** The table shows the mean error of the three classifiers over all k in %. Brackets
+show the numbers of rows, variables and classes.
 
 {dataset_table(results)}
 
-`python demos/papers/selectors_worth.py`; [all numbers](selectors-worth.csv); made with
-{machine()}.
+[All numbers](selectors-worth.csv) were made by `python demos/papers/selectors_worth.py`
+with {machine()}.
 """
 
 

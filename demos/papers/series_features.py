@@ -304,16 +304,22 @@ def ratios(found: pd.DataFrame) -> str:
         if name in cost["seconds"]:
             ratio = (cost["seconds"][name] / cost["seconds"][OURS]).dropna()
             alone = (cost["extraction"][name] / cost["extraction"][OURS]).dropna()
-            text.append(
-                f"tsfresh ({which}) takes {ratio.min():,.0f} to {ratio.max():,.0f} times as long, "
-                f"median {ratio.median():,.0f}; extraction alone {alone.min():,.0f} to "
-                f"{alone.max():,.0f} times."
-            )
+            fastest, slowest, median = ratio.min(), ratio.max(), ratio.median()
+            text += [
+                (
+                    f"tsfresh ({which}) takes {fastest:,.0f} to {slowest:,.0f} times as long as "
+                    f"streamsel (median {median:,.0f})."
+                ),
+                (
+                    f"Extraction by tsfresh ({which}) takes {alone.min():,.0f} to "
+                    f"{alone.max():,.0f} times as long as extraction by streamsel."
+                ),
+            ]
     for name, what in ((OURS, "SelectKBest"), (f"{OURS}, forward", "ForwardSelection(25)")):
         share = 1.0 - cost["extraction"][name] / cost["seconds"][name]
         text.append(
-            f"The share of {what} in the pass of streamsel: median {percent(share.median())} %, at "
-            f"most {percent(share.max())} %."
+            f"{what} takes {percent(share.median())} % of the time of streamsel's pass (median), "
+            f"and at most {percent(share.max())} %."
         )
     return "\n".join(f"- {line}" for line in text)
 
@@ -396,30 +402,30 @@ def section(found: pd.DataFrame) -> str:
         text += f"""
 ### The same values
 
-{same["features"].iloc[0] / same_channels(found):.0f} names of a value column are those of tsfresh.
-{same["selected"].sum():,.0f} of {same["features"].sum():,.0f} columns of all data differ, those of
-{", ".join(f"`{name}`" for name in others) or "none"}.
+{same["features"].iloc[0] / same_channels(found):.0f} value columns have the same names as in
+tsfresh. Over all data, the values of {same["selected"].sum():,.0f} of {same["features"].sum():,.0f}
+columns differ: {", ".join(f"`{name}`" for name in others) or "none"}.
 """
     text += f"""
 ### Errors
 
-In %, means over splits; a bold number is the smallest of its row.
+Errors are means over splits in %. The smallest error of a row is bold.
 
 {error_table(means)}
 
-{mean_title(means).capitalize()} by rule, and the median number of features:
+The next table shows the {mean_title(means)} by rule, and the median number of features:
 
 {rule_table(found, means)}
 """
     if len(means.columns.get_level_values(0).unique()) > 1:
         text += f"""
-Errors with the same rule, over the {len(means)} datasets:
+The last table compares errors over the {len(means)} datasets for each rule:
 
 {contests(means)}
 """
     return f"""{text}
-`python demos/papers/series_features.py`; [all numbers](series-features.csv); made with
-{machine()}.
+[All numbers](series-features.csv) were made by `python demos/papers/series_features.py`
+with {machine()}.
 """
 
 

@@ -295,40 +295,46 @@ def text(binary: pd.DataFrame, qs: tuple[int, ...], figures: tuple[str, str]) ->
     svm = binary[binary.classifier == PAPERS_SVM]
     medians = svm[svm.reduction.isin([NONE, "SOSPCA"])].groupby(["reduction", "dataset", "q"])
     kernel = medians.kernel.median().groupby(["reduction", "q"]).median()
-    of_q = ", ".join(f"{kernel['SOSPCA', q]:.2g} (q = {q})" for q in qs)
     unreduced = svm[svm.reduction == NONE].groupby("dataset").kernel.median().median()
+    kernels = {"no reduction": f"{unreduced:.1g}"} | {
+        f"SOSPCA, q = {q}" if q == qs[0] else f"q = {q}": f"{kernel['SOSPCA', q]:.2g}" for q in qs
+    }
     return f"""
-{len(shapes)} datasets of two classes, n from {shapes.n.min():,} to {shapes.n.max():,} and p from
-{shapes.p.min():,} to {shapes.p.max():,}; stratified 10-fold cross-validation, with all
-learning inside the fold; variables in [-1, 1].
+The {len(shapes)} datasets of two classes have {shapes.n.min():,} to {shapes.n.max():,} rows and
+{shapes.p.min():,} to {shapes.p.max():,} columns, scaled to [-1, 1]. Errors come from stratified
+10-fold cross-validation, with all learning inside the fold. `SVM, scale` has scikit-learn's
+`gamma="scale"`.
 
-![Mean error over the datasets against the number of components q, one panel a classifier: SOSPCA
-by default and as in the paper, the most correlated variables, PCA, PLS, and no reduction as a
-horizontal line; error bars are 95 % intervals.]({figures[0]})
+![Mean error over the datasets against the number of components q, one panel per classifier, one
+line per method. The horizontal line is the error without reduction.]({figures[0]})
 
-Error bars: 95 % intervals of the mean over datasets, without differences between datasets.
+Error bars are 95 % intervals of the mean over datasets, after differences between datasets are
+removed.
 
-The kernel with σ = {SIGMA} between two rows at their median distance, in the median dataset:
-{unreduced:.1g} without reduction; on components of SOSPCA {of_q}.
+The next table shows the kernel with σ = {SIGMA} between two rows at the median distance, as a
+median over the datasets:
+
+{table(pd.DataFrame([kernels]))}
 
 {mean_errors(binary, qs)}
 
-▲ higher, ▼ lower than without reduction: paired t-test over folds and datasets, 95 %, as
-presumably in the paper. Folds of one dataset are not independent; bold: also significant by a
-Wilcoxon test over the means of the datasets.
+▲ means a higher error than without reduction, and ▼ means a lower error, by a paired t-test over
+folds and datasets at 95 %. The paper presumably uses the same test. Folds of one dataset are not
+independent. A number is bold if the difference is also significant by a Wilcoxon test over the
+means of the datasets.
 
-Number of datasets on which the error of SOSPCA is lower – equal – higher, {SHOWN}; bold as above:
+The next table counts the datasets on which the error of SOSPCA is lower – equal – higher, with
+`{SHOWN}`. Counts are bold if the Wilcoxon test is significant.
 
 {matches(binary, qs)}
 
-![Error of the SVM with gamma = scale against the number of components q, one panel a dataset, of
-two classes and of more, with the number of its variables; error bars are 95 %
-intervals.]({figures[1]})
+![Error of the SVM with gamma = scale against the number of components q, one panel per
+dataset.]({figures[1]})
 
-Error bars: 95 % intervals of the mean over folds, without differences between folds.
+Error bars are 95 % intervals of the mean over folds, after differences between folds are removed.
 
-`python demos/papers/sospca_errors.py`; [all numbers](sospca-errors.csv); made with
-{machine()}.
+[All numbers](sospca-errors.csv) were made by `python demos/papers/sospca_errors.py`
+with {machine()}.
 """
 
 

@@ -231,21 +231,26 @@ def main() -> None:
     path = experiment.draw(figure(found))
     random = found[found.stream.isin(["noise", "factors"])]
     experiment.publish(f"""
-Streams of generated columns (n = {N}, one numeric target), q = {", ".join(map(str, QS))}: the
-state of SOSPCA after 100, 1,000, ... columns. Up to {found.seed.nunique()} seeds, fewer for the
-longest streams and for those in order of relevance. `among the best q so far` counts the columns
-that were more relevant than all but q - 1 before them: in random order q (1 + ln(p/q)) are
-expected. `accepted` are the columns that joined, `support` the variables with a loading at the end
-(median, and range over seeds); in random order {random.left.sum():.0f} of those accepted lost it
-again. `model` is the size of its pickle, `process` the growth of resident memory after the first
-{BLOCK:,} columns, or the first tenth of a shorter stream. ({machine()}.)
+The figure shows the state of SOSPCA after 100, 1,000, ... generated columns, for q =
+{", ".join(map(str, QS))} (n = {N}, one numeric target). The table shows the state at the end of the
+longest streams. `noise` and `factors` (correlated columns) arrive in random order. `sorted` is
+noise of rising relevance, and `refined` is a measurement that improves. There are up to
+{found.seed.nunique()} seeds, but fewer for the longest streams and for streams in order of
+relevance.
 
-![Columns kept against columns seen, for four streams and three numbers of components: the support,
-median and range over seeds, those among the best q so far, and q (1 + ln(p/q))]({path})
+`among the best q so far` counts the columns that were among the q most relevant when they arrived.
+`accepted` counts the columns that joined, and `support` counts the variables with a loading at the
+end (median and range over seeds). In random order, {random.left.sum():.0f} of the accepted columns
+lost their loading again. `model` is the size of the pickle, and `process` is the growth of resident
+memory after the first {BLOCK:,} columns, or after the first tenth of a shorter stream.
+
+![Columns kept against columns seen, one panel per stream: the support, the columns among the best q
+so far, and q (1 + ln(p/q))]({path})
 
 {summary(found)}
 
-`python demos/papers/sospca_memory.py` · [all numbers](sospca-memory.csv)
+[All numbers](sospca-memory.csv) were made by `python demos/papers/sospca_memory.py` with
+{machine()}.
 """)
 
 

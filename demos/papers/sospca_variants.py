@@ -338,32 +338,32 @@ def text(results: pd.DataFrame, qs: tuple[int, ...], figure: str) -> str:
     others = {
         name: frame for name, frame in results.groupby("dataset", sort=False) if name not in BINARY
     }
-    shapes = binary.groupby("dataset")[["n", "p"]].max()
     return f"""
-The {len(shapes)} datasets of two classes and the protocol of the section before (n from
-{shapes.n.min():,} to {shapes.n.max():,}, p from {shapes.p.min():,} to {shapes.p.max():,};
-{binary.fold.nunique()} stratified folds, seed 0), with one more rule of SOSPCA changed at a time.
-*Admission*: every column with p < 0.01 joins (*noise floor*: 0.05 for the best of all p columns).
-*Angle*: the direction of most covariance with the target space survives. *Pair*: the component that
-adds least to the multiple correlation is merged into the one with which it correlates most.
+The {binary.dataset.nunique()} datasets of two classes and the protocol are the same as in the
+section before. Three rules of SOSPCA are changed. With *admission*, every column with p < 0.01
+joins. With *noise floor*, every column above the noise floor of all p columns joins. With *angle*,
+two merged components keep the direction of most covariance with the target space. With *pair*, the
+component that adds least to the multiple correlation is merged into the component with which it
+correlates most.
 
-![Mean error against the number of components q, a panel each for LDA, 1-NN and an SVM, and the
-support: SOSPCA, four variants, PLS; error bars are 95 % intervals.]({figure})
+![Mean error and support against the number of components q, one line per method.]({figure})
 
-Error bars: 95 % intervals of the mean over datasets, without differences between datasets. The
-variant *angle* is in the table alone.
+Error bars are 95 % intervals of the mean over datasets, after differences between datasets are
+removed. The variant *angle* is only in the table.
 
 {mean_errors(binary, [q for q in qs if q in (2, 10)])}
 
-Bold: differs from SOSPCA, †: from PLS; Wilcoxon test over the datasets' means, 95 %.
+A bold error differs from the error of SOSPCA, and an error with † differs from the error of PLS
+(Wilcoxon test over the datasets' means, 95 %).
 
 {explanations(binary, others, max(qs))}
 
-Mean absolute correlation among components, and mean relevance of a component, which by chance is
-high in few test rows.
+*Support* is the number of variables with a loading. The correlation is a mean over pairs of
+components, without sign. *Relevance* is the mean over components. With few test rows, it is high by
+chance.
 
-`python demos/papers/sospca_variants.py`; [all numbers](sospca-variants.csv); made with
-{machine()}.
+[All numbers](sospca-variants.csv) were made by `python demos/papers/sospca_variants.py`
+with {machine()}.
 """
 
 

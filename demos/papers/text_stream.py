@@ -342,34 +342,34 @@ def section(found: dict[str, pd.DataFrame], image: str) -> str:
     small = table(pd.DataFrame([{name: f"{v:.1f}" for name, v in phishing.items()}]))
     n = int(found["transformers"]["n"].iloc[0])
     return f"""
-{n:,} messages, one row of words each, predicted first and then learnt (progressive validation) by
-River's logistic regression. Its learning rate was chosen of three on the first half of the stream;
-the table has F1 of spam on the second. "Compared with all words": points of F1, with a 95 %
-interval (paired bootstrap over rows), in the original order; "shuffled": the same in two other
-orders. "Of 1,000": `max_features=1000`. A word that is no longer in use keeps its weight.
-Processor time is the shortest of all runs.
+River's logistic regression receives {n:,} messages, one row of words each (progressive validation).
+Its learning rate is the best of three rates on the first half of the stream. F1 of spam is measured
+on the second half. *Compared with all words* is the difference of F1 in points, with a 95 %
+interval (paired bootstrap over rows), in the original order. *Shuffled* is this difference in two
+other orders. Methods *of 1,000* have `max_features=1000`. A word that is no longer in use keeps its
+weight. Processor time is the shortest of all runs.
 
-![F1 of the second half against (a) the words in use and (b) the size of the pipeline:
-selections by number, of bounded vocabularies, by false discovery rate, hashed, and all words (the
-line); error bars are 95 % intervals of the difference to these.]({image})
+![F1 of the second half against (a) the words in use and (b) the size of the pipeline. The line
+shows all words, and error bars are 95 % intervals of the difference to these.]({image})
 
 {transformers_table(found["transformers"], costs=True)}
 
-From the warehouse: selected from the first half as columns, then a stream; on the first half the
-selection has used the labels.
+Next, words are selected from the first half (stored as columns) and then fixed. F1 on this half is
+optimistic, because the selection has used its labels.
 
 {transformers_table(found["stored"], costs=False)}
 
-Other models after the same transformers, second half:
+The next table shows other models after the same transformers, on the second half:
 
 {models_table(found["models"])}
 
-And River's Phishing: nine features, area under the ROC curve of the whole stream in %.
+River's Phishing has nine features. Numbers are the area under the ROC curve of the whole stream in
+%.
 
 {small}
 
-`python demos/papers/text_stream.py`; [all numbers](text-stream.csv); made with
-{machine()}.
+[All numbers](text-stream.csv) were made by `python demos/papers/text_stream.py`
+with {machine()}.
 """
 
 

@@ -114,9 +114,9 @@ def draw(results: pd.DataFrame, methods: list[str]) -> plt.Figure:
 
 
 def text(results: pd.DataFrame, figure: str) -> str:
-    sizes = "; ".join(
-        f"{name}, {here.n.iloc[0]:,} training rows of {here.p.iloc[0]:,} columns, "
-        f"{len(here) // here.method.nunique():,} test rows"
+    sizes = ". ".join(
+        f"{name} has {here.n.iloc[0]:,} training rows, "
+        f"{len(here) // here.method.nunique():,} test rows and {here.p.iloc[0]:,} columns"
         for name, here in results.groupby("dataset", sort=False)
     )
     errors = results.pivot_table(index="method", columns="dataset", values="error", sort=False)
@@ -124,18 +124,19 @@ def text(results: pd.DataFrame, figure: str) -> str:
         errors.round(1).map("{:.1f}".format).reset_index().rename(columns={"method": "error, %"})
     )
     return f"""
-Test rows in two components of the training rows, one colour per class.
-{sizes}.
+The figure shows test rows in two components that were learnt from the training rows, with one
+colour per class. {sizes}.
 
-![Small panels of points: one row per method, one column per dataset; on the left methods without a
-target, on the right those with one.]({figure})
+![One row of panels per method, one column per dataset. Methods on the left have no target, and
+those on the right have one.]({figure})
 
-Error of {NEAREST}-NN on these rows and components, scaled to unit variance:
+The table shows the error of {NEAREST}-NN on these test rows, with components scaled to unit
+variance:
 
 {table(cells)}
 
-`python demos/papers/two_components.py`; [all numbers](two-components.csv); made with
-{machine()}.
+[All numbers](two-components.csv) were made by `python demos/papers/two_components.py`
+with {machine()}.
 """
 
 

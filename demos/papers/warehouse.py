@@ -335,47 +335,48 @@ def section(
     found: dict[str, pd.DataFrame], sizes: dict[str, Any], there: list[str], images: list[str]
 ) -> str:
     """Return the text, with figures and tables."""
-    counts = ", ".join(f"{name} {sizes[name][0]:,} and {sizes[name][1]:,}" for name in there)
+    counts = ", and ".join(
+        f"{name} has {sizes[name][0]:,} stored and {sizes[name][1]:,} later rows" for name in there
+    )
     _, _, k, q = sizes[there[0]]
-    shuffles = "one shuffle" if len(SEEDS) == 1 else f"{len(SEEDS)} shuffles, mean and deviation"
     return f"""
-Stored rows, learnt as columns, and later rows: {counts}. Transformers: {q} RidgeComponents or {k}
-variables of ProjSe, both of the stored rows, or none. River's model starts cold, with the first
-later row, or warm, with the transformed stored rows. Accuracy in % of rows that are predicted
-first and then learnt: {shuffles}.
+{counts}. Stored rows are learnt as columns. The transformer is {q} RidgeComponents or {k} variables
+of ProjSe, both learnt from the stored rows. Without a transformer, the model receives all features.
+River's model starts cold (with the first later row) or warm (with the transformed stored rows).
+Cells show the accuracy in % by progressive validation, as mean ± standard deviation over
+{len(SEEDS)} shuffles.
 
-![Accuracy against rows per second: one panel per dataset, colours for the transformers, shapes for
-the models; hollow markers for a cold start. All features are unscaled or scaled, whichever is
-better.]({images[0]})
+![Accuracy against rows per second, one panel per dataset. Hollow markers are cold starts. All
+features are unscaled or scaled, whichever is better.]({images[0]})
 
 {accuracy_table(found["accuracy"], TRANSFORMERS)}
 
-Processor time to predict and learn a row with the warm pipeline: the mean, as rows per second, and
-two quantiles.
+The next table shows the processor time of the warm pipeline to predict and learn a row: the mean
+(as rows per second) and two quantiles.
 
 {speed_table(found["speed"], "model")}
 
-The transformers alone; "refresh" is to learn a row and to compute a new snapshot, which is due
-when the number of rows has doubled, or as set by `refresh_factor`.
+The next table shows the transformers alone. To *refresh* is to learn a row and compute a new
+snapshot. This is due when the number of rows has doubled, or as set by `refresh_factor`.
 
 {speed_table(found["parts"], "task")}
 
-From the middle of the rows on features or classes exchange their names at random: accuracy in %
-before, in the first half of the rows after, and in the second. Model: the 5 nearest of the last 300
-rows, warm.
+From the middle of the rows on, features or classes exchange their names at random. The table shows
+the accuracy in % before the exchange, in the first half of the rows after it, and in the second
+half. The model predicts from the 5 nearest of the last 300 rows, and starts warm.
 
-![Accuracy row by row: all features, RidgeComponents that do not fade, that fade by 0.005 per row,
-and the same refreshed sooner.]({images[1]})
+![Accuracy row by row: all features and RidgeComponents.]({images[1]})
 
 {drift_table(found["drift"])}
 
-Cases without an expected gain, cold: few features, forests, a rule that is a tree of two of 40
-variables (*thresholds*), and one that shows in no single variable (madelon).
+No gain was expected in the last cases, all with a cold start. They have few features, a forest as
+the model, a class that is determined by a tree of two of 40 variables (*thresholds*), or a class
+with which no single variable correlates (madelon).
 
 {accuracy_table(found["no gain"], NO_GAIN_TRANSFORMERS)}
 
-`python demos/papers/warehouse.py`; [all numbers](warehouse.csv); made with
-{machine()}.
+[All numbers](warehouse.csv) were made by `python demos/papers/warehouse.py`
+with {machine()}.
 """
 
 
