@@ -11,7 +11,7 @@ import numpy as np
 from streamsel._utils.sparse import is_sparse
 from streamsel.base.embedder import Embedder
 from streamsel.base.extractor import Extractor
-from streamsel.base.row_input import as_frame, frame_columns
+from streamsel.base.row_input import as_frame, frame_columns, refuse_text
 from streamsel.base.selector import Selector
 from streamsel.stream import ColumnStream, as_stream
 from streamsel.stream.files import open_by_name
@@ -95,7 +95,8 @@ class FitResult:
         Raises
         ------
         ValueError
-            If a variable is missing, or X is None and the source could be read only once.
+            If a variable is missing or has a value that is not a number, or X is None and the
+            source could be read only once.
         """
         rows = self._source if X is None else source_of(X, [*map(str, self.model.in_use)])
         if isinstance(X, str | os.PathLike) and self.model._encodes_tables:
@@ -109,21 +110,22 @@ class FitResult:
         return self.model.transform_many(rows)
 
     def _expect_variables(self, rows: Any) -> None:
-        """Raise ValueError for a frame without a variable that a transform uses."""
+        """Raise ValueError for a frame without numbers in a variable that a transform uses."""
         by_variable = isinstance(self.model, Selector | Extractor)
         if as_frame(rows) is None or not by_variable or isinstance(self.model, Embedder):
             return
         names = list(self.model.in_use)
-        found, _ = frame_columns(rows, names) or ([], None)
+        found, part = frame_columns(rows, names) or ([], None)
         if len(found) < len(names):
             has = {*found}
             absent = [str(name) for i, name in enumerate(names) if i not in has]
             listed = ", ".join(map(repr, absent[:_MAX_LISTED]))
             more = len(absent) - _MAX_LISTED
             raise ValueError(
-                f"Expected all {len(names)} variables of the model in the frame. Got: none of "
-                f"{listed}{f' and {more:,} more' if more > 0 else ''}."
+                f"Expected all {len(names)} variables of the model in the frame. Got: a frame "
+                f"without {listed}{f' and {more:,} more' if more > 0 else ''}."
             )
+        refuse_text(part)
 
     def report(
         self,
@@ -179,6 +181,8 @@ class FitResult:
 
         report = self.model.report()
         names = [str(row["name"]) for row in report.results]
+        if report.kind != "selected":
+            names = self.components  # in the order of transforms, not of relevance
         more = f", … ({len(names) - _MAX_SHOWN:,} more)" if len(names) > _MAX_SHOWN else ""
         listed = f"\n{', '.join(names[:_MAX_SHOWN])}{more}" if names else ""
         warnings = "".join(f"\nwarning: {warning['text']}" for warning in self.warnings)

@@ -23,14 +23,16 @@ from streamsel.stream.inputs import EncodedStream
 if TYPE_CHECKING:
     from streamsel.stream.files import Missing
 
-# Reasons for which a column is skipped without a warning: no method can use it.
-_EXPECTED_REASONS = frozenset({"constant", "text"})
-# Why most columns were skipped -> what to do.
+# Why columns were skipped -> what to do.
 _HINTS = {
     "missing": "missing='mean' imputes missing values",
     "text": "streamsel.stream.iter_ngrams makes columns of the words of a text",
+    "mixed": "replace cells that are not numbers by numbers, or by missing values",
+    "ambiguous": "write numbers with a decimal point and without thousands separators",
+    "complex": "replace complex numbers by their real and imaginary parts",
 }
-_LIST_HINT = "streamsel.stream.clean(X, report=print) lists the columns"
+# Skipped columns that a warning names.
+_MAX_NAMED = 5
 # Parameters of the functions below, which are suggested for misspelt ones of a method.
 _KEYWORDS = ("method", "covariates", "weights", "drop", "missing")
 
@@ -94,9 +96,9 @@ def select(
     It calls `learn_target` and `learn_columns` of the selector, and costs as much. Text, categories
     and dates of a frame or a file are [encoded](stream.md#streamsel.stream.encode). Columns that
     cannot be encoded, are constant or have missing values are skipped and counted in `skipped`,
-    with a warning unless they are constant or text; rows without a target are dropped. If the pool
-    of the method is bounded and X is re-iterable, further passes make the selection the same as
-    over all columns (`exact=True`).
+    with a warning unless they are constant; rows without a target are dropped. If the pool of the
+    method is bounded and X is re-iterable, further passes make the selection the same as over all
+    columns (`exact=True`).
 
     Examples
     --------
@@ -254,10 +256,12 @@ class _Roles:
         known = {*(self.stream.names or ()), *self.stream.row_metadata}
         is_list = isinstance(given, list | tuple) and all(isinstance(one, str) for one in given)
         # Labels, one per row, are distinct in no useful column.
-        if not (is_list and {*given} & known and len({*given}) == len(given)):
+        if not is_list or not known or len({*given}) != len(given):
             return None
-        if role == "covariates":
+        if role == "covariates" and given and ({*given} & known or len(given) != self._n_rows()):
             return [*given]
+        if not {*given} & known:
+            return None
         if {*given} <= known:
             raise ValueError(
                 f"Expected {role} to be the name of a column of X, or a value per row. Got: a list "
@@ -265,6 +269,12 @@ class _Roles:
                 "are a frame or an array of columns, which drop excludes from X."
             )
         return None
+
+    def _n_rows(self) -> int | None:
+        """Return the number of rows of X, or else of the target; None if both are unknown."""
+        if self.stream.n_rows is not None or self.y is None:
+            return self.stream.n_rows
+        return int(self.y.shape[0]) if hasattr(self.y, "shape") else len(self.y)
 
     def _columns(self, role: str, names: list[Hashable]) -> dict[Hashable, Any]:
         """Return columns of X by name; those of a frame with their categories."""
@@ -330,7 +340,8 @@ def _fit(
     known = registry.names(kind)
     if method not in known:
         hint = spelling_hint(str(method), known)
-        raise ValueError(f"Expected the name of a {kind} as method. Got: {method!r}.\nHint: {hint}")
+        role = "an extractor" if kind == "extractor" else f"a {kind}"
+        raise ValueError(f"Expected the name of {role} as method. Got: {method!r}.\nHint: {hint}")
     cls = registry.fetch(method)
     rules = params.rules_of(cls)
     values = {name: value for name, value in size.items() if name in rules} | parameters
@@ -350,11 +361,13 @@ def _fit(
     target = model._target
     kept = None if target is None else target.kept
     n_rows = None if target is None else target.n
-    candidates, source = roles.candidates, roles.source
+    candidates, source, unusable = roles.candidates, roles.source, _Unusable()
     if roles.is_table and model._encodes_tables:
-        candidates = EncodedStream(candidates, groups=model._takes_groups, whole=roles.stream)
+        candidates = EncodedStream(
+            candidates, groups=model._takes_groups, whole=roles.stream, report=unusable.add
+        )
         source = EncodedStream(roles.stream) if source is roles.stream else source
-    columns = CleanStream(candidates, n_rows, missing, None, 0, kept)
+    columns = CleanStream(candidates, n_rows, missing, unusable.add, 0, kept)
     model.learn_columns(columns)
     if not columns.n_read:
         raise no_columns_error()
@@ -362,24 +375,54 @@ def _fit(
         (most_frequent, _), *_ = columns.skipped.most_common(1)
         raise ValueError(
             f"Expected at least one column that can be used. Got: {columns.n_read:,}, all skipped "
-            f"({skipped_text(columns.skipped)}).\nHint: {_HINTS.get(most_frequent, _LIST_HINT)}."
+            f"({skipped_text(columns.skipped)}).\n"
+            f"Hint: {_HINTS.get(most_frequent) or _list_hint(candidates)}."
         )
     result = FitResult(model, source, roles.y, columns, _facts(kind, roles, missing))
-    for text in _warnings(result, columns):
+    for text in _warnings(result, columns, unusable, _list_hint(candidates)):
         warnings.warn(text, UserWarning, stacklevel=3)
     return result
 
 
-def _warnings(result: FitResult, columns: CleanStream) -> Iterator[str]:
+class _Unusable:
+    """The first skipped columns, name and detail, except for constant ones."""
+
+    def __init__(self) -> None:
+        self.examples: list[tuple[Hashable, str]] = []
+
+    def add(self, name: Hashable, reason: str, detail: str) -> None:
+        """Record a skipped column, as a callback of `clean` and `encode`."""
+        if reason != "constant" and len(self.examples) < _MAX_NAMED:
+            self.examples.append((name, detail.rstrip(".")))
+
+
+def _list_hint(candidates: ColumnStream) -> str:
+    """Return a hint that lists the skipped columns."""
+    is_encoded = isinstance(candidates, EncodedStream)
+    X = "streamsel.stream.encode(X, report=print)" if is_encoded else "X"
+    return f"this lists the columns: for _ in streamsel.stream.clean({X}, report=print): pass"
+
+
+def _warnings(
+    result: FitResult, columns: CleanStream, unusable: _Unusable, list_hint: str
+) -> Iterator[str]:
     """Yield warnings about skipped columns, and about copies of the target."""
-    lost = {reason: n for reason, n in columns.skipped.items() if reason not in _EXPECTED_REASONS}
+    lost = {reason: n for reason, n in columns.skipped.items() if reason != "constant" and n}
     if lost:
         # Encoded columns may be skipped one by one.
         n = columns.n_read - sum(columns.encoded.values()) + columns.n_made
+        n_lost = sum(lost.values())
+        named = [f"{name!r} ({detail})" for name, detail in unusable.examples]
+        hints = [_HINTS[reason] for reason in sorted(lost) if reason in _HINTS]
+        if "text" in lost:
+            hints.append("drop=[...] excludes identifiers and free text")
+        if n_lost > len(named):
+            named.append(f"and {n_lost - len(named):,} more")
+            hints.append(list_hint)
         yield (
-            f"{sum(lost.values()):,} of {count_text(n, 'column')}"
+            f"{n_lost:,} of {count_text(n, 'column')}"
             f"{' after encoding' if columns.encoded else ''} could not be used "
-            f"({skipped_text(lost)}).\nHint: {_HINTS['missing']}; {_LIST_HINT}."
+            f"({skipped_text(lost)}): {'; '.join(named)}.\nHint: {'; '.join(hints)}."
         )
     yield from (one["text"] for one in result.warnings if one["code"] == "outcome")
 

@@ -351,6 +351,22 @@ def test_refused_covariates(case, learner):
     same_findings(on_columns(lambda: model, X, y, Z), on_columns(LEARNERS[learner], X, y, Z), 0.0)
 
 
+@pytest.mark.parametrize("given", ["frame", "mapping", "series"])
+def test_missing_covariates_are_named(given):
+    """The hint is not to drop rows without a target, which has been done."""
+    y = np.arange(10.0)
+    y[0] = np.nan
+    frame = pd.DataFrame({"age": np.arange(10.0), "bp": np.r_[np.ones(4), np.nan, np.ones(5)]})
+    Z = {"frame": frame, "mapping": dict(frame), "series": frame.bp}[given]
+    with pytest.raises(ValueError, match="Expected covariates without missing values") as refused:
+        ProjSe(2).learn_target(y, covariates=Z, missing="drop")
+    text = str(refused.value)
+    where = "" if given == "series" else " in 'bp'"
+    assert f"Got: 1 missing{where}, the first in row 4." in text
+    assert "Hint: covariates are needed in every row; drop these rows" in text
+    assert "missing='drop'" not in text
+
+
 def test_covariates_need_a_target():
     with pytest.raises(ValueError, match="target"):
         ProjSe(2).learn_target(None, covariates=np.arange(5.0))

@@ -119,6 +119,7 @@ def test_what_is_not_held_is_read_again_and_tells_the_same(learner):
 
 def test_components_are_learnt_from_training_rows():
     found = nested_scores(PLS(), X, LABELS, sizes=[2], n_folds=3)
+    assert found.parameters["n_components"] == 2
     logistic = make_pipeline(StandardScaler(), LOGISTIC)
     splitter = StratifiedKFold(3, shuffle=True, random_state=0)
     for fold, (train, test) in zip(found.folds, splitter.split(X, LABELS), strict=True):
@@ -252,6 +253,7 @@ def test_lots_are_fair_and_know_no_blocks():
 
 def test_json_has_all_of_it():
     found = nested_scores(SelectKBest(), X, LABELS, sizes=[2, 1], model="knn")
+    assert "k" not in found.parameters  # one of the sizes
     told = json.loads(json.dumps(found.as_dict()))
     assert told["sizes"] == [1, 2]
     assert [row["variables"] for row in told["scores"][::3]] == found.variable_sets

@@ -234,7 +234,7 @@ def test_a_history_is_not_saved_but_its_learner(tmp_path):
 
 @pytest.mark.parametrize("thing", [None, "model", {"a": 1}, SOSPCA, object()])
 def test_what_is_no_learner_is_not_saved(tmp_path, thing):
-    with pytest.raises(TypeError, match="SOSPCA"):
+    with pytest.raises(TypeError, match="Expected one of streamsel's learners"):
         save(thing, tmp_path / "model")
     assert not list(tmp_path.iterdir())
 
@@ -262,6 +262,7 @@ def test_a_pipeline_is_not_saved_but_its_learner_and_pickled_whole(tmp_path):
     with pytest.raises(TypeError) as refused:
         save(StandardScaler() | LinearRegression(), tmp_path / "model")
     assert "Hint" not in str(refused.value)
+    assert len(str(refused.value)) < 150
     assert not list(tmp_path.iterdir())
 
     save(model["ProjSe"], tmp_path / "model")

@@ -17,6 +17,9 @@ from tests.page.reading import read
 
 N, P = 80, 30
 
+# The identifiers of the table below cannot be used.
+pytestmark = pytest.mark.filterwarnings(r"ignore:1 of .* could not be used \(1 text\). 'id'")
+
 
 @pytest.fixture(scope="module")
 def table():
@@ -209,11 +212,37 @@ class TestMissing:
 
     def test_columns_are_skipped_with_a_warning(self, table):
         X = table.assign(v5=table.v5.where(table.v5 > 0), flat=1.0)
-        with pytest.warns(UserWarning, match=r"1 of 35 columns after encoding .* \(1 missing\)"):
+        with pytest.warns(
+            UserWarning, match=r"2 of 35 columns after encoding .* \(1 missing, 1 text\)"
+        ) as caught:
             result = streamsel.select(X, "y", k=3)
+        text = str(caught[0].message)
+        assert "'id' (more than 40 categories in 80 rows, such as 's0'); 'v5' (" in text
+        assert "missing='mean'" in text
+        assert "drop=[...]" in text
+        assert "flat" not in text
         assert result.skipped == {"missing": 1, "constant": 1, "text": 1}
         with pytest.raises(ValueError, match="Expected finite numbers in column 'v5'"):
             streamsel.select(X.drop(columns=["id", "label"]), "y", missing="error")
+
+    def test_the_hint_fits_the_reason(self, table):
+        X = variables(table).astype({"v1": object})
+        X.loc[3, "v1"] = "<0.01"
+        with pytest.warns(UserWarning, match=r"\(1 mixed\): 'v1' \('<0.01' in row 3") as caught:
+            streamsel.select(X, table.y, k=3)
+        text = str(caught[0].message)
+        assert "Hint: replace cells that are not numbers" in text
+        assert "missing='mean'" not in text
+
+    def test_the_hint_lists_columns_that_are_too_many_to_name(self, table, capsys):
+        X = variables(table).copy()
+        X.iloc[0, :7] = np.nan
+        with pytest.warns(UserWarning, match=r"'v4' \(.*; and 2 more\.\n") as caught:
+            streamsel.select(X, table.y, k=3)
+        code = str(caught[0].message).partition("lists the columns: ")[2]
+        exec(code.removesuffix("."), {"streamsel": streamsel, "X": X})  # noqa: S102
+        listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+        assert listed == [f"v{j}" for j in range(7)]
 
     @pytest.mark.parametrize("method", ["ForwardSelection", "MRMR"])
     def test_numbers_of_columns_add_up(self, table, method):
@@ -230,7 +259,10 @@ class TestMissing:
 
     @pytest.mark.parametrize(
         ("values", "skipped"),
-        [([np.nan] * N, "1 missing).\nHint: missing='mean'"), (1.0, "1 constant).\nHint: str")],
+        [
+            ([np.nan] * N, "1 missing).\nHint: missing='mean'"),
+            (1.0, "1 constant).\nHint: this lists"),
+        ],
     )
     def test_no_column_can_be_used(self, table, values, skipped):
         X = table[["y", "id"]].assign(v=values)
@@ -252,7 +284,7 @@ class TestMissing:
         X.loc[:4, "v3"] = np.nan
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            result = streamsel.select(X.drop(columns="y"), "label", k=3)
+            result = streamsel.select(X.drop(columns=["id", "y"]), "label", k=3)
         expected = streamsel.select(table.drop(columns="y").iloc[5:], "label", k=3)
         assert result.selected == expected.selected
         assert result.model.n_rows == N - 5
@@ -308,6 +340,11 @@ class TestMethods:
                 ValueError,
                 "covariates to name columns of X. Got: 'vv'",
             ),
+            (
+                {"covariates": ["vv3", "vv5"]},
+                ValueError,
+                "covariates to name columns of X. Got: 'vv3'",
+            ),
             ({"y": ["v1"]}, ValueError, "Got: a list of names, ['v1'].\nHint: y='v1'"),
             ({"X": [[1.0, 2.0]]}, TypeError, "Got: list.\nHint: numpy.asarray(X)"),
             ({"missing": "none"}, ValueError, "Expected missing to be one of"),
@@ -317,6 +354,10 @@ class TestMethods:
     def test_refused(self, table, given, error, said):
         with pytest.raises(error, match=re.escape(said)):
             streamsel.select(**({"X": variables(table), "y": table.y} | given))
+
+    def test_the_article_fits_the_kind(self, table):
+        with pytest.raises(ValueError, match="Expected the name of an extractor as method"):
+            streamsel.extract(variables(table), table.y, method="PCAA")
 
     def test_a_target_that_a_method_does_not_take(self, table):
         with pytest.raises(ValueError, match="PCA learns without one"):
@@ -418,15 +459,50 @@ class TestReport:
         built = streamsel.extract(frame, "y", n_components=1)
         assert abs(np.corrcoef(built.transform(frame)["ridgecomponents0"], city)[0, 1]) > 0.9
         # A stream is taken as it comes.
-        plain = streamsel.select(streamsel.stream.as_stream(frame), "y", k=2)
+        with pytest.warns(UserWarning, match=r"\(1 text\): 'city' \('"):
+            plain = streamsel.select(streamsel.stream.as_stream(frame), "y", k=2)
         assert plain.skipped == {"text": 1}
 
     def test_a_frame_without_a_variable_is_refused(self, table):
         X = variables(table)
         for result in (streamsel.select(X, table.y, k=2), streamsel.extract(X, table.y, 2)):
             used = [*result.model.in_use]
-            with pytest.raises(ValueError, match=f"none of {used[0]!r}"):
+            with pytest.raises(ValueError, match=f"a frame without {used[0]!r}"):
                 result.transform(X.drop(columns=used[0]))
+
+    @pytest.mark.parametrize("kind", ["frame", "polars", "file"])
+    def test_text_in_a_variable_is_refused(self, table, kind, tmp_path):
+        X = variables(table)
+        for result in (streamsel.select(X, table.y, k=2), streamsel.extract(X, table.y, 2)):
+            bad = X.astype({"v3": str})
+            bad.loc[7, "v3"] = "abc"
+            if kind == "frame":
+                bad["v3"] = [value if value == "abc" else float(value) for value in bad.v3]
+            elif kind == "file":
+                bad.to_csv(tmp_path / "x.csv", index=False)
+                bad = tmp_path / "x.csv"
+            else:
+                bad = pl.from_pandas(bad.iloc[7:])
+            row = 0 if kind == "polars" else 7
+            with pytest.raises(ValueError, match=f"in 'v3', row {row}. Got: 'abc'"):
+                result.transform(bad)
+
+    def test_objects_that_are_numbers_are_accepted(self, table):
+        X = variables(table)
+        result = streamsel.select(X, table.y, k=2)
+        objects = X.astype(object)
+        objects.iloc[0] = None
+        assert result.transform(objects).iloc[1:].astype(float).equals(result.transform(X)[1:])
+
+    def test_components_are_listed_in_the_order_of_transforms(self, table):
+        result = streamsel.extract(variables(table), table.y, 3)
+        shown = repr(result).splitlines()[1].split(", ")
+        assert shown == result.components == list(result.transform(variables(table)).columns)
+
+    def test_labels_as_covariates_are_not_names(self, table):
+        labels = [f"a{i % 7}" for i in range(N)]
+        result = streamsel.select(variables(table), table.y, k=2, covariates=labels)
+        assert len(result.selected) == 2
 
     def test_rows_in_another_order_are_refused(self, table):
         X = variables(table)

@@ -31,6 +31,14 @@ AGE, BATCH = RNG.normal(size=N), np.array([*"aab"])[RNG.integers(3, size=N)]
 NAMES = registry.names()
 
 
+def test_a_stream_of_columns_is_refused():
+    selector = ForwardSelection(3)
+    with pytest.raises(TypeError, match=r"Got: \w*Stream\.\nHint: pass the data themselves"):
+        selector.fit(streamsel.stream.iter_array(X), Y)
+    with pytest.raises(TypeError, match="Hint: pass the data themselves"):
+        PCA(2).fit(X).transform(streamsel.stream.iter_array(X))
+
+
 # ------------------------------------------------------------------------------- scores of all
 
 

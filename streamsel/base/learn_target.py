@@ -210,9 +210,16 @@ def space_of(method: Method, target: Target) -> TargetSpace:
         chi_square_scale=None if target.null_model is None else target.null_model.pearson,
     )
     if not space.linear_rank:
+        n_covariates, n = int(np.count_nonzero(target.is_covariate)), target.n
+        hint = "check that the target is not among the covariates."
+        if n_covariates >= n - 1:
+            hint = (
+                f"the covariates have {n_covariates:,} columns for {n:,} rows; a text counts "
+                "one column per label. Leave out identifiers and notes."
+            )
         raise ValueError(
             "Expected a target that the covariates do not determine. Got: a target that they "
-            "explain in full.\nHint: check that the target is not among the covariates."
+            f"explain in full.\nHint: {hint}"
         )
     return space
 

@@ -161,8 +161,7 @@ def _as_float(name: Hashable, value: Any) -> float:
     """Return a value as a float, NaN if missing; raise a TypeError that names it if not numeric."""
     if is_missing(value):
         return np.nan
-    real = isinstance(value, numbers.Real | decimal.Decimal | np.bool_)
-    if not real or isinstance(value, np.timedelta64):
+    if not _is_real(value):
         raise TypeError(
             f"Expected a real number in {name!r}. Got: {value!r}.\n"
             "Hint: select the numbers first, or turn text into numbers: "
@@ -172,6 +171,11 @@ def _as_float(name: Hashable, value: Any) -> float:
         return float(value)
     except OverflowError:
         raise bad_value_error(name, np.inf) from None
+
+
+def _is_real(value: Any) -> bool:
+    is_number = isinstance(value, numbers.Real | decimal.Decimal | np.bool_)
+    return is_number and not isinstance(value, np.timedelta64)
 
 
 def first_bad_value(values: Floats) -> int | None:
@@ -474,7 +478,43 @@ def select_features(X: Any, names: Sequence[Hashable]) -> Floats:
         )
     dense = [np.ravel(as_dense(part)) for part in parts]
     n = X.n_rows if not dense else dense[0].size
-    return np.column_stack(dense).astype(np.float64) if dense else np.zeros((n or 0, 0))
+    if not dense:
+        return np.zeros((n or 0, 0))
+    try:
+        return np.column_stack(dense).astype(np.float64)
+    except (ValueError, TypeError):
+        for name, values in zip(names, dense, strict=True):
+            _expect_convertible(name, values)
+        raise
+
+
+def _expect_convertible(name: Hashable, values: NDArray[Any]) -> None:
+    """Raise ValueError that names the first value of a column that is not a number."""
+    for row, value in enumerate(values.tolist()):
+        try:
+            np.float64(value)
+        except (ValueError, TypeError):
+            raise not_a_number_error(name, value, row) from None
+
+
+def not_a_number_error(name: Hashable, value: Any, row: int) -> ValueError:
+    """Return the error for a value of a variable of the model that is not a number."""
+    return ValueError(
+        f"Expected a real number in {name!r}, row {row}. Got: {value!r:.60}.\n"
+        "Hint: replace the value by a number, or by NaN if it is missing."
+    )
+
+
+def refuse_text(frame: Any) -> None:
+    """Raise ValueError for a value of a frame that is neither a real number nor missing."""
+    frame = as_frame(frame)
+    for j, name in enumerate(frame.columns):
+        dtype = frame[:, j].dtype
+        if dtype.is_numeric() or str(dtype) == "Boolean":
+            continue
+        for row, value in enumerate(frame[:, j]):
+            if not is_missing(value) and not _is_real(value):
+                raise not_a_number_error(name, value, row)
 
 
 # Missing values

@@ -90,7 +90,8 @@ def target_columns(y: Any, names: Sequence[str]) -> dict[str, Any]:
 def too_many_classes_warning(name: str, y: Any, kind: str) -> ResultWarning | None:
     """Return a warning if a target has nearly as many classes as rows."""
     y = np.asarray(y)
-    if len(y) < _MIN_ROWS or not (kind == "class" or y.dtype.kind in "OUS"):
+    is_label = kind == "class" or (kind == "auto" and y.dtype.kind in "OUS")
+    if len(y) < _MIN_ROWS or not is_label:
         return None
     n_classes, n = len({str(value) for value in y.tolist()}), len(y)
     if n_classes <= n / 2:
@@ -126,7 +127,7 @@ def row_number_warning(name: str, y: Any, kind: str) -> ResultWarning | None:
 def mixed_cells_warning(name: str, y: Any, kind: str) -> ResultWarning | None:
     """Return a warning if a numeric target is taken as classes because of non-numeric cells."""
     y = np.asarray(y)
-    if kind == "class" or y.dtype != object:
+    if kind != "auto" or y.dtype != object:
         return None
     why = diagnose_non_numeric(y)
     if why.reason != "mixed":
@@ -162,13 +163,14 @@ def exclusion_warning(metadata: Mapping[str, Any]) -> ResultWarning | None:
     can_list = metadata["command"] in _COMMANDS_WITH_LIST
     # Columns of numbers that encoded columns became may be skipped one by one.
     n_encoded = sum(metadata.get("encoded", {}).values())
-    n_candidates = metadata["columns_read"] - n_encoded + metadata.get("columns_made", 0)
+    n_made = metadata.get("columns_made", 0)
+    n_candidates = metadata["columns_read"] - n_encoded + n_made
     return skipped_warning(
         n_candidates,
         metadata["skipped"],
         metadata["max_skipped"],
         listed=can_list,
-        encoded=n_encoded > 0,
+        encoded=(n_encoded, n_made),
     )
 
 
@@ -178,7 +180,7 @@ def skipped_warning(
     limit: float | None = None,
     *,
     listed: bool = True,
-    encoded: bool = False,
+    encoded: tuple[int, int] = (0, 0),
 ) -> ResultWarning | None:
     """Return a warning if many columns were skipped.
 
@@ -193,7 +195,7 @@ def skipped_warning(
     listed
         Whether the command has --list-skipped.
     encoded
-        Whether columns are counted after some were encoded.
+        Number of encoded columns, and of the columns of numbers that are counted instead.
     """
     harmful = {reason: n for reason, n in reasons.items() if n and reason not in _HARMLESS_REASONS}
     n_harmful = sum(harmful.values())
@@ -204,7 +206,6 @@ def skipped_warning(
     most_frequent = max(harmful, key=lambda reason: harmful[reason])
     hints = {
         "missing": "--missing mean imputes missing values",
-        "text": "--decimal , reads decimal commas",
         "mixed": "--na-values lists cells that mean a missing value",
         "ambiguous": "--decimal sets the meaning of commas",
     }
@@ -213,7 +214,12 @@ def skipped_warning(
         *([_LIST_HINT] if listed else ()),
     ]
     why = ", ".join(f"{n:,} {reason}" for reason, n in sorted(harmful.items()))
-    of = f"{n_read:,} columns{' after encoding' if encoded else ''} ({n_harmful / n_read:.0%})"
+    n_encoded, n_made = encoded
+    share = f"{n_harmful / n_read:.0%}"
+    if n_encoded:
+        counts = "counts" if n_encoded == 1 else "count"
+        share += f"; {count_text(n_encoded, 'encoded column')} {counts} as {n_made:,}"
+    of = f"{n_read:,} columns ({share})"
     return ResultWarning(
         "skipped",
         f"{n_harmful:,} of {of} were skipped ({why}) and could not be selected or used"
@@ -226,7 +232,7 @@ def unreadable_warning(metadata: Mapping[str, Any]) -> list[ResultWarning]:
     found = []
     for reason, why in (
         ("mixed", "because of non-numeric cells"),
-        ("ambiguous", "because their numbers are ambiguous"),
+        ("ambiguous", "because {} numbers are ambiguous"),
     ):
         if n := metadata["skipped"].get(reason, 0):
             name, detail, cell = metadata["examples"].get(reason, ("", "", ""))
@@ -236,7 +242,8 @@ def unreadable_warning(metadata: Mapping[str, Any]) -> list[ResultWarning]:
                 option = f"--na-values {_as_option(cell)} reads such cells as missing"
                 hint = option if reason == "mixed" else "set --decimal . or --decimal ,"
                 hint = hint if detail else "--list-skipped lists them (without --workers)"
-            text = f"{count_text(n, 'numeric column')} {'was' if n == 1 else 'were'} skipped {why}"
+            were, their = ("was", "its") if n == 1 else ("were", "their")
+            text = f"{count_text(n, 'numeric column')} {were} skipped {why.format(their)}"
             found.append(ResultWarning("cells", f"{text}{example}. Hint: {hint}"))
     return found
 

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
     from streamsel.cli.log import Log
 
-COMPILING = "compiling (first use)"
+LOADING = "loading kernels"
 FIRST_LINE, LONGEST_INTERVAL = 10.0, 60.0  # seconds
 
 
 class Meter(Protocol):
-    """Shows the progress of a run, or, before it begins, that code is being compiled."""
+    """Shows the progress of a run, or, before it begins, that compiled code is being loaded."""
 
     def __enter__(self) -> Self:
         """Start showing progress."""
@@ -84,7 +84,7 @@ class ProgressBar:
         self._best = ""
         self._best_at = 0.0
         self._progress = self._make_progress()
-        self._task = self._progress.add_task(COMPILING, total=n_columns, completed=n_read)
+        self._task = self._progress.add_task(LOADING, total=n_columns, completed=n_read)
         self._title = title
         self._n_before = n_read
         self._n_read = n_read

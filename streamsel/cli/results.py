@@ -123,11 +123,15 @@ def _why_no_more(job: Run, report: Report) -> str:
     if not n_usable:
         n_read = job.metadata["columns_read"]
         return f"none of {count_text(n_read, 'column')} read could be used"
+    usable = count_text(n_usable, report.candidate if job.settings.groups else "column")
+    if report.candidate == "group" and not job.settings.groups:
+        # Encoded columns are groups; any other column is one by itself.
+        usable = f"{n_usable:,} groups and columns"
     if report.n_requested is None and report.kind == "selected":
-        return f"none of {count_text(n_usable, 'column')} passes the selection criterion"
+        return f"none of {usable} passes the selection criterion"
     n = n_results(report)
     if n == n_usable:
-        return f"only {count_text(n_usable, 'column')} could be used"
+        return f"only {usable} could be used"
     if report.parameters.get("on_rank_exhausted") == "stop":
         return "the target is explained in full (--on-rank-exhausted stop)"
     # Degrees of freedom after the mean and the covariates.

@@ -388,9 +388,9 @@ class RunSettings:
         commands=_LEARNING,
         metavar="FILE",
         type=click.Path(),
-        common="Write the results to this file.",
-        help="Write the selected variables or components to this file (.parquet, .feather, "
-        ".arrow, .npy, .csv or .tsv).",
+        common="Write the columns or components by row.",
+        help="Write the values of the selected variables, or of the components, one row per row of "
+        "FILE, to this file (.parquet, .feather, .arrow, .npy, .csv or .tsv).",
     )
     statistics: str | None = setting(
         "--statistics",

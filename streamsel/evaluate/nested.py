@@ -316,6 +316,17 @@ class NestedCrossValidation:
             f"Got: {size}."
         )
 
+    def _parameters(self) -> dict[str, Any]:
+        """Return the parameters of the learner; without its size if that is one of several."""
+        parameters = dict(self._learner._get_params())
+        if self.sizes is not None:
+            sized = self._sized(self.sizes[0])
+            parameters |= sized
+            if len(self.sizes) > 1:
+                for name in sized:
+                    del parameters[name]
+        return parameters
+
     def _all_tasks(self) -> Iterable[_Task]:
         every = np.arange(len(self._y))
         seed, n_inner = self._asked["seed"], self._asked["n_inner"]
@@ -395,7 +406,7 @@ class NestedCrossValidation:
             folds.append(NestedFold(size, names, len(task.train), len(task.test), scores))
         return NestedScores(
             learner=type(self._learner).__name__,
-            parameters=dict(self._learner._get_params()),
+            parameters=self._parameters(),
             rows=len(self._y),
             n_columns=self._n_columns,
             is_class=self.is_class,

@@ -43,7 +43,7 @@ class NestedScores:
     Parameters
     ----------
     learner, parameters
-        Its class, and its parameters by name.
+        Its class, and its parameters by name; without its size if that is one of several `sizes`.
     rows, n_columns
         Number of rows, and of columns.
     is_class

@@ -164,7 +164,10 @@ def _groups(panel: Axes, Z: Floats, y: Any, given: dict[str, Any]) -> None:
         # Each further cycle of the colours has the markers in another order.
         style = {"color": SERIES[index % n], "marker": MARKS[(index + index // n) % n]}
         if label in in_legend:
-            style["label"] = f"{variable_label(label)} ({sizes[label]:,})"
+            # Whole numbers of a text file, or next to missing values, are floats.
+            is_whole = isinstance(label, float) and label.is_integer()
+            text = variable_label(int(label) if is_whole else label)
+            style["label"] = f"{text} ({sizes[label]:,})"
         _points(panel, Z, rows[label], given, y, **style)
     if (n_others := len(labels) - len(in_legend)) > 0:
         panel.plot([], [], linestyle="none", label=f"and {n_others:,} more")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -112,7 +112,13 @@ class SelectedValues(NamedTuple):
     groups: Groups
 
 
-def values_of_data(report: Report, data: Any, y: Any, max_variables: int) -> SelectedValues:
+def values_of_data(
+    report: Report,
+    data: Any,
+    y: Any,
+    max_variables: int,
+    columns: Mapping[Hashable, Hashable] | None = None,
+) -> SelectedValues:
     """Return the values of the first selected variables in rows, grouped by their target.
 
     Parameters
@@ -123,6 +129,8 @@ def values_of_data(report: Report, data: Any, y: Any, max_variables: int) -> Sel
         The rows, as in `streamsel.report`.
     max_variables
         Maximum number of variables.
+    columns
+        The variables to return, and the column of each; None for all, by their own names.
 
     Raises
     ------
@@ -131,10 +139,13 @@ def values_of_data(report: Report, data: Any, y: Any, max_variables: int) -> Sel
     """
     from streamsel.base.row_input import select_features
 
-    names: list[Hashable] = [row["name"] for row in report.results[:max_variables]]
+    if columns is None:
+        columns = {row["name"]: row["name"] for row in report.results}
+    names = [*columns][:max_variables]
+    used = [columns[name] for name in names]
     if not isinstance(data, ColumnStream):
-        check_has_columns(data, names)
-    X = select_features(data, names)
+        check_has_columns(data, used)
+    X = select_features(data, used)
     if y is not None and len(y) != len(X):
         raise ValueError(f"Expected a y for each of {len(X):,} rows. Got: {len(y):,}.")
     kind = str(report.parameters.get("target_type", "auto"))

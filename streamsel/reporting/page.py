@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
@@ -13,7 +13,7 @@ from streamsel._version import __version__
 from streamsel.base.report import Report
 from streamsel.evaluate import SubsampleStability
 from streamsel.plot.inputs import report_from
-from streamsel.reporting.document import DocumentSection, Figure, Paragraph
+from streamsel.reporting.document import DocumentSection, Figure, NameText, Paragraph
 from streamsel.reporting.histograms import (
     SelectedValues,
     target_of_model,
@@ -28,6 +28,8 @@ from streamsel.stream import iter_array
 
 # Maximum number of results plotted, and of variables whose values are: more would be illegible.
 _MAX_PLOTTED, MAX_VALUES = 500, 50
+# Maximum number of names of variables that a remark lists.
+_MAX_LEFT_OUT = 10
 
 ARRIVAL, NULL, ORDER = "Relevance of all columns", "Q–Q plot against noise", "Selection path"
 GENOME = "Manhattan plot"
@@ -84,20 +86,17 @@ def plot_sections(
     # Plots that do not apply to a model are left out; but `data` must be valid.
     drawn = []
     for title, draw in _of_model(model, replace(report, results=report.results[:_MAX_PLOTTED])):
-        drawn += _optional_section(title, draw, _first(report, _MAX_PLOTTED))
+        drawn += _optional_section(title, draw, _first(len(report.results), _MAX_PLOTTED))
     positions = getattr(data, "column_metadata", None)
     if positions:
         along = _optional_section(GENOME, lambda ax: plot.manhattan(model, ax, metadata=positions))
         # It replaces the plot by arrival.
         drawn = along + drawn[1:] if along else drawn
-    if report.candidate == "group":
-        # Groups have no correlations.
+    if report.kind == "selected" and report.results and data is not None:
+        drawn.append(_correlations(report, values, [*_single_columns(model, report)]))
+    elif report.candidate == "group":
+        # Groups have no rows to plot without data.
         pass
-    elif report.kind == "selected" and report.results and data is not None and values is not None:
-        first = replace(report, results=report.results[:MAX_VALUES])
-        rows = iter_array(values.X, values.names)
-        remark = _first(report, MAX_VALUES)
-        drawn.append(_section(CORRELATIONS, lambda ax: plot.heatmap(first, rows, ax), remark))
     elif len(report.results) > 1 and data is not None:
         drawn.append(_section(ROWS, lambda ax: plot.scatter(model, data, y, ax)))
     elif not isinstance(model, Report):
@@ -124,9 +123,39 @@ def _of_model(model: Any, first: Report) -> Iterator[tuple[str, _Draw]]:
         yield LOADINGS, lambda ax: plot.loadings(first, ax)
 
 
-def _first(report: Report, limit: int) -> str:
-    """Return a remark that only the first are plotted, if there are more."""
-    n = len(report.results)
+def _single_columns(model: Any, report: Report) -> dict[Hashable, Hashable]:
+    """Return the selected variables that are one column, and the name of that column."""
+    names = [row["name"] for row in report.results]
+    if report.candidate != "group":
+        return {name: name for name in names}
+    # A report has the number of columns of each group, but not their names.
+    members = {} if isinstance(model, Report) else model.members
+    return {name: members[name][0] for name in names if len(members.get(name, ())) == 1}
+
+
+def _correlations(
+    report: Report, values: SelectedValues | None, single: list[Hashable]
+) -> DocumentSection:
+    """Return the correlations of the variables that are one column, and which ones are not."""
+    left_out = [row["name"] for row in report.results if row["name"] not in set(single)]
+    remark = _first(len(single), MAX_VALUES)
+    if left_out:
+        listed = ", ".join(NameText(name).text for name in left_out[:_MAX_LEFT_OUT])
+        listed += ", …" * (len(left_out) > _MAX_LEFT_OUT)
+        remark += (
+            f" Only variables of one column are shown here, and as histograms; not shown: {listed}."
+        )
+    if values is None:
+        return DocumentSection(CORRELATIONS, (Paragraph((remark.strip(),)),))
+    rows = [row for row in report.results if row["name"] in set(values.names)]
+    details = {name: value for name, value in report.details.items() if name != "n_columns"}
+    first = replace(report, results=rows, details=details)  # of variables, not of groups
+    stream = iter_array(values.X, values.names)
+    return _section(CORRELATIONS, lambda ax: plot.heatmap(first, stream, ax), remark)
+
+
+def _first(n: int, limit: int) -> str:
+    """Return a remark that only the first of n are plotted, if there are more."""
     return f" The first {limit:,} of {n:,} are shown." if n > limit else ""
 
 
@@ -194,7 +223,8 @@ def report(
         A learner, or the `Report` of one.
     data
         Rows with the columns that the model uses, as for `transform_many`: for a scatter plot of
-        components, or the correlations and histograms of the first 50 selected variables. A
+        components, or the correlations and histograms of the first 50 selected variables; groups
+        of several columns, such as the categories of a text, have none. A
         `ColumnStream` that has the chromosomes of its columns, such as that of `iter_bed`, adds the
         p-values along the genome (`plot.manhattan`). Without it, only the data in the model are
         plotted: histograms need a method that stores the selected columns, such as
@@ -253,7 +283,7 @@ def report(
         from streamsel.reporting.markdown import render_markdown
 
         drawn = [] if stability is None else [stability_section(stability)]
-        return render_markdown(build_document(found, metadata, drawn, stability))
+        return render_markdown(build_document(found, metadata, drawn, stability, has_bars=False))
     from streamsel.reporting.html import render_html
 
     values = _values(model, found, data, y)
@@ -264,12 +294,15 @@ def report(
 def _values(model: Any, report: Report, data: Any, y: Any) -> SelectedValues | None:
     """Return the values of selected variables in `data`, or those that the model stores.
 
-    None for groups, whose rows of the table have several columns each.
+    Groups of several columns are left out; None if there are no others.
     """
-    if report.kind != "selected" or not report.results or report.candidate == "group":
+    if report.kind != "selected" or not report.results:
         return None
     if data is not None:
-        return values_of_data(report, data, y, MAX_VALUES)
+        single = _single_columns(model, report)
+        return values_of_data(report, data, y, MAX_VALUES, single) if single else None
+    if report.candidate == "group":
+        return None
     return values_of_model(model, report, MAX_VALUES)
 
 

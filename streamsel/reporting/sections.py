@@ -78,6 +78,8 @@ def build_document(
     pictures: Sequence[DocumentSection] = (),
     stability: SubsampleStability | None = None,
     values: SelectedValues | None = None,
+    *,
+    has_bars: bool = True,
 ) -> ReportDocument:
     """Return the content of a report.
 
@@ -93,6 +95,8 @@ def build_document(
         Selections over subsamples; None if these are not known.
     values
         Values of selected variables, for histograms and correlations; None for none.
+    has_bars
+        Whether the format draws relevance.
     """
     summary = summarize(report, complete=is_complete(metadata), stability=stability)
     if values is not None:
@@ -105,7 +109,7 @@ def build_document(
     histograms = None if values is None else histograms_of(values, report)
     where = "see streamsel info MODEL --json"
     tables = [
-        *results_table(report, where, histograms=histograms),
+        *results_table(report, where, histograms=histograms, has_bars=has_bars),
         *([histogram_legend(values.groups.legend)] if values is not None and histograms else []),
         *_download(report),
         *class_table(report),

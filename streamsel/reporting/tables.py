@@ -43,6 +43,7 @@ _MARK = (
     "The mark on a bar is the noise floor. The best column exceeds it in 5 % of cases if all are "
     "noise."
 )
+_FLOOR = "The best column exceeds the noise floor in 5 % of cases if all are noise."
 _EXPLANATION = (
     " Variables not above it are individually no more relevant than noise; they may still be "
     "relevant jointly with others."
@@ -59,6 +60,8 @@ def results_table(
     source: str,
     max_rows: int = MAX_ROWS,
     histograms: Mapping[Hashable, Histogram] | None = None,
+    *,
+    has_bars: bool = True,
 ) -> tuple[Block, ...]:
     """Return the table of results, and a legend.
 
@@ -72,6 +75,8 @@ def results_table(
         Maximum number of rows.
     histograms
         Histograms of some of the variables; None for a table without.
+    has_bars
+        Whether the format draws relevance.
     """
     if not report.results:
         return (Paragraph(("There are no results.",)),)
@@ -84,7 +89,7 @@ def results_table(
     rest = f"{n_left:,} more: {source}" if n_left else ""
     blocks: list[Block] = [DocumentTable(*table, n_visible=10, omitted_note=rest, is_stacked=True)]
     if report.noise_floor is not None:
-        blocks.append(Paragraph((_MARK + _meaning(report),)))
+        blocks.append(Paragraph(((_MARK if has_bars else _FLOOR) + _meaning(report),)))
     return tuple(blocks)
 
 

@@ -103,7 +103,7 @@ def save(model: Any, path: str | os.PathLike[str], metadata: Any = None) -> None
     learner = type(model)
     if not _is_learner(model):
         raise TypeError(
-            f"Expected one of streamsel's learners ({', '.join(sorted(registry.names()))}). "
+            "Expected one of streamsel's learners, such as ForwardSelection or PCA. "
             f"Got: {learner.__module__}.{learner.__qualname__}.{_hint_for(model)}"
         )
     # Arrays are written without a copy, so the model must not learn meanwhile.

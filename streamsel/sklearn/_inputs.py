@@ -24,6 +24,7 @@ def fitted_stream(estimator: Any, X: Any, y: Any) -> ColumnStream:
 
     The learner checks that values are finite while it reads them.
     """
+    _refuse_stream(estimator, X)
     if is_anndata(X):
         stream = iter_anndata(X)
         estimator.n_features_in_ = stream.n_columns
@@ -45,6 +46,7 @@ def new_stream(
     estimator: Any, X: Any, names: Sequence[Hashable], *, allow_nan: bool
 ) -> tuple[ColumnStream, Any]:
     """Return the columns of new rows, named as those of `fit`, and the dtype of their values."""
+    _refuse_stream(estimator, X)
     if is_anndata(X):
         stream = iter_anndata(X)
         new_names = matrix_names(stream)
@@ -63,6 +65,16 @@ def new_stream(
         reset=False,
     )
     return as_stream(values, names), values.dtype
+
+
+def _refuse_stream(estimator: Any, X: Any) -> None:
+    """Raise TypeError for a stream of columns, which only learners accept."""
+    if isinstance(X, ColumnStream):
+        name = type(estimator).__name__
+        raise TypeError(
+            f"Expected an array, a sparse matrix, a frame or an AnnData. Got: {type(X).__name__}.\n"
+            f"Hint: pass the data themselves; streamsel.{name}().learn_columns accepts a stream."
+        )
 
 
 def fit_target(stream: ColumnStream, X: Any, y: Any) -> Any:

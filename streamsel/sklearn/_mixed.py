@@ -46,7 +46,8 @@ def encoded_frame(stream: ColumnStream, *, groups: bool) -> EncodedStream:
 def warn_not_encoded(stream: EncodedStream) -> None:
     """Warn of columns that are not learnt."""
     if stream.skipped:
-        warnings.warn(not_encoded_text(stream), UserWarning, stacklevel=4)
+        hint = "replace them by columns of numbers before fit"
+        warnings.warn(not_encoded_text(stream, hint), UserWarning, stacklevel=4)
 
 
 def selected_of_frame(estimator: Any, X: Any, names: list[Hashable]) -> Any:

@@ -315,8 +315,18 @@ def numeric_stream(
     return EncodedStream(stream, groups=groups)
 
 
-def not_encoded_text(stream: EncodedStream) -> str:
-    """Return a warning about the columns that a stream left out."""
+def not_encoded_text(
+    stream: EncodedStream, hint: str = "use stream.encode(X, max_categories=...)"
+) -> str:
+    """Return a warning about the columns that a stream left out.
+
+    Parameters
+    ----------
+    stream
+        The stream, after reading.
+    hint
+        How the columns can be encoded.
+    """
     n = sum(stream.skipped.values())
     examples = [f"{name!r} ({detail})" for name, _, detail in stream.examples]
     others = n - len(examples)
@@ -324,7 +334,7 @@ def not_encoded_text(stream: EncodedStream) -> str:
     return (
         f"{count_text(n, 'column')} of {stream.n_read:,} cannot be encoded as numbers and "
         f"{'is' if n == 1 else 'are'} not learnt: {listed}.\n"
-        "Hint: drop them, or use stream.encode(X, max_categories=...)."
+        f"Hint: drop them, or {hint}."
     )
 
 

@@ -160,14 +160,14 @@ def _encode_array(values: NDArray[Any], kind: str, *, by_values: bool = False) -
     numeric = values.dtype.kind in "iuf"
     if values.dtype.kind == "b" and kind == "numeric":
         numeric = True
-    n_classes = _n_classes(values) if numeric and kind == "auto" and by_values else 0
-    by_rule = n_classes > 0
+    by_rule = numeric and kind == "auto" and by_values and _is_whole_column(values)
+    n_classes = _n_classes(values) if by_rule else 0
     if numeric and kind != "class" and not 2 <= n_classes <= FEW_VALUES:
         columns = values.astype(np.float64).reshape(len(values), -1)
         names: list[Hashable] = list(range(columns.shape[1]))
         return Encoded(columns, names, is_class=False, by_rule=by_rule)
-    if not numeric:
-        _refuse_labels(kind, values.flat[0])
+    if not numeric and kind == "numeric":
+        _refuse_labels(kind, *_first_label(values))
     if values.ndim == 2:
         if values.shape[1] != 1:
             raise ValueError(
@@ -181,14 +181,14 @@ def _encode_array(values: NDArray[Any], kind: str, *, by_values: bool = False) -
 
 
 def _n_classes(values: NDArray[Any]) -> int:
-    """Return the number of distinct values of a column of whole numbers, possible classes.
-
-    0 if there are more than one per two observations, and for other numbers.
-    """
-    if values.size != len(values) or not _are_whole(values):
-        return 0
+    """Return the number of distinct values; 0 if there are more than one per two observations."""
     n_distinct = np.unique(values).size
     return n_distinct if n_distinct <= len(values) // 2 else 0
+
+
+def _is_whole_column(values: NDArray[Any]) -> bool:
+    """Whether this is a single column of whole numbers, which may be classes."""
+    return values.size == len(values) and _are_whole(values)
 
 
 def _are_whole(values: NDArray[Any]) -> bool:
@@ -270,20 +270,48 @@ def _indicators(labels: list[Any]) -> Encoded:
     return Encoded(columns, classes, is_class=True)
 
 
-def _refuse_labels(kind: str, example: Any) -> None:
+def _first_label(values: NDArray[Any]) -> tuple[Any, int | None]:
+    """Return the first value that is neither missing nor a number nor text of one, and its row.
+
+    Without one, the first value and None.
+    """
+    for index, value in enumerate(values.flat):
+        if not is_missing(value) and not _is_number(value):
+            return value, index * len(values) // values.size
+    return values.flat[0], None
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _refuse_labels(kind: str, example: Any, row: int | None = None) -> None:
     if kind == "numeric":
+        got = f"values like {example!r}" if row is None else f"{example!r} in row {row}"
         raise TypeError(
-            f"Expected numbers, as target_type='numeric' requires. Got: values like {example!r}.\n"
+            f"Expected numbers, as target_type='numeric' requires. Got: {got}.\n"
             "Hint: target_type='class' or target_type='auto' accepts labels."
         )
 
 
+class MissingValuesError(ValueError):
+    """A target has missing values: how many, and the row of the first."""
+
+    count = row = 0
+
+
 def _missing(count: int, row: int) -> ValueError:
-    return ValueError(
+    error = MissingValuesError(
         f"Expected a target without missing values. Got: {count} missing, the first in row {row}.\n"
         "Hint: learn_target(y, missing='drop') excludes those rows, in the columns too; or use a "
         "label for missing values."
     )
+    error.count, error.row = count, row
+    return error
 
 
 # Covariates
@@ -315,6 +343,15 @@ def encode_covariates(Z: Any, names: tuple[Hashable, ...] | None) -> Encoded:
     """
     try:
         encoded = _encode_mapping(Z) if isinstance(Z, Mapping) else encode_target(Z, "auto")
+    except MissingValuesError as error:
+        name = _incomplete_covariate(Z)
+        where = "" if name is None else f" in {name!r}"
+        raise ValueError(
+            f"Expected covariates without missing values. Got: {error.count} missing{where}, the "
+            f"first in row {error.row}.\n"
+            "Hint: covariates are needed in every row; drop these rows, of the target and the "
+            "columns too, or impute the values."
+        ) from error
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"In the covariates: {error}") from error
@@ -340,6 +377,22 @@ def encode_covariates(Z: Any, names: tuple[Hashable, ...] | None) -> Encoded:
         row, column = bad[0].tolist()
         raise _not_finite(columns[column], encoded.columns[row, column], row)
     return encoded._replace(names=[Covariates(name) for name in columns], kinds=kinds)
+
+
+def _incomplete_covariate(Z: Any) -> Hashable | None:
+    """Return the name of the first covariate that cannot be encoded; None without names."""
+    import narwhals.stable.v2 as nw
+
+    frame = nw.from_native(Z, pass_through=True)
+    columns: list[tuple[Hashable, Any]] = list(Z.items()) if isinstance(Z, Mapping) else []
+    if isinstance(frame, nw.DataFrame):
+        columns = [(name, frame[:, j].to_native()) for j, name in enumerate(frame.columns)]
+    for name, values in columns:
+        try:
+            encode_target(values, "auto")
+        except (ValueError, TypeError):
+            return name
+    return None
 
 
 def _encode_mapping(Z: Mapping[Hashable, Any]) -> Encoded:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel.serialization.schema import ArrayKind, CountKind, expect
-from streamsel.targets.encoding import is_missing
+from streamsel.targets.encoding import MissingValuesError, is_missing
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -117,9 +117,10 @@ class KeptRows:
         try:
             yield
         except (ValueError, TypeError) as error:
-            if type(error) not in (ValueError, TypeError):
+            if type(error) not in (ValueError, TypeError, MissingValuesError):
                 raise
-            raise type(error)(self.renumbered(str(error))) from error
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(self.renumbered(str(error))) from error
 
     def to_state(self) -> dict[str, Any]:
         """Return the state as arrays and JSON-compatible values, without m."""

@@ -85,7 +85,22 @@ def test_what_is_left_out_on_demand_is_no_loss():
     assert diagnostics.skipped_warning(100, {"constant": 60, "rare": 30}) is None
     assert diagnostics.skipped_warning(100, {"missing": 10}) is None
     assert diagnostics.skipped_warning(100, {"missing": 10, "text": 1}).code == "skipped"
-    assert "--decimal" in diagnostics.skipped_warning(100, {"text": 99}).text
+    # Decimal commas are "ambiguous", not "text".
+    assert "--decimal" not in diagnostics.skipped_warning(100, {"text": 99}).text
+    assert "--decimal" in diagnostics.skipped_warning(100, {"ambiguous": 99}).text
+
+
+def test_columns_after_encoding_are_counted_on_one_basis():
+    found = diagnostics.skipped_warning(23, {"text": 4}, encoded=(4, 11)).text
+    assert found.startswith("4 of 23 columns (17%; 4 encoded columns count as 11) were skipped")
+    found = diagnostics.skipped_warning(20, {"text": 4}, encoded=(1, 3)).text
+    assert "(20%; 1 encoded column counts as 3)" in found
+
+
+def test_one_ambiguous_column_is_in_the_singular():
+    metadata = {"skipped": {"ambiguous": 1}, "examples": {}, "orientation": "samples"}
+    (found,) = diagnostics.unreadable_warning(metadata)
+    assert found.text.startswith("1 numeric column was skipped because its numbers are ambiguous")
 
 
 @pytest.mark.parametrize(
@@ -101,6 +116,7 @@ def test_what_is_left_out_on_demand_is_no_loss():
         ([*range(19), 40], "auto", None),
         ([j / 2 for j in range(20)], "auto", None),
         ([0, 1] * 10, "auto", None),
+        ([f"s{j}" for j in range(20)], "numeric", None),
     ],
 )
 def test_targets(y, kind, code):

@@ -98,6 +98,13 @@ def test_a_name_with_a_comma(call, tmp_path):
     assert "warning: 1 column" not in found.stderr
 
 
+def test_a_cell_that_is_no_number_is_named_for_a_numeric_target(call, table):
+    given = ["select", table / "samples.csv", "-k", 1, "-t", "crp", "--target-type", "numeric"]
+    said = call(*given, code=1).stderr
+    assert "Expected numbers, as --target-type numeric requires. Got: '<1' in row 5." in said
+    assert "warning" not in said
+
+
 def test_a_target_with_cells_that_are_none(call, table, tmp_path):
     given = ["select", table / "samples.csv", "-k", 1]
     said = call(*given, "-t", "crp").stderr

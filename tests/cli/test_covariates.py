@@ -293,3 +293,13 @@ def test_several_labels_need_pyarrow(call, table, monkeypatch):
     call(*arguments, "--covariate", "s", "--drop", "t")
     message = failure(call(*arguments, "--covariate", "s,t", code=1))
     assert 'pip install "streamsel[io]"' in message
+
+
+def test_a_covariate_of_distinct_texts_is_named_as_the_cause(call, table):
+    y = [0.5 + (i * 7) % 23 for i in range(30)]
+    path = table(y=y, note=[f"text {i}" for i in range(30)], a=[(i * i) % 11 for i in range(30)])
+    said = call("select", path, "-t", "y", "--covariate", "note", code=1).stderr
+    assert "Hint: the covariates have 30 columns for 30 rows; a text counts one column" in said
+    path = table(y=y, a=[(i * i) % 11 for i in range(30)], b=y)
+    said = call("select", path, "-t", "y", "--covariate", "b", code=1).stderr
+    assert "Hint: check that the target is not among the covariates" in said

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import streamsel
 from streamsel import SelectKBest, load
 from streamsel.cli import run
 from streamsel.serialization.archive import read_metadata
@@ -295,3 +296,34 @@ def test_plots_and_reports_of_rows_have_encoded_columns(call, tmp_path, file):
     assert all(name in drawn for name in selected[:2])
     call("report", model, "--data", path, "-o", tmp_path / "page.html")
     assert "Correlation of selected variables" in (tmp_path / "page.html").read_text()
+    drawn = (tmp_path / "page.html").read_text()
+    assert "not shown" not in drawn
+
+
+@pytest.mark.parametrize("file", ["x.parquet", "x.csv"])
+def test_a_report_shows_the_single_columns_of_a_selection_of_groups(call, tmp_path, file):
+    path, model = written(FRAME, tmp_path, file), tmp_path / "model"
+    call("select", path, "-t", "y", "-k", 2, "-m", model)
+    learner = load(model)
+    assert learner.members["x"] == ["x"]
+    assert len(learner.members["city"]) > 1
+    call("report", model, "--data", path, "-o", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "Correlation of selected variables" in page
+    assert "not shown: city." in page
+    assert "target up to" in page
+    # In Python, too, and if no variable is a single column.
+    assert "target up to" in streamsel.report(learner, FRAME, y=FRAME["y"])
+    call("select", path, "-t", "y", "-k", 1, "-m", model)
+    only = load(model)
+    assert [*only.members] == ["city"]
+    page = streamsel.report(only, FRAME)
+    assert "not shown: city." in page
+    assert "Correlation of selected variables" in page
+    assert "Correlation of selected variables" not in streamsel.report(only)
+
+
+def test_groups_and_columns_are_counted_on_one_basis(call, tmp_path):
+    path = written(FRAME[["city", "x", "y"]], tmp_path, "x.parquet")
+    said = call("select", path, "-t", "y", "-k", 30).stderr
+    assert "selected 2 of 30 requested: only 2 groups and columns could be used" in said

@@ -164,6 +164,8 @@ def test_progress_on_a_terminal():
         relevance = {"one": 0.25, "[two]": 0.75, "none": float("nan")}  # noqa: RUF012
 
     with ProgressBar("selecting", 1000, 0) as bar:
+        # Whether kernels are compiled or loaded is not known before.
+        assert [task.description for task in bar._progress.tasks] == ["loading kernels"]
         bar.update(10, Model())
         assert "best [two] 0.7500" in bar.status()
         assert "memory" in bar.status()

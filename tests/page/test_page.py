@@ -65,6 +65,13 @@ def test_markdown_keeps_hostile_names_in_their_cells(model):
     assert "\x1b" not in page
 
 
+def test_markdown_does_not_explain_bars(model):
+    assert "mark on a bar" in streamsel.report(model)
+    page = streamsel.report(model, format="md")
+    assert "mark on a bar" not in page
+    assert "exceeds the noise floor in 5 % of cases" in page
+
+
 def test_json_has_all_of_it_as_it_is(model):
     told = json.loads(streamsel.report(model, format="json", metadata={"a": [1, float("nan")]}))
     assert {row["name"] for row in told["selected"]} == set(HOSTILE)

@@ -221,6 +221,8 @@ class TestScatter:
     def test_few_whole_numbers_are_labels(self, components):
         ax = plot.scatter(components, y=np.arange(60) % 2)
         assert [part.get_label() for part in ax.collections] == ["0 (30)", "1 (30)"]
+        ax = plot.scatter(components, y=np.arange(60.0) % 2)
+        assert [part.get_label() for part in ax.collections[2:]] == ["0 (30)", "1 (30)"]
 
     @pytest.mark.parametrize("y", [[1.0], np.zeros((60, 2)), 3])
     def test_y_that_is_not_of_these_rows(self, components, y):
