@@ -161,7 +161,7 @@ def knockoff_filter(
     missing
         `"drop"` excludes the rows without a target; by default they are an error.
     **parameters
-        Parameters of [`Lasso`](lasso.md). By default its path ends at
+        Parameters of [`Lasso`](selectors.md#streamsel.Lasso). By default its path ends at
         `k=n // 4` variables, from 10 to 500, and is certified to be that of all columns
         (`exact=True`).
 

@@ -72,13 +72,13 @@ class Discriminant(GramExtractor, Supervised):
     to the classes.
 
     **Shrinkage.** `"auto"` maximises the likelihood of the target under ridge regression, as
-    [RidgeComponents](ridge_components.md) do: the span is that of canonical ridge with $\lambda = n
-    \gamma \, \mathrm{tr}(W) / (p (1 - \gamma))$, for $M$ as well as for the total covariance. If
-    there is a direction without variance within the classes, as with more columns than rows, the
-    discriminants are undefined without shrinkage; 0 is then replaced by 1e-6, which
-    `fitted_shrinkage` shows. Shrinkage depends on units: `scale=True` first standardises the
-    columns. The table has the mean error of LDA on the discriminants, in %, on the seven real sets
-    used to choose the rule, and on seven others:
+    [RidgeComponents](supervised_extractors.md#streamsel.RidgeComponents) do: the span is that of
+    canonical ridge with $\lambda = n \gamma \, \mathrm{tr}(W) / (p (1 - \gamma))$, for $M$ as well
+    as for the total covariance. If there is a direction without variance within the classes, as
+    with more columns than rows, the discriminants are undefined without shrinkage; 0 is then
+    replaced by 1e-6, which `fitted_shrinkage` shows. Shrinkage depends on units: `scale=True` first
+    standardises the columns. The table has the mean error of LDA on the discriminants, in %, on the
+    seven real sets used to choose the rule, and on seven others:
 
     | shrinkage | sets used | others |
     |---|---|---|
@@ -92,7 +92,7 @@ class Discriminant(GramExtractor, Supervised):
     they are random: evaluate the components on other rows.
 
     **Many rows.** With more rows than `max_gram_rows`, the leading axes replace the Gram matrix, as
-    in [PCA](pca.md); its product with the target is summed exactly. Classes that differ along
+    in `PCA`; its product with the target is summed exactly. Classes that differ along
     directions of little variance are then separated less well on the rows learnt.
 
     **Cost.** $n^2$ per column. Computing components takes $O(n^3)$.

@@ -60,7 +60,7 @@ class PLS(GramExtractor, Supervised):
     whose standard deviation is $10^{-6}$ times the largest cannot be distinguished from rounding.
 
     **Many rows.** With more rows than `max_gram_rows`, the leading axes replace the Gram matrix, as
-    in [PCA](pca.md), and $KU$ is summed exactly, $U$ a basis of the target. The first component is
+    in `PCA`, and $KU$ is summed exactly, $U$ a basis of the target. The first component is
     then exact after one pass, and $q$ components after $q - 1$ additional passes, made by
     `learn_loadings`: each pass gives the next power of $K$. After one pass, the first five
     components of Isolet and mnist agreed with those of the whole matrix to three digits; on

@@ -204,7 +204,7 @@ class PrivateFeatures(GramExtractor, Supervised):
     (chance 57.8 %): 20 features of standardised columns keep 87 % of the variance of as many
     principal components. The table has the average accuracy of attackers by `leakage`, in %:
 
-    | attacker, trained on | PCA | PrivateFeatures | [RankedPCA](ranked_pca.md), private |
+    | attacker, trained on | PCA | PrivateFeatures | `RankedPCA`, private |
     |---|---|---|---|
     | linear, same rows | 77.8 | 57.8 | 58.5 |
     | linear, other rows | 73.2 | 63.7 | 59.4 |

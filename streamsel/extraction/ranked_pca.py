@@ -22,7 +22,7 @@ class RankedPCA(GramExtractor, Supervised):
     All principal components of the columns are computed, and ranked by the share of the target that
     each explains. The $q$ that explain most are the best ones for a linear model of $q$ components;
     the $q$ that explain least can be shared if the target is a sensitive attribute. Both are
-    components of [PCA](pca.md), in another order.
+    components of `PCA`, in another order.
 
     Parameters
     ----------
@@ -56,9 +56,10 @@ class RankedPCA(GramExtractor, Supervised):
     they explain any target in full, also noise. The share explained by a component of small
     variance is then due to chance, and components ranked `"private"` are mostly those of small
     variance. The components that explain least may still explain some of the target:
-    [PrivateFeatures](private_features.md) have no linear relation to it, with the largest possible
-    variance. [PLS](pls.md) and [RidgeComponents](ridge_components.md) find directions that are not
-    principal components.
+    [PrivateFeatures](supervised_extractors.md#streamsel.PrivateFeatures) have no linear relation to
+    it, with the largest possible variance. [PLS](supervised_extractors.md#streamsel.PLS) and
+    [RidgeComponents](supervised_extractors.md#streamsel.RidgeComponents) find directions that are
+    not principal components.
 
     **Cost.** $n^2$ per column. Computing components takes $O(n^3)$, because all are needed.
 
