@@ -115,7 +115,7 @@ def test_the_page_ends_with_what_changed():
     assert page.page(results).endswith("None did.\n")
     results["since"] = comparison.compare(run(a=1.0), run(a=2.0))
     text = page.page(results)
-    assert "1 ratios were measured at the last commit too (streamsel 1.0, 2 cores of a " in text
+    assert "1 ratios were measured in the run before too (streamsel 1.0, 2 cores of a " in text
     last = text.splitlines()[-1].strip("|").split("|")
     assert [cell.strip() for cell in last] == ["a", "1", "2", "**+100%**", "1%"]
 

@@ -200,13 +200,13 @@ def opening(results):
 
 
 def since(compared):
-    """Return the paragraphs on the changes since the last commit."""
+    """Return the paragraphs on the changes since the run before."""
     if compared is None:
         return
-    yield "## Since the last commit"
+    yield "## Since the run before"
     machine = compared["machine"]
     yield (
-        f"{compared['compared']} ratios were measured at the last commit too (streamsel "
+        f"{compared['compared']} ratios were measured in the run before too (streamsel "
         f"{compared['streamsel']}, {machine['cores']} cores of {machine['cpu']}). The table shows "
         f"those that changed by more than {comparison.TIMES:.0f} times the noise of both runs, and "
         f"by at least {comparison.LEAST:.0%}; worse ones are in bold. Times are not compared."
