@@ -12,7 +12,7 @@ import numpy as np
 
 from streamsel import params, registry
 from streamsel._utils.sparse import as_dense
-from streamsel._utils.text import count_text, skipped_text, spelling_hint
+from streamsel._utils.text import count_text, named_text, skipped_text, spelling_hint
 from streamsel.base.learn_columns import no_columns_error
 from streamsel.base.row_input import as_frame, locate_columns
 from streamsel.fit_result import FitResult, source_of
@@ -412,17 +412,16 @@ def _warnings(
         # Encoded columns may be skipped one by one.
         n = columns.n_read - sum(columns.encoded.values()) + columns.n_made
         n_lost = sum(lost.values())
-        named = [f"{name!r} ({detail})" for name, detail in unusable.examples]
         hints = [_HINTS[reason] for reason in sorted(lost) if reason in _HINTS]
         if "text" in lost:
             hints.append("drop=[...] excludes identifiers and free text")
-        if n_lost > len(named):
-            named.append(f"and {n_lost - len(named):,} more")
+        if n_lost > len(unusable.examples):
             hints.append(list_hint)
         yield (
             f"{n_lost:,} of {count_text(n, 'column')}"
             f"{' after encoding' if columns.encoded else ''} could not be used "
-            f"({skipped_text(lost)}): {'; '.join(named)}.\nHint: {'; '.join(hints)}."
+            f"({skipped_text(lost)}): {named_text(unusable.examples, n_lost)}.\n"
+            f"Hint: {'; '.join(hints)}."
         )
     yield from (one["text"] for one in result.warnings if one["code"] == "outcome")
 

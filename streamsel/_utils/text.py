@@ -115,6 +115,19 @@ def skipped_text(skipped: Mapping[str, int]) -> str:
     return ", ".join(f"{n:,} {reason}" for reason, n in sorted(skipped.items()) if n)
 
 
+def named_text(examples: Iterable[tuple[object, str]], n: int) -> str:
+    """Format the first of n columns, name and detail, and the number of the others.
+
+    Examples
+    --------
+    >>> named_text([("age", "3 missing")], 2)
+    "'age' (3 missing); and 1 more"
+    """
+    texts = [f"{name!r} ({detail})" for name, detail in examples]
+    n_others = n - len(texts)
+    return "; ".join(texts + [f"and {n_others:,} more"] * (n_others > 0))
+
+
 def rows_excluded_text(left_out: Mapping[str, int]) -> str:
     """Return the suffix with the number of excluded rows: ", 12 left out (no target)"."""
     if not left_out:

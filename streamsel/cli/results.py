@@ -123,10 +123,13 @@ def _why_no_more(job: Run, report: Report) -> str:
     if not n_usable:
         n_read = job.metadata["columns_read"]
         return f"none of {count_text(n_read, 'column')} read could be used"
-    usable = count_text(n_usable, report.candidate if job.settings.groups else "column")
-    if report.candidate == "group" and not job.settings.groups:
+    if job.settings.groups:
+        usable = count_text(n_usable, report.candidate)
+    elif report.candidate == "group":
         # Encoded columns are groups; any other column is one by itself.
         usable = f"{n_usable:,} groups and columns"
+    else:
+        usable = count_text(n_usable, "column")
     if report.n_requested is None and report.kind == "selected":
         return f"none of {usable} passes the selection criterion"
     n = n_results(report)

@@ -319,13 +319,12 @@ class NestedCrossValidation:
     def _parameters(self) -> dict[str, Any]:
         """Return the parameters of the learner; without its size if that is one of several."""
         parameters = dict(self._learner._get_params())
-        if self.sizes is not None:
-            sized = self._sized(self.sizes[0])
-            parameters |= sized
-            if len(self.sizes) > 1:
-                for name in sized:
-                    del parameters[name]
-        return parameters
+        if self.sizes is None:
+            return parameters
+        sized = self._sized(self.sizes[0])
+        if len(self.sizes) == 1:
+            return parameters | sized
+        return {name: value for name, value in parameters.items() if name not in sized}
 
     def _all_tasks(self) -> Iterable[_Task]:
         every = np.arange(len(self._y))

@@ -93,7 +93,7 @@ def plot_sections(
         # It replaces the plot by arrival.
         drawn = along + drawn[1:] if along else drawn
     if report.kind == "selected" and report.results and data is not None:
-        drawn.append(_correlations(report, values, [*_single_columns(model, report)]))
+        drawn.append(_correlations(report, values, _single_columns(model, report)))
     elif report.candidate == "group":
         # Groups have no rows to plot without data.
         pass
@@ -134,10 +134,10 @@ def _single_columns(model: Any, report: Report) -> dict[Hashable, Hashable]:
 
 
 def _correlations(
-    report: Report, values: SelectedValues | None, single: list[Hashable]
+    report: Report, values: SelectedValues | None, single: Mapping[Hashable, Hashable]
 ) -> DocumentSection:
     """Return the correlations of the variables that are one column, and which ones are not."""
-    left_out = [row["name"] for row in report.results if row["name"] not in set(single)]
+    left_out = [row["name"] for row in report.results if row["name"] not in single]
     remark = _first(len(single), MAX_VALUES)
     if left_out:
         listed = ", ".join(NameText(name).text for name in left_out[:_MAX_LEFT_OUT])
@@ -147,7 +147,8 @@ def _correlations(
         )
     if values is None:
         return DocumentSection(CORRELATIONS, (Paragraph((remark.strip(),)),))
-    rows = [row for row in report.results if row["name"] in set(values.names)]
+    plotted = {*values.names}
+    rows = [row for row in report.results if row["name"] in plotted]
     details = {name: value for name, value in report.details.items() if name != "n_columns"}
     first = replace(report, results=rows, details=details)  # of variables, not of groups
     stream = iter_array(values.X, values.names)

@@ -12,7 +12,7 @@ import numpy as np
 
 from streamsel import params
 from streamsel._utils.sparse import is_sparse, value_bytes
-from streamsel._utils.text import count_text
+from streamsel._utils.text import count_text, named_text
 from streamsel.data.chunks import Block
 from streamsel.stream._blocks import BLOCK_BYTES, MAX_COLUMNS, storable
 from streamsel.stream._coerce import as_stream
@@ -328,9 +328,7 @@ def not_encoded_text(
         How the columns can be encoded.
     """
     n = sum(stream.skipped.values())
-    examples = [f"{name!r} ({detail})" for name, _, detail in stream.examples]
-    others = n - len(examples)
-    listed = "; ".join(examples) + (f"; and {others:,} more" if others else "")
+    listed = named_text(((name, detail) for name, _, detail in stream.examples), n)
     return (
         f"{count_text(n, 'column')} of {stream.n_read:,} cannot be encoded as numbers and "
         f"{'is' if n == 1 else 'are'} not learnt: {listed}.\n"

@@ -95,7 +95,8 @@ def encode_target(
         if native.null_count():
             raise _missing(native.null_count(), native.is_null().arg_true()[0])
         if isinstance(native.dtype, nw.Categorical | nw.Enum):
-            _refuse_labels(kind, native[0])
+            if kind == "numeric":
+                raise _labels_error(native[0])
             return _indicators(native.to_list())
         native = native.to_list() if native.dtype == nw.String else native.to_numpy()
     elif hasattr(native, "toarray"):
@@ -167,7 +168,7 @@ def _encode_array(values: NDArray[Any], kind: str, *, by_values: bool = False) -
         names: list[Hashable] = list(range(columns.shape[1]))
         return Encoded(columns, names, is_class=False, by_rule=by_rule)
     if not numeric and kind == "numeric":
-        _refuse_labels(kind, *_first_label(values))
+        raise _labels_error(*_first_label(values))
     if values.ndim == 2:
         if values.shape[1] != 1:
             raise ValueError(
@@ -289,18 +290,18 @@ def _is_number(value: Any) -> bool:
     return True
 
 
-def _refuse_labels(kind: str, example: Any, row: int | None = None) -> None:
-    if kind == "numeric":
-        got = f"values like {example!r}" if row is None else f"{example!r} in row {row}"
-        raise TypeError(
-            f"Expected numbers, as target_type='numeric' requires. Got: {got}.\n"
-            "Hint: target_type='class' or target_type='auto' accepts labels."
-        )
+def _labels_error(example: Any, row: int | None = None) -> TypeError:
+    got = f"values like {example!r}" if row is None else f"{example!r} in row {row}"
+    return TypeError(
+        f"Expected numbers, as target_type='numeric' requires. Got: {got}.\n"
+        "Hint: target_type='class' or target_type='auto' accepts labels."
+    )
 
 
 class MissingValuesError(ValueError):
     """A target has missing values: how many, and the row of the first."""
 
+    # Not parameters: a pickle of an exception calls the class with its text alone.
     count = row = 0
 
 
