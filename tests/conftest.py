@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from tests.seed import EVERYTHING, SEED, covering
+from tests.seed import EVERYTHING, SEED, covering, one_in_three
 from tests.signals import hear_signals
 
 hear_signals()
@@ -33,6 +33,10 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("steady")
+
+# What the whole suite has more tests than, and a part of it fewer.
+WHOLE_SUITE = 5000
+MANY_CASES = 4
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -63,8 +67,8 @@ def dataset():
 
 
 def pytest_report_header():
-    """Show what chooses the modes and cases of the conformance tests."""
-    return f"STREAMSEL_TEST_SEED={SEED} ({EVERYTHING} runs all modes and cases)"
+    """Show what chooses the sample of the tests."""
+    return f"STREAMSEL_TEST_SEED={SEED} ({EVERYTHING} runs all tests)"
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -76,20 +80,32 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Run a sample of the combinations where a test has several `parametrize`.
+    """Leave out tests of which others do nearly the same, by the seed.
 
-    Every value of each is in it; the seed chooses with which others.
+    Of a test with several `parametrize` some combinations run, which have every value. A run of
+    the whole suite has a third of the cases of each test that has at least `MANY_CASES`, and a
+    third of the slow tests.
     """
-    combined = defaultdict(dict)
+    whole_suite = len(items) > WHOLE_SUITE
+    cases = defaultdict(dict)
     for item in items:
+        cases[item.nodeid.partition("[")[0]][item.nodeid] = item
+    chosen = set()
+    for test, of_test in cases.items():
+        item = next(iter(of_test.values()))
+        names = [*of_test]
         if sum(1 for _ in item.iter_markers("parametrize")) > 1:
-            combined[item.nodeid.partition("[")[0]][item.nodeid] = values_of(item)
-    left_out = {
-        case for test, cases in combined.items() for case in cases.keys() - covering(cases, test)
-    }
+            values = {name: values_of(item) for name, item in of_test.items()}
+            combinations = covering(values, test)
+            names = [name for name in names if name in combinations]
+        is_slow = item.get_closest_marker("slow") is not None
+        if whole_suite and (is_slow or len(names) >= MANY_CASES):
+            names = one_in_three(names, test)
+        chosen.update(names)
+    left_out = [item for item in items if item.nodeid not in chosen]
     if left_out:
-        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
-        items[:] = [item for item in items if item.nodeid not in left_out]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item.nodeid in chosen]
 
 
 def values_of(item):

@@ -68,6 +68,7 @@ def test_only_a_quick_run_is_marked(results):
     assert "not to be quoted" in page.page(results | {"quick": True})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", [True, False])
 def test_plots_of_the_page_are_drawn(results, tmp_path, memory):
     if not memory:

@@ -112,6 +112,7 @@ print(model.n_rows)
 """
 
 
+@pytest.mark.slow
 def test_nowhere_to_keep_anything(tmp_path):
     """A container whose file systems cannot be written to, of a user without a home."""
     package = tmp_path / "site" / "streamsel"

@@ -930,6 +930,7 @@ def test_copies_in_mid_stream(learner, way, kind, tmp_path):
 # ---------------------------------------------------------------------------- properties, host
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     learner=st.sampled_from(["linear", "poly", "rbf", "f", "jacobi", "paper"]),

@@ -47,6 +47,7 @@ def report(told):
         return demo.run(progress=lambda *step: told.append(step))
 
 
+@pytest.mark.slow
 def test_documents_are_distinct_and_name_no_package(documents):
     texts = [document.text for document in documents]
     assert len(set(texts)) == len(texts) > 300
@@ -214,6 +215,7 @@ def test_few_phrases_do_better_than_all_words_or_as_well(report):
     assert selected.n_variables * 100 < words.n_variables
 
 
+@pytest.mark.slow
 def test_a_quick_run_asks_the_first_question(quick, report):
     assert quick.tasks == report.tasks[:1]
     assert (quick.n_models, quick.n_above_noise, quick.n_loadings) == (1, None, None)

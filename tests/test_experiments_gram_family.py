@@ -20,6 +20,7 @@ def papers(monkeypatch):
             del sys.modules[name]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("papers")
 def test_a_quick_run_needs_no_files(monkeypatch, tmp_path):
     import gram_family

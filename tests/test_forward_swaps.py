@@ -56,6 +56,7 @@ def test_a_pick_that_later_ones_make_needless_is_replaced():
     assert [*model.scores.values()] == pytest.approx([*scores])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ridge", [0.0, 1.0])
 def test_passes_certify_exchanges_of_a_small_pool(dataset, ridge):
     X, codes, _, archive = dataset("shapesall")

@@ -36,6 +36,7 @@ def learnt(learner, y, rows, **settings):
     return model
 
 
+@pytest.mark.slow
 def test_it_is_the_loop_over_folds_and_inner_folds():
     sizes, logistic = [1, 3], make_pipeline(StandardScaler(), LOGISTIC)
 
@@ -117,6 +118,7 @@ def test_what_is_not_held_is_read_again_and_tells_the_same(learner):
             assert one.scores[who] == pytest.approx(third.scores[who])
 
 
+@pytest.mark.slow
 def test_components_are_learnt_from_training_rows():
     found = nested_scores(PLS(), X, LABELS, sizes=[2], n_folds=3)
     assert found.parameters["n_components"] == 2
@@ -130,6 +132,7 @@ def test_components_are_learnt_from_training_rows():
         assert fold.scores["selected"]["accuracy"] == pytest.approx(np.mean(told == LABELS[test]))
 
 
+@pytest.mark.slow
 def test_noise_predicts_nothing():
     noise = np.random.default_rng(1).permutation(np.repeat(["a", "b"], N // 2))
     found = nested_scores(SelectKBest(), X, noise, sizes=[5], n_repeats=2)
@@ -146,6 +149,7 @@ def test_the_interval_is_that_of_nadeau_and_bengio():
     assert fold_interval(values, 0.25, 0.95, (0.5, 0.9)) == pytest.approx((0.7, 0.5, 0.9))
 
 
+@pytest.mark.slow
 def test_no_interval_leaves_what_a_score_can_be():
     found = nested_scores(SelectKBest(k=2), X, np.where(X[:, 3] > 0, "a", "b"))
     for score in found.scores:
@@ -155,6 +159,7 @@ def test_no_interval_leaves_what_a_score_can_be():
     assert nested_scores(SelectKBest(k=2), X, X[:, 3]).score().high <= 1.0
 
 
+@pytest.mark.slow
 def test_all_variables_are_penalized_as_they_need():
     """More variables than rows, nearly all of noise: no worse than the mean, nor than ridge."""
     rng = np.random.default_rng(0)

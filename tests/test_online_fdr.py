@@ -58,6 +58,7 @@ def test_levels_by_hand():
     np.testing.assert_allclose(levels, expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 @given(seed=st.integers(0, 10**6), size=st.integers(1, 150), fdr=st.sampled_from([0.01, 0.1, 0.5]))
 def test_any_stream(rule, seed, size, fdr):

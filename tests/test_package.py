@@ -67,6 +67,7 @@ def test_no_optional_library_is_loaded_before_it_is_needed():
     assert not modules_after("\n".join(statements)) & HEAVY
 
 
+@pytest.mark.slow
 def test_columns_are_selected_without_what_only_reports_and_compilation_need():
     """Each of these takes as long to import as thousands of columns take to learn."""
     program = (
@@ -129,6 +130,7 @@ def test_unknown_names_are_refused():
         _ = streamsel.nonesuch
 
 
+@pytest.mark.slow
 def test_names_are_loaded_once_and_listed_before_that():
     program = (
         "import importlib\n"
@@ -225,6 +227,7 @@ def test_kernels_that_share_counts_agree_on_their_places():
         assert (other.STEP, other.KEEP) == (row_moments.STEP, row_moments.KEEP)
 
 
+@pytest.mark.slow
 def test_private_modules_are_imported_in_their_own_package_only():
     """Packages whose names begin with an underscore are private to streamsel as a whole."""
     wrong = []

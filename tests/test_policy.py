@@ -34,6 +34,7 @@ def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("cache")
 
 
+@pytest.mark.slow
 def test_the_first_compilation_is_announced_once(cache):
     told = "streamsel: compiling, once on this machine; it takes some seconds.\n"
     assert _stderr(cache, seen=True, times=2) == told
@@ -41,9 +42,11 @@ def test_the_first_compilation_is_announced_once(cache):
     assert _stderr(cache, seen=True) == ""
 
 
+@pytest.mark.slow
 def test_it_can_be_left_unsaid(tmp_path):
     assert _stderr(tmp_path, seen=True, before="compile.silence_compile_message()") == ""
 
 
+@pytest.mark.slow
 def test_only_a_terminal_is_told(tmp_path):
     assert _stderr(tmp_path, seen=False) == ""

@@ -143,16 +143,19 @@ def said(code, **environment):
     return result.stdout.split()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
 def test_learners_have_all_they_need():
     assert said(LOADED) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
 def test_learners_of_groups_have_all_they_need():
     assert said(GROUPS) == []
 
 
+@pytest.mark.slow
 def test_nothing_is_compiled_after_it(tmp_path):
     assert said(COMPILED, NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "0"]
 

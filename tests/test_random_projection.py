@@ -69,6 +69,7 @@ def test_entries_are_what_they_ever_were():
         assert hashlib.sha256(entries(kind).astype("<f8").tobytes()).hexdigest() == digest
 
 
+@pytest.mark.slow
 def test_another_process_says_the_same():
     """Whatever its hash seed."""
     code = (

@@ -136,6 +136,7 @@ def test_the_p_value_of_xi_is_that_of_all_orders_of_two_classes(sick):
     np.testing.assert_allclose([model.p_values[j] for j in range(X.shape[1])], expected)
 
 
+@pytest.mark.slow
 def test_xi_calls_no_noise_significant_with_unequal_classes():
     rng = np.random.default_rng(3)
     y = np.arange(400) < 20

@@ -39,6 +39,7 @@ def test_numbers_may_be_of_any_kind(X, dtype):
     np.testing.assert_allclose(read(learnt(X).reconstruct(X.astype(dtype))), expected, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_sparse_columns_are_few_at_a_time():
     rng = np.random.default_rng(0)
     X = sparse.random(2_000, 3_000, 0.001, format="csc", random_state=0)

@@ -135,6 +135,7 @@ def test_limit_on_rows_is_that_of_the_pool():
             assert len(model.loadings) <= 5
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(SEEDS)
 def test_a_bounded_vocabulary_uses_one_period_for_all(seed):

@@ -313,6 +313,7 @@ for file in row_moments, sweep:
 """
 
 
+@pytest.mark.slow
 def test_one_compilation_of_every_kernel():
     """In a process of its own, for other tests call the kernels as they like."""
     environment = {key: value for key, value in os.environ.items() if "DISABLE_JIT" not in key}

@@ -20,6 +20,7 @@ def tracked(model):
     return list(model._moments.table.index_of)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fading_factor", [0.0, 0.02])
 def test_the_cap_is_kept_and_so_are_the_selected_and_the_new(rng, fading_factor):
     cap, grace = 10, 4

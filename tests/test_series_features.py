@@ -53,6 +53,7 @@ def assert_formulas(series, stream, wanted):
             assert abs(gap) <= 1e-7 * max(scale, abs(value)), (name, x, found[i], value)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(
     st.lists(
@@ -84,6 +85,7 @@ def test_any_parameter_can_be_requested(rng):
     assert_formulas(series, stream, wanted)
 
 
+@pytest.mark.slow
 def test_a_real_dataset(dataset):
     X = dataset("crop")[0][::1000].astype(float)
     assert_formulas(X, iter_series_features(X), WANTED)

@@ -52,6 +52,7 @@ def fitted(X, y, **params):
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some(CASES, 2, "false alarms"))
 def test_false_alarms(name):
     """With the target permuted nothing is associated: 5 % of runs may say that something is."""

@@ -350,6 +350,7 @@ def test_more_than_there_are_is_told():
 # ------------------------------------------------------------------- in the company of scikit-learn
 
 
+@pytest.mark.slow
 def test_a_grid_is_searched_by_several_processes():
     pipeline = Pipeline(
         [

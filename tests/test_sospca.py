@@ -220,6 +220,7 @@ def streams(draw):
     return X, Y
 
 
+@pytest.mark.slow
 @QUICK
 @given(streams(), st.integers(1, 5), st.sampled_from(["jacobi", "paper"]), st.booleans())
 def test_invariants(stream, q, rotation, one_by_one):

@@ -329,6 +329,7 @@ def test_fewer_variables_than_components(rng, q):
         assert sound(model)
 
 
+@pytest.mark.slow
 def test_ten_thousand_rows_that_fade_by_half(rng):
     X = rng.normal(size=(10_000, 5))
     y = X[:, 0] + X[:, 1]

@@ -110,6 +110,7 @@ def test_wrappers():
         ForwardSelection(k=1, estimator=Ridge(), exact=True)
 
 
+@pytest.mark.slow
 def test_folds_are_those_of_scikit_learn(tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 12))
     y = X[:, 8] + 0.5 * X[:, 3] + 0.1 * X[:, 1]

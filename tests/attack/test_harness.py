@@ -29,6 +29,7 @@ def _refuse():
     raise ValueError("Expected less.")
 
 
+@pytest.mark.slow
 def test_verdicts():
     outcomes = list(attack(_make, range(8), seconds=3, resident=2**26))
     assert [outcome.index for outcome in outcomes] == list(range(8))

@@ -289,6 +289,7 @@ main([])
     assert (run.returncode, run.stderr) == (130, "streamsel: interrupted\n")
 
 
+@pytest.mark.slow
 def test_a_closed_stdout(small):
     code = "import sys; sys.stdout = None; from streamsel.cli import main; main(sys.argv[1:])"
     arguments = ["select", small, "-t", "y", "-k", "1"]

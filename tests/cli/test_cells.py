@@ -162,6 +162,7 @@ def test_the_list_of_what_was_skipped(call, table, tmp_path):
     assert [line[:2] for line in lines] == [["crp", "mixed"], ["income", "ambiguous"]]
 
 
+@pytest.mark.slow
 def test_in_other_processes_no_example_is_known(call, table, processes):
     said = call("select", table / "samples.csv", *GIVEN, "--workers", 1).stderr
     assert "because of non-numeric cells. Hint: --list-skipped lists them (without" in said

@@ -285,6 +285,7 @@ def test_wrong_conditions(call, endless, options, code, match):
     assert match in call(*endless, *options, code=code).stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", some(FILES, 2, "plots of encoded columns"))
 def test_plots_and_reports_of_rows_have_encoded_columns(call, tmp_path, file):
     path, model = written(FRAME, tmp_path, file), tmp_path / "model"
@@ -300,6 +301,7 @@ def test_plots_and_reports_of_rows_have_encoded_columns(call, tmp_path, file):
     assert "not shown" not in drawn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["x.parquet", "x.csv"])
 def test_a_report_shows_the_single_columns_of_a_selection_of_groups(call, tmp_path, file):
     path, model = written(FRAME, tmp_path, file), tmp_path / "model"

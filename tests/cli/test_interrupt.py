@@ -220,6 +220,7 @@ main(sys.argv[2:])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), some(CODES, 1, "signal_to_a_process"))
 def test_a_signal_to_a_process_that_waits_for_data(call, wide, number, code):
     ready, model = wide / "ready", wide / "model"
@@ -248,6 +249,7 @@ def test_a_signal_to_a_process_that_waits_for_data(call, wide, number, code):
     assert load(model).n_columns == whole.get("n_columns", whole["columns_seen"])
 
 
+@pytest.mark.slow
 def test_a_terminal_that_hangs_up(call, wide):
     """Who writes to it has an error then; the kernel sends SIGHUP to who it belongs to."""
     pty = pytest.importorskip("pty")
@@ -290,6 +292,7 @@ cli.main(["work"])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), some(CODES, 1, "signal_whose_except"))
 def test_a_signal_whose_exception_python_drops_is_sent_again(number, code):
     program = [sys.executable, "-c", DROPPED.format(signal=number.name)]

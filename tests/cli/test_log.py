@@ -236,6 +236,7 @@ def test_nothing_but_errors(call, files, often, monkeypatch, asked, more):
     assert "'z'" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log_format", some(["text", "json"], 1, "stops reading"))
 def test_who_reads_the_log_stops_reading(files, log_format):
     """The run goes on, and its result is not lost."""

@@ -207,6 +207,7 @@ def test_notes_may_be_anything(call, learn, tmp_path, own):
     assert read_metadata(tmp_path / "n")["merged"][0] == {"model": str(tmp_path / "m"), **merged}
 
 
+@pytest.mark.slow
 def test_the_script_of_the_page_runs(tmp_path):
     script = re.search(r"```sh\n(#!/bin/sh.*?)```", PAGE.read_text(), re.DOTALL)[1]
     for name, arguments in {"streamsel": "-m streamsel", "python": ""}.items():

@@ -8,6 +8,7 @@ from streamsel.params import rules_of
 COMMANDS = {"selector": "select", "extractor": "reduce"}
 
 
+@pytest.mark.slow
 def test_methods_are_those_of_the_catalogue(call, files, data, tmp_path):
     for entry in registry.LEARNERS:
         path, cls = tmp_path / entry.name, registry.fetch(entry.name)

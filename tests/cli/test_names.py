@@ -85,6 +85,7 @@ def test_what_is_shown_is_what_repr_shows(name):
     assert "\n" not in printable(name)
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(names=st.lists(ANY, min_size=3, max_size=3, unique=True), wrong=ANY)
 @example(names=NASTY[:3], wrong=NASTY[3])

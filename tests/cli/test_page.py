@@ -56,6 +56,7 @@ def test_it_is_printed_where_no_file_is_named(call, saved):
     assert [row["name"] for row in told["components"]] == ["pls0", "pls1"]
 
 
+@pytest.mark.slow
 def test_rows_of_a_file_are_drawn(call, saved, files, data, tmp_path):
     without, alongside = tmp_path / "a.html", tmp_path / "b.html"
     call("report", saved / "select", "-o", without)

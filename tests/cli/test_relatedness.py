@@ -279,6 +279,7 @@ def test_left_out_groups_are_those_of_the_saved_run(run, tmp_path):
     assert "continuing" not in run("--resume", tmp_path / "m", *given, "--loco").stderr
 
 
+@pytest.mark.slow
 def test_time_includes_the_pass_that_computes_relatedness(run, tmp_path, monkeypatch):
     from_columns = Relatedness.from_columns.__func__
 

@@ -106,6 +106,7 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch, where):
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.slow
 def test_many_runs_at_once_write_one_after_the_other(tmp_path):
     """Locks are made and removed all the time: never do two runs have the same one."""
     code = (

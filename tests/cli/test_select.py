@@ -155,6 +155,7 @@ def test_whole_numbers_are_classes_from_any_file(call, tmp_path, table, rng, fil
     assert numeric.json()["selected"][0]["relevance"] != relevance
 
 
+@pytest.mark.slow
 def test_digits_are_classes_in_every_format(call, tmp_path):
     """Relevance .78, where a quantity has .39; nested folds tell their accuracy."""
     digits = pytest.importorskip("sklearn.datasets").load_digits()

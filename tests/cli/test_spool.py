@@ -95,6 +95,7 @@ def test_a_named_pipe(call, files, tmp_path):
     assert result.stdout == call("select", files / "samples.csv", *arguments).stdout
 
 
+@pytest.mark.slow
 def test_a_named_pipe_without_a_writer(copies, files, tmp_path):
     """It is said what is waited for, and a signal ends it."""
     pipe = tmp_path / "pipe"

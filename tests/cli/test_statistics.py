@@ -194,6 +194,7 @@ def test_written_even_if_none_is_selected(call, files, tmp_path):
     assert len((tmp_path / "s.csv").read_text().splitlines()) == 41
 
 
+@pytest.mark.slow
 def test_of_parts_and_of_a_complete_run(run, cohort, call, tmp_path, processes):
     _, rows = run("-m", tmp_path / "m")
     run("--workers", 2, name="w.csv")

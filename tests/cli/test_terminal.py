@@ -90,6 +90,7 @@ def test_a_failure_has_no_traceback(tmp_path):
     assert result.stderr == f"streamsel: error: {tmp_path}/none.csv: No such file or directory\n"
 
 
+@pytest.mark.slow
 def test_who_reads_stops_reading(files):
     """`streamsel ... | true`: quiet, and the exit code a signal would give."""
     read_end, write_end = os.pipe()
@@ -102,6 +103,7 @@ def test_who_reads_stops_reading(files):
     assert result.returncode == 141
 
 
+@pytest.mark.slow
 def test_a_table_of_components_without_loadings(files):
     options = ["--method", "KernelPCA", "--drop", "labels", "-q", "3"]
     code, shown = in_terminal("reduce", files / "data.parquet", *options)
@@ -110,6 +112,7 @@ def test_a_table_of_components_without_loadings(files):
         assert said in shown
 
 
+@pytest.mark.slow
 def test_a_table_on_a_terminal(files):
     options = ["-t", "y", "-k", "12", "--method", "ProjSe", "--max-categories", "0"]
     code, shown = in_terminal("select", files / "data.parquet", *options)
@@ -127,6 +130,7 @@ def test_a_table_on_a_terminal(files):
     assert "columns" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["select", "reduce"])
 def test_info_on_a_terminal(call, files, tmp_path, command):
     line = [command, files / "data.parquet", "-t", "y", "--drop", "labels"]
@@ -172,6 +176,7 @@ def test_progress_on_a_terminal():
         bar.update(5, pass_name="reading 2 of about 3, 1 of 4 proven")  # noqa: S106
 
 
+@pytest.mark.slow
 def test_components_of_noise_are_said_to_be(tmp_path, rng):
     np.save(tmp_path / "x.npy", rng.normal(size=(20, 500)))
     np.save(tmp_path / "y.npy", rng.normal(size=20))

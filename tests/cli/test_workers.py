@@ -85,6 +85,7 @@ def test_components_and_their_loadings(call, files, scheduler, small, tmp_path):
     np.testing.assert_allclose(one, other, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_interrupted_goes_on(call, wide, scheduler, small, tmp_path, monkeypatch):
     given = ["select", wide / "wide.parquet", "--target", "y", "-m"]
     call(*given, tmp_path / "whole", "--scheduler", scheduler)

@@ -70,6 +70,7 @@ def test_stability_of_nothing_is_a_failure(call, files):
     assert "stability is undefined" in result.stderr
 
 
+@pytest.mark.slow
 def test_evaluate_is_the_function(call, files, data, tmp_path):
     out = tmp_path / "folds.csv"
     line = ["evaluate", files / "data.parquet", "-t", "labels", "--drop", "y", "-k", "2,4"]
@@ -91,6 +92,7 @@ def test_evaluate_is_the_function(call, files, data, tmp_path):
     assert len(rows) == 12
 
 
+@pytest.mark.slow
 def test_evaluate_of_a_method_without_a_target(call, files, data):
     """What PCA learns without is what is predicted; codes are classes if that is said."""
     codes = files / "codes.txt"

@@ -44,6 +44,7 @@ def test_groups_at_any_line(mode):
                 assert not wrong, f"{kind}, interrupted at {where}: {wrong}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SelectKBest(k=2)", "MRMR(k=3, fading_factor=0.05)"])
 def test_at_every_line_of_a_row(name):
     """At an eighth of the lines, another one for every seed."""

@@ -149,6 +149,7 @@ def test_frames(model, library):
     np.testing.assert_array_equal(nw.from_native(X).to_numpy(), before)
 
 
+@pytest.mark.slow
 def test_nulls_of_integers():
     model = SelectKBest(k=1, missing="mean")
     found = model.transform_many(pl.DataFrame({"a": [1, None, 3], "b": ["x", None, "z"]}))

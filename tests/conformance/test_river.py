@@ -492,6 +492,7 @@ def test_features_never_seen_and_gone(mode, make, rows):
     assert_alike(outputs(model, rows), outputs(other, rows))
 
 
+@pytest.mark.slow
 def test_import_budget():
     """Of all learners of the catalogue, in a process of its own."""
     loaded = modules_after(

@@ -373,6 +373,7 @@ def test_a_scheduler_that_does_not_answer(kind):
             learn(SelectKBest(3), parts, y, client=where)
 
 
+@pytest.mark.slow
 def test_results_are_let_go_as_they_are_used(client):
     parts, _, y = made(40)
     most = []

@@ -50,6 +50,7 @@ def alone(client):
     return [bits(model) for model in models]
 
 
+@pytest.mark.slow
 def test_two_processes_learn_the_same_bits(workers, alone):
     parts, _, y = made(24)
     for model, expected in zip(
@@ -69,6 +70,7 @@ def test_a_worker_that_dies_over_a_part_changes_nothing(grief, workers, alone, t
     assert bits(model) == alone[0]
 
 
+@pytest.mark.slow
 def test_workers_killed_from_outside_change_nothing(workers, alone):
     # One that died in another test may not be back.
     workers.wait_for_workers(2, timeout=60)
@@ -97,6 +99,7 @@ def test_workers_killed_from_outside_change_nothing(workers, alone):
     assert bits(model) == alone[0]
 
 
+@pytest.mark.slow
 def test_a_part_that_kills_whoever_reads_it_is_named(workers):
     parts, _, y = made(12)
     parts[7] = Made(7, grief="SIGKILL")
@@ -106,6 +109,7 @@ def test_a_part_that_kills_whoever_reads_it_is_named(workers):
     assert model.n_columns == 80
 
 
+@pytest.mark.slow
 def test_an_interrupt_cancels_what_is_in_flight(workers):
     parts, _, y = made(60, pause=0.05)
     model, done = SelectKBest(3), []
@@ -147,6 +151,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_cluster_of_its_own_comes_and_goes(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
@@ -165,6 +170,7 @@ def test_a_cluster_of_its_own_comes_and_goes(tmp_path):
     assert not [path for path in folder.iterdir() if path.name.startswith(("streamsel", "dask"))]
 
 
+@pytest.mark.slow
 def test_a_script_without_a_main_guard_is_told_so(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.replace('if __name__ == "__main__":', "if True:"))
@@ -231,6 +237,7 @@ def scheduler():
     processes[0].stdout.close()
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_goes_leaves_what_was_folded(scheduler):
     import dask
 
@@ -253,6 +260,7 @@ def test_a_scheduler_that_goes_leaves_what_was_folded(scheduler):
     assert model.n_columns == 20 * done[-1]
 
 
+@pytest.mark.slow
 def test_workers_of_this_machine_keep_freed_memory(monkeypatch):
     # Dask leaves it in the environment of a process that has started workers before.
     monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)

@@ -341,6 +341,7 @@ for draw in (lambda: streamsel.report(model), lambda: streamsel.plot.qq(model)):
 """
 
 
+@pytest.mark.slow
 def test_a_process_without_matplotlib():
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=ROOT, capture_output=True, text=True, check=True

@@ -167,6 +167,7 @@ class TestManhattan:
             assert above == [r > floor for r in model.relevance.values()]
             assert any(above)
 
+    @pytest.mark.slow
     def test_sources_frames_and_mappings_give_one_plot(self, model, positions):
         source = SimpleNamespace(column_metadata=positions)
         drawn = {
@@ -256,6 +257,7 @@ def test_there_is_a_dot_at_every_point(points):
     assert np.count_nonzero(image) <= 45 * x.size
 
 
+@pytest.mark.slow
 def test_the_page_has_it_where_the_source_has_chromosomes(model, columns, positions):
     source = iter_array(columns[0])
     source.column_metadata = positions

@@ -46,6 +46,7 @@ def drawn(report):
     return on_page(report)
 
 
+@pytest.mark.slow
 def test_another_process_writes_the_same_bytes(report, drawn, tmp_path):
     (tmp_path / "report").write_bytes(pickle.dumps(report))
     command = [sys.executable, "-c", PROGRAM, str(tmp_path)]

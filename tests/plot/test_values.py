@@ -287,6 +287,7 @@ class TestHeatmap:
         with pytest.raises(ValueError, match="Expected a model, as its groups have columns"):
             plot.heatmap(model.report(), X)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("size", [(6, 4), (2, 2)])
     def test_axes_in_use_are_laid_out(self, columns, size):
         """A warning of matplotlib is an error here: bars that add up leave no room for axes."""

@@ -35,6 +35,7 @@ def cohort(tmp_path_factory):
     return _write(path, values, iid=[f"s{i}" for i in range(50)], pheno=["1", "2"] * 25), values
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     n=st.integers(1, 9),

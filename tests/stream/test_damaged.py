@@ -45,6 +45,7 @@ def _lengths(path, data):
     return {len(values) for values in _read(iter_ipc, path, data).values()} or {3}
 
 
+@pytest.mark.slow
 def test_what_once_broke_something_is_refused_or_read():
     files = kept()
     assert len(files) > 20
@@ -283,6 +284,7 @@ except MemoryError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the limit is that of Linux")
 def test_a_lack_of_memory_is_no_damage(tmp_path):
     """Arrow fails at large pieces, where Python still has room to say so."""

@@ -225,6 +225,7 @@ def test_take_gives_the_members_of_probes(rng, form):
             stream.take([name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "learner", some([SelectKBest(1), ProjSe(1), ForwardSelection(1), Lasso(1)], 2, "noise")
 )

@@ -60,6 +60,7 @@ def test_options_are_those_that_there_are(name):
     assert {*FORMATS[name].options} <= {*ReadOptions._fields, "options", "orientation", "on_bad"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some(FORMATS, 3, "imported when opened"))
 def test_a_reader_is_imported_when_a_file_is_opened(name, tmp_path):
     path = tmp_path / f"x{FORMATS[name].suffixes[0]}"

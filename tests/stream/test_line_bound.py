@@ -68,6 +68,7 @@ except ValueError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "lie", "said"),
     some(
@@ -111,6 +112,7 @@ def command(*arguments, data=None, limit=600):
     return done.returncode, done.stderr.decode()
 
 
+@pytest.mark.slow
 def test_an_endless_line_of_a_target(endless, tmp_path):
     np.save(tmp_path / "x.npy", np.eye(5))
     for given in (["--target-file", endless / "zeros.csv.gz"], ["--target-file", "/dev/zero"]):
@@ -120,6 +122,7 @@ def test_an_endless_line_of_a_target(endless, tmp_path):
         assert str(given[1]) in said
 
 
+@pytest.mark.slow
 def test_an_endless_line_of_a_pipe(tmp_path):
     np.savetxt(tmp_path / "y.txt", np.arange(5.0))
     given = ["--target-file", tmp_path / "y.txt", "-k", 1]

@@ -145,6 +145,7 @@ def test_a_gzip_file_that_is_cut_short(write):
         list(iter_csv(path, orientation="variables"))
 
 
+@pytest.mark.slow
 def test_taking_reads_no_further_than_needed(write):
     rows = "".join(f"v{i},{i},0\n" for i in range(150_000))
     stream = iter_csv(write(rows + "bad,x,y\n"), orientation="variables", dtype=np.float32)

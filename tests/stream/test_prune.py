@@ -171,6 +171,7 @@ def test_locations_are_needed_in_order(rng):
         names_of(prune(other, window="1kb"))
 
 
+@pytest.mark.slow
 def test_the_most_relevant_genotypes_of_mice_are_kept(dataset):
     """Within a window or not, whichever part of the columns is decided in a pass."""
     X, y, _, _ = dataset("mouse_hs1940")
@@ -321,6 +322,7 @@ def test_parameters_are_checked(options, message):
         prune(np.eye(3), report="names")
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_the_window(rng):
     """Whether columns repeat or not, and however many come in one block."""
     n, window = 100, 50

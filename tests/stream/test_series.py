@@ -249,6 +249,7 @@ def test_infinite_values_are_refused_by_name():
         dict(iter_series_features(frame, id="who"))
 
 
+@pytest.mark.slow
 def test_a_pass_keeps_no_more_than_a_block(rng):
     n, length = 20_000, 25
     X = rng.normal(size=(n, length))

@@ -67,6 +67,7 @@ def _assert_equal(found, expected):
         np.testing.assert_array_equal(values, expected[name])
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(text=_files(), zipped=st.booleans(), start=st.integers(0, 9), parts=st.integers(1, 4))
 def test_as_it_is_read_cell_by_cell(tmp_path_factory, text, zipped, start, parts):
