@@ -362,8 +362,7 @@ class Embedder(Extractor, Unsupervised):
         indices = np.array([state.index_of[name] for name in new.names], dtype=np.intp)
         X = state.pool.samples(indices).T * np.sqrt(state.stats(indices).m2) + new.means
         Z, old = (part - part.mean(axis=0) for part in (self._apply(new, X), old_components))
-        squares = (np.square(part).sum(axis=0) for part in (Z, old))
-        aligned = new.rotated(align_components(Z.T @ old, *squares))
+        aligned = new.rotated(align_components(Z.T @ old, Z.T @ Z, np.square(old).sum(axis=0)))
         self._components_in_use = self._apply(aligned, X)
         return aligned
 

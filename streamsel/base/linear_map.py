@@ -13,6 +13,8 @@ from streamsel.state.base import Floats, Indices, VariableState
 _IDENTITY_WEIGHT = 1e-9
 # Maximum ratio of the scales of a component and of the one that it replaces.
 _MAX_RATIO = 1e12
+# A rotated component of a smaller variance, of components of unit variance, is not scaled.
+_MIN_VARIANCE = 1e-6
 
 
 class LinearMap(NamedTuple):
@@ -60,8 +62,7 @@ class LinearMap(NamedTuple):
         indices, new, old = shared_weights(self, in_use, state.index_of)
         q = new.shape[1]
         covariance = state.gram_of(indices, np.hstack([new, old]))
-        squares = np.diag(covariance)
-        return align_components(covariance[:q, q:], squares[:q], squares[q:])
+        return align_components(covariance[:q, q:], covariance[:q, :q], np.diag(covariance)[q:])
 
 
 def shared_weights(
@@ -94,16 +95,19 @@ def align_components(covariance: Floats, new: Floats, in_use: Floats) -> Floats:
     covariance
         (q, q) covariances of the new components, in rows, with those in use. A component whose
         covariances are all zero is left unchanged.
-    new, in_use
-        (q,) variances of the new components and of those in use, in the same units. A component
-        keeps its own scale if that of the one in use is 1e12 times larger or smaller.
+    new
+        (q, q) covariances of the new components, in the same units.
+    in_use
+        (q,) variances of those in use, in the same units. A component keeps its own scale if that
+        of the one in use is 1e12 times larger or smaller.
 
     Returns
     -------
     (q, q); the new weights times this matrix are the weights in use from now on.
     """
+    variances = np.diag(new)
     new_scale, scale_in_use = (
-        np.sqrt(np.where(new > 0.0, new, 1.0)),
+        np.sqrt(np.where(variances > 0.0, variances, 1.0)),
         np.sqrt(np.maximum(in_use, 0.0)),
     )
     # In other units the old scale means nothing, and its square might overflow.
@@ -113,5 +117,11 @@ def align_components(covariance: Floats, new: Floats, in_use: Floats) -> Floats:
     # Estimated covariances may exceed the Cauchy-Schwarz bound.
     correlation = np.clip(covariance / new_scale[:, None] / scale_in_use, -1.0, 1.0)
     U, _, Vt = np.linalg.svd(correlation + _IDENTITY_WEIGHT * np.eye(len(new_scale)))
-    alignment: Floats = (U @ Vt) / new_scale[:, None] * scale_in_use
+    rotation = U @ Vt
+    # A rotation of correlated components has other variances than 1. Unless they are divided out,
+    # every refresh shrinks or stretches the components once more.
+    among_new = np.clip(new / new_scale[:, None] / new_scale, -1.0, 1.0)
+    achieved = np.einsum("ij,ik,kj->j", rotation, among_new, rotation)
+    scale_in_use = scale_in_use / np.sqrt(np.where(achieved > _MIN_VARIANCE, achieved, 1.0))
+    alignment: Floats = rotation / new_scale[:, None] * scale_in_use
     return alignment

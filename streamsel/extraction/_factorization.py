@@ -188,8 +188,8 @@ class FactorizationExtractor(Extractor):
             varying: Floats = (one.T @ D) @ A @ (D.T @ other) + (one.T * residual) @ other
             return varying
 
-        variances = (covariance(part, part).diagonal() for part in (mine, theirs))
-        return align_components(covariance(mine, theirs), *variances)
+        in_use_variances = covariance(theirs, theirs).diagonal()
+        return align_components(covariance(mine, theirs), covariance(mine, mine), in_use_variances)
 
     def _protected(
         self,

@@ -142,9 +142,8 @@ class SOSPCARowState(ComponentMoments):
 
     def rotation(self) -> Floats:
         """Return the rotation of the components closest to those in use, (q, q)."""
-        squares = np.diag(self.J)
-        covariance = self.J[: self.q, self._in_use]
-        return align_components(covariance, squares[: self.q], squares[self._in_use])
+        new, in_use = slice(self.q), self._in_use
+        return align_components(self.J[new, in_use], self.J[new, new], np.diag(self.J)[in_use])
 
     def put_in_use(self, rotation: Floats) -> None:
         """Put the current components, rotated, into use."""

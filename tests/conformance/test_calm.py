@@ -5,7 +5,6 @@ import copy
 import numpy as np
 import pytest
 from river import preprocessing
-from scipy.linalg import orthogonal_procrustes
 
 from streamsel import SOSPCA, ProjSe
 from tests.conformance.modes import bits, build, fresh, over, rotated, sampled
@@ -21,6 +20,7 @@ from tests.conformance.rowwise import (
     taught,
 )
 from tests.copies import COPIES, as_of_now
+from tests.reference.alignment import alignment
 from tests.reference.calm import Standing
 
 CALM = {
@@ -197,10 +197,8 @@ def test_sospca_is_turned_by_procrustes(q, fading_factor):
         centred = (X[: i + 1] - np.average(X[: i + 1], axis=0, weights=w)) * np.sqrt(w)[:, None]
         if before:
             old = weights(before, names, model.components)
-            Z, Z_old = centred @ new, centred @ old
-            sizes, old_sizes = (np.linalg.norm(part, axis=0) for part in (Z, Z_old))
-            turn, _ = orthogonal_procrustes(Z / sizes, Z_old / old_sizes)
-            np.testing.assert_allclose(stands, new / sizes @ turn * old_sizes, atol=1e-5)
+            turn = alignment(centred @ new, centred @ old)
+            np.testing.assert_allclose(stands, new @ turn, atol=1e-5)
         else:
             np.testing.assert_array_equal(stands, new)
         # The same subspace.
@@ -209,6 +207,19 @@ def test_sospca_is_turned_by_procrustes(q, fading_factor):
         assert np.linalg.matrix_rank(np.hstack([new, stands])) == rank
         before = model.in_use
     assert renewals >= 3
+
+
+def test_refreshes_do_not_shrink_correlated_components():
+    """The variance of a rotated component is divided out, as nothing else would restore it."""
+    rng = np.random.default_rng(0)
+    X = np.round(np.exp(rng.normal(size=(400, 60)) - 3.0)) + (rng.random((400, 60)) < 0.05)
+    y = np.where(X[:, :5].sum(axis=1) > 0.0, "a", "b").tolist()
+    model, spreads = SOSPCA(8, grace_period=50, warm_up=0, refresh_factor=1.0), []
+    for i, x in enumerate(X.tolist()):
+        model.learn_one(dict(enumerate(x)), y[i])
+        if i % 50 == 49:
+            spreads.append(model.transform_many(X).std(axis=0).max())
+    assert min(spreads) > 0.2 * max(spreads)
 
 
 @over(EXTRACTORS)
