@@ -217,7 +217,7 @@ def test_a_decimal_that_is_missing_is_no_class(y):
 
 
 BAD_VALUES = [INF, -INF, 1e153, 10**400, "1", b"1", [1.0], {}, 1j, np.float32(INF)]
-BAD_VALUES += [decimal.Decimal("1e400"), np.datetime64("2020"), np.timedelta64(1), object()]
+BAD_VALUES += [decimal.Decimal("1e400"), np.datetime64("2020"), np.timedelta64(1, "s"), object()]
 BAD_TARGETS = [None, NAN, INF, 1e153, 10**400, [1.0], (1.0, 2.0), np.ones(2), 1j, object(), {1}]
 BAD_TARGETS += [{"s": NAN}, {"s": None}, {"s": INF}, {"s": [1]}, {"s": {}}, decimal.Decimal("NaN")]
 # Of another form than some that came before.

@@ -187,9 +187,9 @@ def main() -> None:
         f"""
 Each dataset is split {SPLITS} times. Models have {Q} components, and models with a bound have {FEW}
 variables. *One model* is the accuracy in % on test rows with the components of one model.
-*Reordered* is one model that learns the columns in another order. This and the next columns show
-the mean correlation with the components of *one model* (largest angle in brackets), the Jaccard
-index of variables with loadings, and the accuracy.
+*Reordered* is one model that learns the columns in another order. The cells of *reordered* and of
+the parts show the mean correlation with the components of *one model* (largest angle in brackets),
+the Jaccard index of variables with loadings, and the accuracy.
 
 {summary(found)}
 

@@ -145,7 +145,7 @@ def text(results: pd.DataFrame) -> str:
     return f"""
 Cells show R² in % by progressive validation, as mean ± standard deviation over
 {results.shuffle.nunique()} shuffles. Brackets show the numbers of stored rows and of columns. There
-are as many later as stored rows. *From nothing* means without stored rows.
+are as many later rows as stored rows. *From nothing* means without stored rows.
 
 {tables}
 

@@ -260,11 +260,11 @@ Variables are selected without the classes. k-means clusters the rows on the fir
 variables, into as many clusters as there are classes. NMI(k) is the normalised mutual information
 of clusters and classes. It is a mean over 20 starts of k-means and {results.seed.max() + 1} seeds.
 The seeds set the order of columns, ties and random selections. Parentheses show the standard
-deviation over seeds. If there is only one selection, as in the paper, it is over starts. *Seconds*
-is the time to select {counts[-1]} variables.
+deviation over seeds. If there is only one selection, as in the paper, the standard deviation is
+over starts. *Seconds* is the time to select {counts[-1]} variables.
 
-![NMI against the number of variables, one row of panels per dataset. Left panels have ProjSe and
-other selections, on glioma with the numbers of the paper as stars. Right panels have variants of
+![NMI against the number of variables, one row of panels per dataset. Left panels show ProjSe and
+other selections; on glioma, stars show the numbers of the paper. Right panels have variants of
 ProjSe.]({figure})
 
 Error bars are 95 % intervals of the mean over seeds, if there are several selections.

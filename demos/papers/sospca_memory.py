@@ -240,8 +240,8 @@ relevance.
 
 `among the best q so far` counts the columns that were among the q most relevant when they arrived.
 `accepted` counts the columns that joined, and `support` counts the variables with a loading at the
-end (median and range over seeds). In random order, {random.left.sum():.0f} of the accepted columns
-lost their loading again. `model` is the size of the pickle, and `process` is the growth of resident
+end (median and range over seeds). In random order, {random.left.sum():.0f} accepted columns had no
+loading at the end. `model` is the size of the pickle, and `process` is the growth of resident
 memory after the first {BLOCK:,} columns, or after the first tenth of a shorter stream.
 
 ![Columns kept against columns seen, one panel per stream: the support, the columns among the best q

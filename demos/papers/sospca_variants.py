@@ -340,11 +340,11 @@ def text(results: pd.DataFrame, qs: tuple[int, ...], figure: str) -> str:
     }
     return f"""
 The {binary.dataset.nunique()} datasets of two classes and the protocol are the same as in the
-section before. Three rules of SOSPCA are changed. With *admission*, every column with p < 0.01
-joins. With *noise floor*, every column above the noise floor of all p columns joins. With *angle*,
-two merged components keep the direction of most covariance with the target space. With *pair*, the
-component that adds least to the multiple correlation is merged into the component with which it
-correlates most.
+section before. Three rules of SOSPCA are changed, the first in two ways. With *admission*, every
+column with p < 0.01 joins. With *noise floor*, every column above the noise floor of all p columns
+joins. With *angle*, two components are merged into the direction of largest covariance with the
+target space. With *pair*, the component that adds least to the multiple correlation is merged into
+the component with which it correlates most.
 
 ![Mean error and support against the number of components q, one line per method.]({figure})
 

@@ -369,9 +369,9 @@ half. The model predicts from the 5 nearest of the last 300 rows, and starts war
 
 {drift_table(found["drift"])}
 
-No gain was expected in the last cases, all with a cold start. They have few features, a forest as
-the model, a class that is determined by a tree of two of 40 variables (*thresholds*), or a class
-with which no single variable correlates (madelon).
+No gain was expected in the last cases, all with a cold start. These cases have few features, a
+forest as the model, a class that a decision tree on two of the 40 variables determines
+(*thresholds*), or a class with which no single variable correlates (madelon).
 
 {accuracy_table(found["no gain"], NO_GAIN_TRANSFORMERS)}
 

@@ -57,7 +57,6 @@ def make_estimator(name: str) -> type[StreamEstimator]:
     if learner._supports_groups():
         parameters.append(("groups", Any, dataclasses.field(default=None, kw_only=True)))
     namespace = {
-        "__module__": "streamsel.sklearn",
         "__doc__": _doc(learner, parent),
         "_learner": learner,
         "fit": _fit_of(learner),
@@ -71,6 +70,8 @@ def make_estimator(name: str) -> type[StreamEstimator]:
         eq=False,
         match_args=False,
     )
+    # Pickles find the class by it. `make_dataclass` of Python 3.12 overwrites that of a namespace.
+    cls.__module__ = "streamsel.sklearn"
     return cls
 
 

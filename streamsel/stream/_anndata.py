@@ -290,7 +290,8 @@ def _unique(names: Any) -> list[Hashable]:
 
 
 def _no_layer(layer: str, layers: Any) -> KeyError:
-    available = list(layers)
+    # From anndata 0.13, None is the name of X among the layers.
+    available = [name for name in layers if name is not None]
     close = close_spellings(layer, available)
     hint = f"did you mean {close[0]!r}? There " if close else "there "
     hint += f"are {', '.join(map(repr, available))}" if available else "are none"

@@ -14,7 +14,17 @@ from tests.conformance.modes import CLASSES, REGISTERED
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "pages"
 # Oracles of what is no learner, and of learners on rows.
-OTHER_ORACLES = {"calm", "evaluate", "frames", "noise", "target", "text", "rows", "sospca_rows"}
+OTHER_ORACLES = {
+    "alignment",
+    "calm",
+    "evaluate",
+    "frames",
+    "noise",
+    "target",
+    "text",
+    "rows",
+    "sospca_rows",
+}
 OTHER_ORACLES |= {"ridge_components_rows", "gram"}
 # And of a source, and of what methods share.
 OTHER_ORACLES |= {"prune", "independence", "linear", "subspace", "factorisation", "survival"}
