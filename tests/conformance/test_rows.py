@@ -709,9 +709,7 @@ class LastWindow:
         if stood is not None and hasattr(self.model, "components"):
             parts = [np.array([list(z.values()) for z in Z]) for Z in (self.transform(rows), stood)]
             new, old = (Z - Z.mean(axis=0) for Z in parts)
-            self.turn = align_components(
-                new.T @ old, *(np.square(Z).sum(axis=0) for Z in (new, old))
-            )
+            self.turn = align_components(new.T @ old, new.T @ new, np.square(old).sum(axis=0))
 
     def learn_one(self, x, y):
         self.rows.append((x, y))
