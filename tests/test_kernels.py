@@ -34,7 +34,13 @@ from streamsel._kernels.group_bases import (
 from streamsel._kernels.group_selection import forward_scores_of_groups
 from streamsel._kernels.independence import is_separated, update_kept
 from streamsel._kernels.knockoffs import fill_unit_residuals
-from streamsel._kernels.lapack import fill_product
+from streamsel._kernels.lapack import (
+    fill_product,
+    is_positive_definite,
+    lower_products,
+    pivoted_cholesky,
+    symmetric_product,
+)
 from streamsel._kernels.packing import pack_columns, unpack_columns
 from streamsel._kernels.pivoted_cholesky import factor
 from streamsel._kernels.pivoted_cholesky import fold_cholesky as fold_in_kernel
@@ -1094,3 +1100,24 @@ def test_residuals_of_columns_are_precise(rng):
     np.testing.assert_allclose(units, (exact / norms[:, None]).astype(float), atol=1e-14)
     values[1, 7] = np.inf
     assert fill_unit_residuals(values, basis, 1e-10, units, lengths) == 1
+
+
+@given(st.integers(0, 10**6), st.integers(1, 90))
+def test_factors_are_those_of_scipy(seed, n):
+    rng = np.random.default_rng(seed)
+    rank = int(rng.integers(1, n + 1))
+    F = rng.normal(size=(n, rank))
+    C = F @ F.T
+    expected, pivots, expected_rank, _ = scipy.linalg.lapack.dpstrf(C.T, lower=1)
+    found = C.copy()
+    order, found_rank = pivoted_cholesky(found)
+    assert found_rank == expected_rank == rank
+    np.testing.assert_array_equal(order, pivots)
+    np.testing.assert_array_equal(np.tril(found.T), np.tril(expected))
+    L = np.tril(rng.normal(size=(n, n)))
+    np.testing.assert_array_equal(lower_products(L), scipy.linalg.lapack.dlauum(L, lower=1)[0])
+    v = rng.normal(size=n)
+    np.testing.assert_array_equal(symmetric_product(C, v), scipy.linalg.blas.dsymv(1.0, C.T, v))
+    assert is_positive_definite(C + np.eye(n))
+    C[n // 2, n // 2] -= 1e-3 + C[n // 2, n // 2]
+    assert not is_positive_definite(C)

@@ -1,8 +1,8 @@
-"""BLAS and LAPACK by pointers: products into triangles, and reductions to tridiagonal form.
+"""BLAS and LAPACK by pointers: products into triangles, factors, reductions to tridiagonal form.
 
-`scipy.linalg.blas` keeps the GIL, so that `n_jobs` would not help (other threads waited for 1.0 s
-during a product of 3,000 x 3,000 matrices; here 0.005 s), and copies each tile (10 MB). `out += A.T
-@ B` of NumPy differs in the last bits.
+`scipy.linalg.blas` and `scipy.linalg.lapack` keep the GIL, so that `n_jobs` would not help (other
+threads waited for 1.0 s during a product of 3,000 x 3,000 matrices; here 0.005 s). They copy each
+tile (10 MB). `out += A.T @ B` of NumPy differs in the last bits.
 """
 
 from __future__ import annotations
@@ -78,6 +78,55 @@ def fill_product(A: Floats, B: Floats, out: Floats) -> None:
         *(b"N", b"N", columns, rows, depth, one, B.ctypes.data, stride_b, A.ctypes.data, stride_a),
         *(zero, out.ctypes.data, stride_out),
     )
+
+
+def is_positive_definite(A: Floats) -> bool:
+    """Return whether a symmetric matrix (n, n) has a Cholesky factor, which overwrites it.
+
+    It is C-contiguous.
+    """
+    size, stride = _integers(len(A), max(1, len(A)))
+    failure = ctypes.c_int(0)
+    _routine("cython_lapack", "dpotrf", 5)(b"L", size, A.ctypes.data, stride, ctypes.byref(failure))
+    return failure.value == 0
+
+
+def pivoted_cholesky(A: Floats) -> tuple[NDArray[np.intc], int]:
+    """Factor a positive semidefinite matrix (n, n) with complete pivoting; return pivots and rank.
+
+    A is C-contiguous. The factor, PᵀAP = LLᵀ, is written into it: the rows of L are its columns.
+    The pivots (n,) are indices from 1.
+    """
+    n = len(A)
+    pivots, work = np.empty(n, dtype=np.intc), np.empty(2 * n)
+    rank = ctypes.c_int(0)
+    size, stride, failure = _integers(n, max(1, n), 0)
+    default_tolerance = ctypes.byref(ctypes.c_double(-1.0))
+    _routine("cython_lapack", "dpstrf", 9)(
+        *(b"L", size, A.ctypes.data, stride, pivots.ctypes.data, ctypes.byref(rank)),
+        *(default_tolerance, work.ctypes.data, failure),
+    )
+    return pivots, rank.value
+
+
+def lower_products(L: Floats) -> Floats:
+    """Return the lower triangle of LᵀL, for a lower triangular L (n, n)."""
+    out = np.array(L, order="F")
+    size, stride, failure = _integers(len(L), max(1, len(L)), 0)
+    _routine("cython_lapack", "dlauum", 5)(b"L", size, out.ctypes.data, stride, failure)
+    return out
+
+
+def symmetric_product(A: Floats, v: Floats) -> Floats:
+    """Return Av, (n,), for a symmetric and C-contiguous A (n, n)."""
+    v, out = np.ascontiguousarray(v), np.zeros(len(A))
+    size, stride, step = _integers(len(A), max(1, len(A)), 1)
+    one, zero = ctypes.byref(_ONE), ctypes.byref(_ZERO)
+    _routine("cython_blas", "dsymv", 10)(
+        *(b"U", size, one, A.ctypes.data, stride, v.ctypes.data, step),
+        *(zero, out.ctypes.data, step),
+    )
+    return out
 
 
 # Columns of a block of a reduction to tridiagonal form.

@@ -202,7 +202,8 @@ class RowPhase(Phase):
         # `shift` may change, so it is added for each row.
         y = columns + moments.target.shift if extension.needs_targets else columns
         of_row = (values, indices, y, moments, w)
-        if extension.needs_preparation:
+        # A row after which work is due is refused below, and prepared by `_learn_due`.
+        if extension.needs_preparation and moments.rows + 1 < moments.maintenance_due:
             extension.prepare_one(*of_row)
         guard, rest = method._guard, self._pending_row
         rest.extension, rest.of_row = extension, of_row

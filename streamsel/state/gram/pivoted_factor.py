@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import solve_triangular
 
+from streamsel._kernels.lapack import lower_products, pivoted_cholesky
 from streamsel.state.base import Floats, Indices
 
 # A row fades to rounding after so many times the effective number of rows, (2 - f) / f with a
@@ -47,12 +48,12 @@ class PivotedFactor(NamedTuple):
 
     @classmethod
     def of(cls, C: Floats) -> Self:
-        """Return the factor of C, symmetric and positive semidefinite, which is overwritten.
+        """Return the factor of C, C-contiguous and positive semidefinite, which is overwritten.
 
         The residual diagonal is below 1e-16 m times the largest value of the diagonal.
         """
-        found, order, rank, _ = lapack.dpstrf(C.T, lower=1, overwrite_a=1)
-        order = order - 1
+        pivots, rank = pivoted_cholesky(C)
+        found, order = C.T, pivots - 1
         triangle = np.tril(found[:rank, :rank])
         F = np.empty((len(C), rank))
         F[order[:rank]], F[order[rank:]] = triangle, found[rank:, :rank]
@@ -64,7 +65,7 @@ class PivotedFactor(NamedTuple):
             found: Floats = self.rows.T @ self.rows
             return found
         # The product of the triangle alone takes a third of the operations.
-        found, _ = lapack.dlauum(self.triangle, lower=1)
+        found = lower_products(self.triangle)
         found += np.tril(found, -1).T
         others = np.ones(len(self.rows), dtype=bool)
         others[self.pivots] = False

@@ -155,13 +155,16 @@ class GramView:
 
     def _verified_leading(self, q: int) -> tuple[Floats, Floats] | None:
         """Return the leading eigenpairs if few iterations find them, and no other is as large."""
-        from scipy.linalg import blas, lapack
         from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+
+        from streamsel._kernels.lapack import is_positive_definite, symmetric_product
 
         if self.size < _MEDIUM_SIZE or q > _FEW_PAIRS:
             return None
-        K, shape = self.K.T, self.K.shape
-        product = LinearOperator(shape, matvec=lambda v: blas.dsymv(1.0, K, v), dtype=np.float64)
+        K = np.ascontiguousarray(self.K)
+        product = LinearOperator(
+            K.shape, matvec=functools.partial(symmetric_product, K), dtype=np.float64
+        )
         start = np.random.default_rng(0).normal(size=self.size)
         n_vectors = 2 * q + 10
         try:
@@ -175,8 +178,7 @@ class GramView:
         rest = (E * (2.0 * d)) @ E.T
         rest -= self.K
         rest[np.diag_indices(self.size)] += d[-1] * (1.0 - _GAP)
-        _, failure = lapack.dpotrf(rest.T, lower=1, overwrite_a=1, clean=0)
-        return None if failure else (d, E)
+        return (d, E) if is_positive_definite(rest) else None
 
     def _leading(self, q: int) -> tuple[Floats, Floats]:
         from scipy.sparse.linalg import ArpackError, eigsh
