@@ -537,9 +537,23 @@ def test_a_window_is_turned_onto_what_stood(cls):
         if before is not None:
             own, old = own - own.mean(axis=0), before - before.mean(axis=0)
             own = own @ alignment(own, old)
+            own *= stood.std(axis=0) / own.std(axis=0)
             found = found - found.mean(axis=0)
         np.testing.assert_allclose(found, own, atol=1e-6)
         stood = found
+
+
+@pytest.mark.parametrize("options", [{}, {"n_landmarks": 30}], ids=["all rows", "landmarks"])
+@pytest.mark.parametrize("cls", LEARNERS)
+def test_components_do_not_shrink_from_window_to_window(cls, options):
+    """Of new rows they vary less than of those from which they were computed."""
+    X = columns(1500, 12)
+    model, spreads = cls(3, window_size=100, **options), []
+    for start in range(0, 1500, 100):
+        model.learn_many(X[start : start + 100])
+        spreads.append(model.transform_many(X[start : start + 100]).std(axis=0))
+    assert (spreads[-1] > 0.6 * spreads[0]).all()
+    assert (spreads[-1] < 1.7 * spreads[0]).all()
 
 
 @pytest.mark.parametrize("cls", LEARNERS)

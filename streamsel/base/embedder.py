@@ -363,8 +363,28 @@ class Embedder(Extractor, Unsupervised):
         X = state.pool.samples(indices).T * np.sqrt(state.stats(indices).m2) + new.means
         Z, old = (part - part.mean(axis=0) for part in (self._apply(new, X), old_components))
         aligned = new.rotated(align_components(Z.T @ old, Z.T @ Z, np.square(old).sum(axis=0)))
+        aligned = aligned.rotated(np.diag(self._scale_ratio(self._refresh.stored, aligned)))
         self._components_in_use = self._apply(aligned, X)
         return aligned
+
+    def _scale_ratio(self, in_use: Landmarks, new: Landmarks) -> Floats:
+        """Return the factors, (q,), by which components of new landmarks keep their scale.
+
+        The scale of a component is its standard deviation over its own landmarks. Over other rows
+        it is mostly smaller: if it were measured over the rows of the new window, components would
+        shrink from window to window.
+        """
+
+        def scale(landmarks: Landmarks) -> Floats:
+            if not landmarks.rows.size:
+                return np.zeros(self.n_components)
+            rows = landmarks.values * landmarks.unit + landmarks.means
+            deviations: Floats = self._apply(landmarks, rows).std(axis=0)
+            return deviations
+
+        kept, found = scale(in_use), scale(new)
+        exist = (kept > 0.0) & (found > 0.0)
+        return np.where(exist, kept / np.where(exist, found, 1.0), 1.0)
 
     @property
     def in_use(self) -> dict[Hashable, dict[str, float]]:

@@ -76,8 +76,9 @@ class KernelPCA(Embedder):
 
     **Rows.** A window of `window_size` rows is buffered and then learnt as columns. The components
     in use are refreshed with it, and rotated to differ least from the previous ones over the rows
-    of the window (orthogonal Procrustes). For an unbounded number of rows in constant memory,
-    without windows, `RandomFourier | PCA` is kernel PCA with the RBF kernel.
+    of the window (orthogonal Procrustes). Each keeps its standard deviation over the landmarks. For
+    an unbounded number of rows in constant memory, without windows, `RandomFourier | PCA` is kernel
+    PCA with the RBF kernel.
 
     **Missing and new features.** A column with a missing value is refused. In a row, an absent
     variable is 0, and NaN or None counts as the variable's mean; a new variable is ignored until

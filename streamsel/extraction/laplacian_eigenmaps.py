@@ -73,8 +73,8 @@ class LaplacianEigenmaps(Embedder):
 
     **Rows.** A window of `window_size` rows is buffered and then learnt as columns. The components
     in use are refreshed with it, and rotated to differ least from the previous ones over the rows
-    of the window (orthogonal Procrustes). A given graph applies to the observations learnt, until
-    rows are learnt.
+    of the window (orthogonal Procrustes). Each keeps its standard deviation over the landmarks. A
+    given graph applies to the observations learnt, until rows are learnt.
 
     **Missing and new features.** A column with a missing value is refused. In a row, an absent
     variable is 0, and NaN or None counts as the variable's mean; a new variable is ignored until

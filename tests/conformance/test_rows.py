@@ -689,7 +689,7 @@ class LastWindow:
 
     def __init__(self, mode):
         self.mode, self.model, self.turn = mode, build(mode), None
-        self.size, self.rows = self.model._window_size, []
+        self.size, self.rows, self.scale = self.model._window_size, [], None
 
     def transform(self, rows):
         """Return what the model says of rows; components are those that moved the least."""
@@ -710,6 +710,24 @@ class LastWindow:
             parts = [np.array([list(z.values()) for z in Z]) for Z in (self.transform(rows), stood)]
             new, old = (Z - Z.mean(axis=0) for Z in parts)
             self.turn = align_components(new.T @ old, new.T @ new, np.square(old).sum(axis=0))
+            self.keep_scale(rows)
+        self.scale = self.scale_of(rows)
+
+    def scale_of(self, rows):
+        """Return the deviations of the components over their landmarks, which are rows."""
+        landmarks = [rows[i] for i in getattr(self.model, "landmarks", ())]
+        if not landmarks:
+            return None
+        return np.std([[*z.values()] for z in self.transform(landmarks)], axis=0)
+
+    def keep_scale(self, rows):
+        """Let components have the deviations that those before had over their own landmarks."""
+        found = self.scale_of(rows)
+        if found is not None and self.scale is not None:
+            exist = (found > 0.0) & (self.scale > 0.0)
+            self.turn = self.turn * np.divide(
+                self.scale, found, out=np.ones(len(found)), where=exist
+            )
 
     def learn_one(self, x, y):
         self.rows.append((x, y))
@@ -822,6 +840,7 @@ def test_windows_after_columns(mode):
     model, last = fresh(at_once(mode), y), LastWindow(mode)
     model.learn_columns(X, held)
     last.model = copy.deepcopy(model)
+    last.scale = last.scale_of([dict(zip(held, x, strict=True)) for x in X.tolist()])
     for i, (x, t) in enumerate(stream(mode, 2 * last.size + 5, seed=2)):
         learn_one(model, x, t)
         last.learn_one(x, t)
