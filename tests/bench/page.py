@@ -135,7 +135,7 @@ def rate(data, seconds):
 
 
 def number(value):
-    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+    return f"{value:,.0f}" if value >= 99.5 else f"{value:.2g}"
 
 
 def is_number(text):
