@@ -12,7 +12,7 @@ from streamsel.state.base import Floats, Indices, VariableState
 # Regularizes the alignment towards the identity, relative to unit variances.
 _IDENTITY_WEIGHT = 1e-9
 # Maximum ratio of the scales of a component and of the one that it replaces.
-_MAX_RATIO = 1e12
+MAX_SCALE_RATIO = 1e12
 # A rotated component of a smaller variance, of components of unit variance, is not scaled.
 _MIN_VARIANCE = 1e-6
 
@@ -112,7 +112,7 @@ def align_components(covariance: Floats, new: Floats, in_use: Floats) -> Floats:
     )
     # In other units the old scale means nothing, and its square might overflow.
     ratio = scale_in_use / new_scale
-    is_comparable = (ratio > 1.0 / _MAX_RATIO) & (ratio < _MAX_RATIO)
+    is_comparable = (ratio > 1.0 / MAX_SCALE_RATIO) & (ratio < MAX_SCALE_RATIO)
     scale_in_use = np.where(is_comparable, scale_in_use, new_scale)
     # Estimated covariances may exceed the Cauchy-Schwarz bound.
     correlation = np.clip(covariance / new_scale[:, None] / scale_in_use, -1.0, 1.0)

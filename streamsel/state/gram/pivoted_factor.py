@@ -48,10 +48,11 @@ class PivotedFactor(NamedTuple):
 
     @classmethod
     def of(cls, C: Floats) -> Self:
-        """Return the factor of C, C-contiguous and positive semidefinite, which is overwritten.
+        """Return the factor of C, symmetric and positive semidefinite, which is overwritten.
 
         The residual diagonal is below 1e-16 m times the largest value of the diagonal.
         """
+        C = np.ascontiguousarray(C)
         pivots, rank = pivoted_cholesky(C)
         found, order = C.T, pivots - 1
         triangle = np.tril(found[:rank, :rank])
