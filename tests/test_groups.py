@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
@@ -13,6 +14,7 @@ import streamsel
 from streamsel import MRMR, PCA, ForwardSelection, Lasso, ProjSe, SelectKBest, registry
 from streamsel.base.relatedness import Relatedness
 from streamsel.data.chunks import Block
+from streamsel.state.pool.group_pool import GroupPool
 from streamsel.stream import ColumnStream, grouped, iter_columns
 from streamsel.targets.group_test import GroupTest
 from tests.conformance.modes import bits, same, shown
@@ -691,3 +693,18 @@ def test_pages_of_groups(name):
         found, data, kind = way.split()
         page = streamsel.report(given[found], data=given[data], format=kind)
         assert all(group in page for group in model.selected)
+
+
+@pytest.mark.parametrize(
+    "learner", [ProjSe(k=2), ForwardSelection(k=2), SelectKBest(k=2)], ids=repr
+)
+def test_columns_learnt_become_groups_only_with_the_first_group(rng, monkeypatch, learner):
+    """Whether they can is asked for each source, and must not take time for each of them."""
+    model, X, y = learner.clone(), rng.normal(size=(40, 6)), rng.normal(size=40)
+    adopted = []
+    monkeypatch.setattr(GroupPool, "adopt_columns", lambda *_: adopted.append(1))
+    model.learn_target(y)
+    for part in (X[:, :3], X[:, 3:], pd.DataFrame(X, columns=[*"abcdef"])):
+        model.learn_columns(part)
+    assert model._takes_groups
+    assert not adopted

@@ -270,15 +270,20 @@ class ColumnPhase(Phase):
         state = self.columns
         if state is not None and state.is_grouped:
             return state
-        grouped = method._new_groups(check_groups(method, target).n)
+        grouped = self.no_groups(method, target)
         if state is not None:
-            if not state.complete:
-                raise ValueError(
-                    "Expected the first group before a bounded pool discards columns, which would "
-                    "otherwise become groups of one. Got: a group, after discarded columns.\n"
-                    "Hint: learn the groups first, or increase max_candidates."
-                )
             grouped.adopt_columns(state)
+        return grouped
+
+    def no_groups(self, method: Method, target: Target | NoTarget) -> ColumnState:
+        """Return an empty state of groups; ValueError if columns learnt cannot become groups."""
+        grouped = method._new_groups(check_groups(method, target).n)
+        if self.columns is not None and not self.columns.complete:
+            raise ValueError(
+                "Expected the first group before a bounded pool discards columns, which would "
+                "otherwise become groups of one. Got: a group, after discarded columns.\n"
+                "Hint: learn the groups first, or increase max_candidates."
+            )
         return grouped
 
     def _can_skip(self, method: Method, name: Hashable, values: Any) -> bool:
