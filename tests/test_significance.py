@@ -7,6 +7,7 @@ from scipy import stats
 
 from streamsel import AlphaInvesting, OnlineFDR, ProjSe, Relatedness, SelectKBest
 from streamsel.base.null import exceedance_probability, marginal_p_values
+from streamsel.state import stream_summary
 from streamsel.state.stream_summary import KURTOSES, ColumnSample, next_sampled, sampled_arrivals
 from tests.reference import permutations as reference
 from tests.seed import some
@@ -341,3 +342,16 @@ def test_scores_with_p_values_of_their_own_are_above_noise_by_these(score):
     assert found[0]["relevance"] < model.noise_floor()
     assert [row["above_noise"] for row in found] == [row["p_value"] < 0.05 / 40 for row in found]
     assert found[0]["above_noise"]
+
+
+def test_a_sample_of_tall_columns_is_taken_in_parts(rng, monkeypatch):
+    X, y = rng.exponential(size=(50, 70)), rng.normal(size=50)
+    found = []
+    for size in (2**20, 150):
+        monkeypatch.setattr(stream_summary, "_BATCH_SIZE", size)
+        model = ProjSe(k=2)
+        model.learn_target(y)
+        model.learn_columns(X)
+        found.append(model._phase.summary.sample)
+    for field in ColumnSample.changing:
+        np.testing.assert_array_equal(*(getattr(sample, field) for sample in found))

@@ -34,6 +34,8 @@ KURTOSES: Floats = 2.0 ** ((np.arange(_BINS) + 0.5) / _IN_OCTAVE) - _OFFSET
 _LAYOUT = (_OFFSET, float(_IN_OCTAVE))
 # Number of random sums of columns, and length of each.
 _SUMS, _SUM_LENGTH = 48, 48
+# Numbers of sampled columns that are copied at once.
+_BATCH_SIZE = 2**20
 _PAIRS = np.triu_indices(_SUMS, 1)
 _HASH = NameHash(0, "column sample")
 
@@ -75,12 +77,16 @@ class ColumnSample(Rollback):
         indices = arrivals - arrived
         steps[stats.m2[indices] == 0.0] = 0.0
         keys = _keys_of([chunk.names[index] for index in indices.tolist()], arrivals)
-        counts, sums = self.counts.copy(), self.sums.copy()
-        self.weight2 += add_shape_statistics(
-            *(chunk.observations(indices), indices, steps, keys, (stats.mean, stats.m2)),
-            *(_rows(chunk.n, row_transform), _LAYOUT, (counts, sums)),
-        )
-        self.counts, self.sums, self.n = counts, sums, chunk.n
+        counts, sums, weight2 = self.counts.copy(), self.sums.copy(), self.weight2
+        rows, step = _rows(chunk.n, row_transform), max(1, _BATCH_SIZE // chunk.n)
+        # A sample of tall columns would take more memory than the pool.
+        for start in range(0, indices.size, step):
+            part = slice(start, start + step)
+            weight2 += add_shape_statistics(
+                *(chunk.observations(indices[part]), indices[part], steps[part], keys[part]),
+                *((stats.mean, stats.m2), rows, _LAYOUT, (counts, sums)),
+            )
+        self.counts, self.sums, self.weight2, self.n = counts, sums, weight2, chunk.n
 
     def mean_squared_correlation(self) -> float:
         """Return the mean squared correlation of two different columns; 0 if unknown.
