@@ -277,8 +277,8 @@ class ColumnPhase(Phase):
 
     def no_groups(self, method: Method, target: Target | NoTarget) -> ColumnState:
         """Return an empty state of groups; ValueError if columns learnt cannot become groups."""
-        grouped = method._new_groups(check_groups(method, target).n)
-        if self.columns is not None and not self.columns.complete:
+        grouped, state = method._new_groups(check_groups(method, target).n), self.columns
+        if state is not None and not state.is_grouped and not state.complete:
             raise ValueError(
                 "Expected the first group before a bounded pool discards columns, which would "
                 "otherwise become groups of one. Got: a group, after discarded columns.\n"

@@ -14,7 +14,7 @@ from streamsel._utils.numeric import argsort_by_relevance
 from streamsel.base.caching import cached_until_update
 from streamsel.base.cross_products import cross_products
 from streamsel.base.extractor import Extractor
-from streamsel.base.linear_map import MAX_SCALE_RATIO, align_components
+from streamsel.base.linear_map import align_components, are_comparable
 from streamsel.base.report import Report
 from streamsel.base.river import Unsupervised
 from streamsel.base.shared_gram import expect_matrix, share_columns
@@ -383,9 +383,7 @@ class Embedder(Extractor, Unsupervised):
             return deviations
 
         kept, found = scale(in_use), scale(new)
-        ratio = kept / np.where(found > 0.0, found, 1.0)
-        is_comparable = (ratio > 1.0 / MAX_SCALE_RATIO) & (ratio < MAX_SCALE_RATIO) & (found > 0.0)
-        return np.where(is_comparable, ratio, 1.0)
+        return np.divide(kept, found, out=np.ones(kept.size), where=are_comparable(kept, found))
 
     @property
     def in_use(self) -> dict[Hashable, dict[str, float]]:

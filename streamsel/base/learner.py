@@ -344,8 +344,6 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         may_have = self._supports_groups() and not self.fading_factor
         if target is None or not isinstance(phase, ColumnPhase) or not may_have:
             return False
-        if phase.columns is not None and phase.columns.is_grouped:
-            return True
         try:
             phase.no_groups(self, target)
         except ValueError:

@@ -6,13 +6,14 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsel.state.base import Floats, Indices, VariableState
 
 # Regularizes the alignment towards the identity, relative to unit variances.
 _IDENTITY_WEIGHT = 1e-9
 # Maximum ratio of the scales of a component and of the one that it replaces.
-MAX_SCALE_RATIO = 1e12
+_MAX_RATIO = 1e12
 # A rotated component of a smaller variance, of components of unit variance, is not scaled.
 _MIN_VARIANCE = 1e-6
 
@@ -84,6 +85,12 @@ def _weights_of_names(names: list[Hashable], of: LinearMap) -> Floats:
     return weights
 
 
+def are_comparable(in_use: Floats, new: Floats) -> NDArray[np.bool_]:
+    """Return whether new components can take the scales of those in use, given both, (q,)."""
+    ratio = in_use / np.where(new > 0.0, new, 1.0)
+    return (new > 0.0) & (ratio > 1.0 / _MAX_RATIO) & (ratio < _MAX_RATIO)
+
+
 def align_components(covariance: Floats, new: Floats, in_use: Floats) -> Floats:
     """Return the matrix that aligns new components of unit variance with those in use.
 
@@ -111,9 +118,7 @@ def align_components(covariance: Floats, new: Floats, in_use: Floats) -> Floats:
         np.sqrt(np.maximum(in_use, 0.0)),
     )
     # In other units the old scale means nothing, and its square might overflow.
-    ratio = scale_in_use / new_scale
-    is_comparable = (ratio > 1.0 / MAX_SCALE_RATIO) & (ratio < MAX_SCALE_RATIO)
-    scale_in_use = np.where(is_comparable, scale_in_use, new_scale)
+    scale_in_use = np.where(are_comparable(scale_in_use, new_scale), scale_in_use, new_scale)
     # Estimated covariances may exceed the Cauchy-Schwarz bound.
     correlation = np.clip(covariance / new_scale[:, None] / scale_in_use, -1.0, 1.0)
     U, _, Vt = np.linalg.svd(correlation + _IDENTITY_WEIGHT * np.eye(len(new_scale)))
@@ -121,7 +126,7 @@ def align_components(covariance: Floats, new: Floats, in_use: Floats) -> Floats:
     # A rotation of correlated components has other variances than 1. Unless they are divided out,
     # every refresh shrinks or stretches the components once more.
     among_new = np.clip(new / new_scale[:, None] / new_scale, -1.0, 1.0)
-    achieved = np.einsum("ij,ik,kj->j", rotation, among_new, rotation)
+    achieved = ((among_new @ rotation) * rotation).sum(axis=0)
     scale_in_use = scale_in_use / np.sqrt(np.where(achieved > _MIN_VARIANCE, achieved, 1.0))
     alignment: Floats = rotation / new_scale[:, None] * scale_in_use
     return alignment

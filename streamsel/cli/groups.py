@@ -42,6 +42,6 @@ def in_groups(
 def check_learns_groups(model: Any, path: str) -> None:
     """Raise CommandError for a model, with its target, that does not learn groups."""
     try:
-        model._column_phase.as_groups(model, model._target)
+        model._column_phase.no_groups(model, model._target)
     except EXPECTED_ERRORS as error:
         raise CommandError(f"--groups {path}: {message_of(error)}") from error

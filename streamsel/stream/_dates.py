@@ -37,10 +37,10 @@ def date_numbers(values: Sequence[Any]) -> dict[str, Floats]:
     stamps = np.fromiter(count, np.int64, len(instants)).view("M8[us]")
     days, years = stamps.astype("M8[D]"), stamps.astype("M8[Y]")
     of_day = (stamps - days).astype(np.int64)
-    day_of_year = (days - years.astype("M8[D]")).astype(np.int64)
-    year_length = ((years + np.timedelta64(1, "Y")).astype("M8[D]") - years.astype("M8[D]")).astype(
-        np.int64
-    )
+    first_day = years.astype("M8[D]")
+    next_first_day = (years + np.timedelta64(1, "Y")).astype("M8[D]")
+    day_of_year = (days - first_day).astype(np.int64)
+    year_length = (next_first_day - first_day).astype(np.int64)
     numbers = {
         "seconds": stamps.astype(np.int64) / 1e6,
         "year": years.astype(np.int64) + 1970.0,
