@@ -8,6 +8,8 @@ import fcntl
 import os
 import time
 import warnings
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ def share_kernels() -> None:
         found = load(self, sig, target_context)
         if found is None:
             _release(self)
-            self._reserved = _reserve(Path(self._cache_path) / f"{self._impl.filename_base}.lock")
+            _reserve(self, Path(self._cache_path) / f"{self._impl.filename_base}.lock")
             # Meanwhile another may have compiled it.
             found = load(self, sig, target_context)
             if found is not None:
@@ -48,38 +50,89 @@ def share_kernels() -> None:
     cache.load_overload, cache.save_overload = load_or_reserve, save_and_release
 
 
-def _reserve(path: Path) -> int | None:
-    """Return the lock on a file; None if the wait was in vain, or there is no such folder."""
+class _BusyError(BaseException):
+    """Another worker is compiling the kernel; numba hands this on, but wraps an `Exception`."""
+
+
+# The open lock of each kernel that this process compiles, and how long it waits for others.
+_reserved: dict[Any, int] = {}
+_patience = PATIENCE
+
+
+def _reserve(cache: Any, path: Path) -> None:
+    """Lock a file; do without if the wait was in vain, or there is no such folder."""
     try:
         file = os.open(path, os.O_CREAT | os.O_RDWR)
     except OSError:
-        return None
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
+        return
+    until = time.monotonic() + _patience
+    while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
+            if time.monotonic() >= until:
+                break
             time.sleep(0.02)
         else:
-            return file
+            _reserved[cache] = file
+            return
     os.close(file)
-    return None
+    if not _patience:
+        raise _BusyError
 
 
 def _release(cache: Any) -> None:
-    file = getattr(cache, "_reserved", None)
-    cache._reserved = None
+    file = _reserved.pop(cache, None)
     if file is not None:
         os.close(file)
 
 
-def compile_share(worker: int, n_workers: int) -> None:
-    """Compile what every n-th learner needs, if most is not compiled yet."""
+def compile_share() -> None:
+    """Compile what learners and series need, each by the worker that comes first.
+
+    A worker leaves for later what waits for another worker.
+    """
+    global _patience  # noqa: PLW0603 (of this process)
     path = None if numba.config.DISABLE_JIT else scan_dense._cache.cache_path
     if path is None or len([*Path(path).glob("*.nbi")]) >= FEW:
         return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name in registry.names()[worker::n_workers]:
-            cls = registry.fetch(name)
-            cls(**next(iter(cls._unit_test_params()))).precompile()
+    todo = deque(_whatever_compiles())
+    while todo:
+        name, run = todo.popleft()
+        claim = Path(path) / f"{name}.claim"
+        try:
+            claim.touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        _patience = 0.0 if todo else PATIENCE
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                run()
+        except _BusyError:
+            for cache in [*_reserved]:
+                _release(cache)
+            claim.unlink()
+            todo.append((name, run))
+        finally:
+            _patience = PATIENCE
+
+
+def _whatever_compiles() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield names and functions that compile most of the kernels; first those that take longest."""
+    yield "series", _learn_series
+    for name in registry.names():
+        cls = registry.fetch(name)
+        yield name, cls(**next(iter(cls._unit_test_params()))).precompile
+
+
+def _learn_series() -> None:
+    import pandas as pd
+
+    from streamsel.stream import iter_series_features
+
+    frame = pd.DataFrame(
+        {"id": [0] * 20, "time": range(20), "x": [float(i % 7) for i in range(20)]}
+    )
+    for _ in iter_series_features(frame, id="id", time="time"):
+        pass

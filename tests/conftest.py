@@ -126,4 +126,4 @@ def pytest_collection_finish(session):
     gc.collect()
     gc.freeze()
     if WORKER and len(session.items) > 1000:
-        compiling.compile_share(int(WORKER[2:]), int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
+        compiling.compile_share()

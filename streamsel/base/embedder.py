@@ -362,7 +362,9 @@ class Embedder(Extractor, Unsupervised):
         indices = np.array([state.index_of[name] for name in new.names], dtype=np.intp)
         X = state.pool.samples(indices).T * np.sqrt(state.stats(indices).m2) + new.means
         Z, old = (part - part.mean(axis=0) for part in (self._apply(new, X), old_components))
-        aligned = new.rotated(align_components(Z.T @ old, Z.T @ Z, np.square(old).sum(axis=0)))
+        no_scale = np.zeros(Z.shape[1])
+        by = align_components(Z.T @ old, Z.T @ Z, np.square(old).sum(axis=0), no_scale)
+        aligned = new.rotated(by.matrix)
         aligned = aligned.rotated(np.diag(self._scale_ratio(self._refresh.stored, aligned)))
         self._components_in_use = self._apply(aligned, X)
         return aligned

@@ -14,7 +14,7 @@ from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
 from streamsel.base.caching import cached_until_update
 from streamsel.base.learner import Learner
-from streamsel.base.linear_map import LinearMap
+from streamsel.base.linear_map import Alignment, LinearMap
 from streamsel.base.report import Report, is_above, number
 from streamsel.base.row_input import (
     as_frame,
@@ -24,7 +24,7 @@ from streamsel.base.row_input import (
     select_features,
 )
 from streamsel.params import param
-from streamsel.serialization.invariants import expect_bounded
+from streamsel.serialization.invariants import MAX_FACTOR, expect_between, expect_bounded
 from streamsel.serialization.schema import CountKind, expect, expect_shapes
 from streamsel.state.base import Floats, StoredLoadings
 from streamsel.state.gram.landmarks import Landmarks
@@ -72,14 +72,19 @@ class Extractor(Learner):
     def _component_map(self) -> LinearMap | Landmarks:
         """Return the current map, over the variables that have weights."""
 
-    def _alignment(self, new: LinearMap, in_use: LinearMap | None) -> Floats:
-        """Return the matrix that aligns new components with those in use, once per refresh."""
+    def _alignment(self, new: LinearMap, in_use: LinearMap | None) -> Alignment:
+        """Return the alignment of new components with those in use, once per refresh."""
         state = self._state
         if in_use is None or state is None:
-            return np.eye(new.weights.shape[1])
-        return new.alignment(in_use, state)
+            return Alignment.identity(new.weights.shape[1])
+        return new.alignment(in_use, state, self._first_weight)
 
     # Shared behaviour
+
+    @property
+    def _first_weight(self) -> float:
+        """Weight of the first row: 1 without fading, and near 0 after many rows with fading."""
+        return float((1.0 - self.fading_factor) ** self.n_rows)
 
     @property
     def _stop_reason(self) -> str:
@@ -228,8 +233,7 @@ class Extractor(Learner):
             # Where the data determine the number, components in use are kept and new ones appended.
             width = max(new.weights.shape[1], in_use.weights.shape[1])
             new, in_use = new.padded(width), in_use.padded(width)
-        weights = new.weights @ self._alignment(new, in_use)
-        return new._replace(names=list(new.names), weights=weights)
+        return new.aligned(self._alignment(new, in_use))
 
     @property
     def in_use(self) -> dict[Hashable, dict[str, float]]:
@@ -240,6 +244,7 @@ class Extractor(Learner):
         if snapshot is None:
             return None
         state: dict[str, Any] = snapshot._asdict()
+        state["reference_scale"] = snapshot.known_reference
         if self._fixed_n_components is None:
             state["n_components"] = snapshot.weights.shape[1]
         return state
@@ -255,7 +260,11 @@ class Extractor(Learner):
             width = state["n_components"]
         expect_shapes(state, means=(size,), weights=(size, width))
         expect_bounded("loadings", state["means"], state["weights"])
-        return LinearMap(state["names"], state["means"], state["weights"])
+        # Files of 0.4.0 and earlier have no scales.
+        scale = state.setdefault("reference_scale", np.zeros(width))
+        expect_shapes(state, reference_scale=(width,))
+        expect_between("reference scales", scale, 0.0, MAX_FACTOR)
+        return LinearMap(state["names"], state["means"], state["weights"], scale)
 
     @property
     def _empty_map(self) -> LinearMap | Landmarks:

@@ -89,7 +89,7 @@ class RefreshSchedule(Rollback):
             self.due_at, self.pending = self.pending.started_at, None
 
     def wait(self, rows: int) -> None:
-        """Wait for a pending refresh, before the row that follows this number of rows."""
+        """Wait for a pending refresh, after this number of rows."""
         if self.pending is not None:
             self.pending.wait(rows)
 

@@ -183,8 +183,10 @@ class RowPhase(Phase):
                 if bad is not None:
                     raise bad_value_error(list(x)[bad], row[0][bad])
                 with_rollback(method, self._learn_due, method, *row, columns, w)
+                method._refresh.wait(moments.rows)
         else:
             with_rollback(method, self._learn_new, method, x, seen, w)
+            method._refresh.wait(moments.rows)
         if target._codes is not None:
             target.check_codes(y, moments.rows)
 
@@ -233,7 +235,6 @@ class RowPhase(Phase):
     ) -> None:
         """Learn a row and do the work that is due after it; every change can be rolled back."""
         moments, extension = self.moments, self.extension
-        method._refresh.wait(moments.rows)
         method._invalidate()
         moments.set_maintenance_due(0.0)
         of_row = values, indices, columns + moments.target.shift, moments, w

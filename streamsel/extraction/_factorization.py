@@ -12,7 +12,7 @@ from streamsel import params
 from streamsel._utils.numeric import TIE_RTOL
 from streamsel.base.caching import cached_until_update
 from streamsel.base.extractor import Extractor
-from streamsel.base.linear_map import LinearMap, align_components, shared_weights
+from streamsel.base.linear_map import Alignment, LinearMap, align_components, shared_weights
 from streamsel.base.undo import learn_atomically, learn_in_session
 from streamsel.data.names import NameHash
 from streamsel.extraction._loadings import LoadingsPassResult, TopLoadings
@@ -175,7 +175,7 @@ class FactorizationExtractor(Extractor):
         used = np.flatnonzero(weights.any(axis=1))
         return LinearMap([names[index] for index in used.tolist()], means[used], weights[used])
 
-    def _alignment(self, new: LinearMap, in_use: LinearMap | None) -> Floats:
+    def _alignment(self, new: LinearMap, in_use: LinearMap | None) -> Alignment:
         found = self._solution_on_rows()
         if in_use is None or found is None:
             return super()._alignment(new, in_use)
@@ -188,8 +188,13 @@ class FactorizationExtractor(Extractor):
             varying: Floats = (one.T @ D) @ A @ (D.T @ other) + (one.T * residual) @ other
             return varying
 
-        in_use_variances = covariance(theirs, theirs).diagonal()
-        return align_components(covariance(mine, theirs), covariance(mine, mine), in_use_variances)
+        return align_components(
+            covariance(mine, theirs),
+            covariance(mine, mine),
+            covariance(theirs, theirs).diagonal(),
+            in_use.known_reference,
+            self._first_weight,
+        )
 
     def _protected(
         self,

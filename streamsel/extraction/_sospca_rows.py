@@ -10,7 +10,7 @@ import numpy as np
 
 from streamsel._kernels.relevance import rotate_and_drop
 from streamsel._utils.numeric import TIE_RTOL, argsort_by_relevance
-from streamsel.base.linear_map import align_components
+from streamsel.base.linear_map import Alignment, align_components
 from streamsel.data.chunks import Stats
 from streamsel.extraction._sospca import VARIANCE_TOL, SOSPCAState
 from streamsel.serialization.invariants import expect_between
@@ -140,19 +140,25 @@ class SOSPCARowState(ComponentMoments):
 
     # Components in use
 
-    def rotation(self) -> Floats:
-        """Return the rotation of the components closest to those in use, (q, q)."""
-        new, in_use = slice(self.q), self._in_use
-        return align_components(self.J[new, in_use], self.J[new, new], np.diag(self.J)[in_use])
+    def alignment(self, reference_scale: Floats, first_weight: float = 1.0) -> Alignment:
+        """Return the alignment of the components with those in use, as `align_components` does."""
+        new, in_use, covariance = slice(self.q), self._in_use, self.J / max(self.n, 1.0)
+        return align_components(
+            covariance[new, in_use],
+            covariance[new, new],
+            np.diag(covariance)[in_use],
+            reference_scale,
+            first_weight,
+        )
 
-    def put_in_use(self, rotation: Floats) -> None:
-        """Put the current components, rotated, into use."""
+    def put_in_use(self, matrix: Floats) -> None:
+        """Put the current components, times a matrix (q, q), into use."""
         B, self.tracked = self.tracked["B"], self.tracked.with_empty_fields(("B",))
         self.tracked["B"][:] = B
-        self.tracked["B"][:, self._in_use] = B[:, : self.q] @ rotation
+        self.tracked["B"][:, self._in_use] = B[:, : self.q] @ matrix
         transform = np.eye(len(self.J))
         transform[:, self._in_use] = 0.0
-        transform[: self.q, self._in_use] = rotation
+        transform[: self.q, self._in_use] = matrix
         self.mean = self.mean @ transform
         self.J = transform.T @ self.J @ transform
         # Estimates may be inconsistent, and give a negative square of a sum.
@@ -360,7 +366,7 @@ class SOSPCARowState(ComponentMoments):
         """Prepare a merge: put the current components into use; watch those of the other model."""
         # The moments of the components in use cover only the rows of this model: as functions of
         # the current components, which are merged, they cover those of both.
-        self.put_in_use(self.rotation())
+        self.put_in_use(self.alignment(np.zeros(self.q)).matrix)
         if along == "rows" and self.provisional and theirs.count and not theirs.provisional:
             self._drop_components()
         # After a merge no candidate has exact covariances, which a restart needs.
@@ -381,14 +387,15 @@ class SOSPCARowState(ComponentMoments):
         """
         self.keep_candidates([])
         if along == "rows":
-            rotation, theirs = self.rotation(), copy.deepcopy(theirs)
+            matrix = self.alignment(np.zeros(self.q)).matrix
+            theirs = copy.deepcopy(theirs)
             for one in (self, theirs):
                 one.put_in_use(np.zeros((self.q, self.q)))
             if not self.count:
                 self.count = theirs.count
                 self.arrival[:] = theirs.arrival
             merge_component_moments(self, theirs, moments)
-            self.put_in_use(rotation)
+            self.put_in_use(matrix)
         self._select_candidates(self._all_variables(moments))
 
     def expect_valid(self) -> None:

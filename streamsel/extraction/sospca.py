@@ -10,7 +10,7 @@ import numpy as np
 from streamsel import params
 from streamsel.base.caching import cached_until_update
 from streamsel.base.extractor import Extractor
-from streamsel.base.linear_map import LinearMap
+from streamsel.base.linear_map import Alignment, LinearMap
 from streamsel.base.river import Supervised
 from streamsel.data.chunks import Stats
 from streamsel.extraction._sospca import SOSPCAState
@@ -206,13 +206,15 @@ class SOSPCA(Extractor, Supervised):
         """The components and the moments, on rows."""
         return cast("SOSPCARowState", self._row_extension), cast("Moments", self._moments)
 
-    def _alignment(self, new: LinearMap, in_use: LinearMap | None) -> Floats:
+    def _alignment(self, new: LinearMap, in_use: LinearMap | None) -> Alignment:
         if not self._phase.on_rows:
             return super()._alignment(new, in_use)
         on_rows, _ = self._row_state
-        rotation = np.eye(self.n_components) if in_use is None else on_rows.rotation()
-        on_rows.put_in_use(rotation)
-        return rotation
+        found = Alignment.identity(self.n_components)
+        if in_use is not None:
+            found = on_rows.alignment(in_use.known_reference, self._first_weight)
+        on_rows.put_in_use(found.matrix)
+        return found
 
     def _next_due(self, rows: int, weight: float) -> int:
         due = super()._next_due(rows, weight)

@@ -27,13 +27,13 @@ _MEAN_EFFECT = 1e-12
 # Relative rounding error of a mean.
 _MEAN_RTOL = 1e-6
 # Upper bounds of a factor, of a sum of many values, and of a sum of products.
-_MAX_FACTOR, _MAX_SUM, _MAX_PRODUCT_SUM = 2.0 * MAX_ABS_VALUE, 1e6 * MAX_ABS_VALUE, 1e308
+MAX_FACTOR, _MAX_SUM, _MAX_PRODUCT_SUM = 2.0 * MAX_ABS_VALUE, 1e6 * MAX_ABS_VALUE, 1e308
 
 
 def expect_bounded(what: str, *arrays: Any) -> None:
     """Raise ValueError for numbers whose products may not be finite."""
     for array in arrays:
-        if not (np.abs(array) <= _MAX_FACTOR).all():
+        if not (np.abs(array) <= MAX_FACTOR).all():
             raise ValueError(f"Expected {what} whose products are finite. Got: larger numbers.")
 
 

@@ -6,7 +6,21 @@ import numpy as np
 import pytest
 from river import preprocessing
 
-from streamsel import SOSPCA, ProjSe
+from streamsel import (
+    PCA,
+    PLS,
+    SOSPCA,
+    Discriminant,
+    PrivateFeatures,
+    ProbabilisticPCA,
+    ProjSe,
+    RankedPCA,
+    RidgeComponents,
+    RobustPCA,
+    SparsePCA,
+    SupervisedPCA,
+)
+from streamsel.base.linear_map import align_components
 from tests.conformance.modes import bits, build, fresh, over, rotated, sampled
 from tests.conformance.rowwise import (
     BY_MOMENTS,
@@ -20,7 +34,7 @@ from tests.conformance.rowwise import (
     taught,
 )
 from tests.copies import COPIES, as_of_now
-from tests.reference.alignment import alignment
+from tests.reference.alignment import FadedAlignment
 from tests.reference.calm import Standing
 
 CALM = {
@@ -183,7 +197,7 @@ def test_sospca_is_turned_by_procrustes(q, fading_factor):
     X = rng.normal(size=(n, 8)) @ rng.normal(size=(8, 8)) + 3.0
     y = X[:, 1] - X[:, 4] + 0.5 * X[:, 6] + rng.normal(size=n)
     model = SOSPCA(q, grace_period=20, warm_up=40, fading_factor=fading_factor)
-    before, renewals = None, 0
+    before, renewals, faded = None, 0, FadedAlignment(fading_factor)
     for i in range(n):
         due = model._refresh.due_at
         model.learn_one(dict(zip(names, X[i].tolist(), strict=True)), float(y[i]))
@@ -194,10 +208,12 @@ def test_sospca_is_turned_by_procrustes(q, fading_factor):
         new = weights(model.loadings, names, model.components)
         stands = weights(model.in_use, names, model.components)
         w = (1.0 - fading_factor) ** np.arange(i, -1.0, -1.0)
-        centred = (X[: i + 1] - np.average(X[: i + 1], axis=0, weights=w)) * np.sqrt(w)[:, None]
+        centred = (X[: i + 1] - np.average(X[: i + 1], axis=0, weights=w)) * np.sqrt(w / w.sum())[
+            :, None
+        ]
         if before:
             old = weights(before, names, model.components)
-            turn = alignment(centred @ new, centred @ old)
+            turn = faded.of(centred @ new, centred @ old, i + 1)
             np.testing.assert_allclose(stands, new @ turn, atol=1e-5)
         else:
             np.testing.assert_array_equal(stands, new)
@@ -220,6 +236,54 @@ def test_refreshes_do_not_shrink_correlated_components():
         if i % 50 == 49:
             spreads.append(model.transform_many(X).std(axis=0).max())
     assert min(spreads) > 0.2 * max(spreads)
+
+
+FADING = [
+    *(PCA, PLS, RankedPCA, SupervisedPCA, RidgeComponents, ProbabilisticPCA),
+    *(PrivateFeatures, RobustPCA, SparsePCA, Discriminant, SOSPCA),
+]
+
+
+@pytest.mark.parametrize("cls", FADING)
+def test_components_of_a_stationary_stream_keep_their_scale(cls):
+    """The optimism of every refresh must not multiply: PCA had grown 10^4 times by row 6,000."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 3)) @ rng.normal(size=(3, 8)) + rng.normal(size=(4000, 8))
+    y = np.array(["low", "mid", "high"])[np.digitize(X[:, 0] + X[:, 1], [-1.0, 1.0])].tolist()
+    model, Z = cls(n_components=2, fading_factor=0.1), []
+    for i, x in enumerate(X.tolist()):
+        if i % 1000 >= 700:
+            Z.append([*model.transform_one(dict(enumerate(x))).values()])
+        learn_one(model, dict(enumerate(x)), y[i])
+    spreads = np.array(Z).reshape(4, 300, 2).std(axis=1)
+    assert (spreads > spreads[0] / 4.0).all()
+    assert (spreads < spreads[0] * 4.0).all()
+
+
+def test_a_component_that_does_not_turn_keeps_its_weights():
+    """And one without variance in use has the scale that it had before."""
+    covariance, in_use = np.diag([6.0, 0.0]), np.array([4.0, 0.0])
+    aligned = align_components(covariance, np.diag([9.0, 1.0]), in_use, np.array([7.0, 5.0]), 0.0)
+    near = np.testing.assert_allclose
+    near(aligned.matrix, np.diag([2.0 / 3.0, 5.0]), atol=1e-8)
+    near(aligned.reference_scale, [7.0, 5.0])
+    # As long as no row has faded, the reference is the scale in use.
+    aligned = align_components(covariance, np.diag([9.0, 1.0]), in_use, np.array([7.0, 5.0]), 1.0)
+    near(aligned.reference_scale, [2.0, 5.0])
+
+
+def test_a_file_without_reference_scales_is_read():
+    """Files of 0.4.0 have none: as before the first refresh."""
+    model = PCA(2)
+    model.learn_many(np.random.default_rng(0).normal(size=(60, 4)))
+    state = model._get_state()
+    del state["snapshot"]["reference_scale"]
+    found = PCA(2)
+    found._set_state(copy.deepcopy(state))
+    assert found.in_use == model.in_use
+    state["snapshot"]["reference_scale"] = np.array([1.0, -1.0])
+    with pytest.raises(ValueError, match="reference scales"):
+        PCA(2)._set_state(state)
 
 
 @over(EXTRACTORS)

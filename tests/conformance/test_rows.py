@@ -709,7 +709,8 @@ class LastWindow:
         if stood is not None and hasattr(self.model, "components"):
             parts = [np.array([list(z.values()) for z in Z]) for Z in (self.transform(rows), stood)]
             new, old = (Z - Z.mean(axis=0) for Z in parts)
-            self.turn = align_components(new.T @ old, new.T @ new, np.square(old).sum(axis=0))
+            of_old, unknown = np.square(old).sum(axis=0), np.zeros(old.shape[1])
+            self.turn = align_components(new.T @ old, new.T @ new, of_old, unknown).matrix
             self.keep_scale(rows)
         self.scale = self.scale_of(rows)
 
