@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from tests.seed import EVERYTHING, SEED, covering, one_in_three
+from tests.seed import EVERYTHING, SEED, covering, one_in_four
 from tests.signals import hear_signals
 
 hear_signals()
@@ -83,8 +83,8 @@ def pytest_collection_modifyitems(config, items):
     """Leave out tests of which others do nearly the same, by the seed.
 
     Of a test with several `parametrize` some combinations run, which have every value. A run of
-    the whole suite has a third of the cases of each test that has at least `MANY_CASES`, and a
-    third of the slow tests.
+    the whole suite has a quarter of the cases of each test that has at least `MANY_CASES`, and a
+    quarter of the slow tests.
     """
     whole_suite = len(items) > WHOLE_SUITE
     cases = defaultdict(dict)
@@ -100,7 +100,7 @@ def pytest_collection_modifyitems(config, items):
             names = [name for name in names if name in combinations]
         is_slow = item.get_closest_marker("slow") is not None
         if whole_suite and (is_slow or len(names) >= MANY_CASES):
-            names = one_in_three(names, test)
+            names = one_in_four(names, test)
         chosen.update(names)
     left_out = [item for item in items if item.nodeid not in chosen]
     if left_out:

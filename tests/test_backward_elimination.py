@@ -147,6 +147,7 @@ def test_mixing_the_targets_does_not_matter(seed, ridge, c):
     )
 
 
+@pytest.mark.slow
 @given(seeds, st.sampled_from(RIDGES), st.integers(3, 20))
 @settings(max_examples=40)
 def test_removal_costs_and_never_pays(seed, ridge, n):

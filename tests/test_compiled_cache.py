@@ -60,6 +60,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
 def test_damaged_files_are_made_again(tmp_path, suffix):
     used()
@@ -72,6 +73,7 @@ def test_damaged_files_are_made_again(tmp_path, suffix):
             assert not was_compiled(used()), how
 
 
+@pytest.mark.slow
 def test_files_of_another_version_are_made_again(monkeypatch):
     with monkeypatch.context() as other:
         other.setattr(numba, "__version__", "0.0")
@@ -80,6 +82,7 @@ def test_files_of_another_version_are_made_again(monkeypatch):
     assert not was_compiled(used())
 
 
+@pytest.mark.slow
 def test_a_directory_that_cannot_be_written_is_read(monkeypatch):
     used()
 
@@ -93,6 +96,7 @@ def test_a_directory_that_cannot_be_written_is_read(monkeypatch):
         loop(np.zeros(2, np.float32), 0, 1.0, np.zeros(1, np.intp))
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_said_once(monkeypatch):
     def refuse(*_):
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -88,6 +88,7 @@ def test_subsamples_select_the_groups_that_models_by_themselves_do(learner, grou
         assert found.index == selection_stability(found.selections, n_candidates)
 
 
+@pytest.mark.slow
 @each
 @either
 def test_columns_of_selected_groups_are_features(learner, groups):

@@ -187,6 +187,7 @@ def test_problems_are_split_and_standardised(problems):
         assert split.A.shape[1] == split.B.shape[1]
 
 
+@pytest.mark.slow
 def test_five_planted_columns_explain_four_fifths(problems):
     """Noise of half the signal's deviation is a fifth of the target's variance."""
     X, y = problems.planted("five of 2,000", 0, 5_000)

@@ -37,6 +37,7 @@ def test_a_quick_run_needs_no_files(monkeypatch, tmp_path):
     assert (tmp_path / "gram-family.csv").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("papers")
 def test_signals_have_low_or_high_variance():
     import gram_family

@@ -143,6 +143,7 @@ def objective(X, D, W, bar):
     return left + bar * np.abs(W).sum()
 
 
+@pytest.mark.slow
 def test_sparse_components_are_near_the_best_in_batch(rng):
     """Beside scikit-learn's, which alternates over all rows until nothing changes."""
     n, p, q, alpha = 60, 800, 3, 0.2

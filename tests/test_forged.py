@@ -273,6 +273,7 @@ def test_weights_that_no_rows_have(refusal):
         assert "weights of 14 rows" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scale", "offset"), [(1e-140, 0.0), (1e150, 0.0), (1.0, 1e6), (1e7, 1e15)]
 )

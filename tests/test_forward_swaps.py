@@ -24,6 +24,7 @@ def learnt(X, y, k, **options):
     return model
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**31), st.integers(1, 6), st.sampled_from([0.0, 0.1, 1.0]))
 def test_the_error_never_increases(seed, k, ridge):
     rng = np.random.default_rng(seed)

@@ -25,6 +25,7 @@ def test_the_page_shows_every_script():
     assert {image.replace("-", "_") for image in IMAGES} == DRAWS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_prints_what_the_page_shows(name, monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("MPLBACKEND", "agg")

@@ -103,6 +103,7 @@ def test_the_largest_score_has_its_exact_probability(binary):
     assert found[0] == pytest.approx(expected, rel=1e-9 if binary else 0.5)
 
 
+@pytest.mark.slow
 def test_p_values_hold_where_the_chi_squared_distribution_fails():
     """25 cases of 700, carriers of 1 %: at 0.001 the normal distribution rejects ten times more."""
     rng, n, below = np.random.default_rng(2), 700, np.zeros(2)

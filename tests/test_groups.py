@@ -624,6 +624,7 @@ def test_a_source_of_its_own_may_carry_groups(rng):
     np.testing.assert_allclose([*model.scores.values()], [*expected.scores.values()])
 
 
+@pytest.mark.slow
 def test_large_groups_of_many_chunks(rng):
     """Groups larger than a batch of copied columns are whole, with weights too."""
     n, m = 5000, 130  # 5 MB as float64

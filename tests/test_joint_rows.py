@@ -109,6 +109,7 @@ def test_products_are_those_of_the_rows(rows, fading_factor, many):
     np.testing.assert_allclose(stats.cxy[:, 0], theirs.cxy[:, 0], atol=1e-10 * size.max(initial=1))
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.data(), st.integers(3, 5), st.sampled_from([0.0, 0.02]), st.sampled_from([0, 13]))
 def test_a_bounded_vocabulary_has_one_period(data, room, fading_factor, many):
@@ -211,6 +212,7 @@ def test_a_newcomer_waits_once_somebody_was_let_go():
     assert model._row_extension.next is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fading_factor", "most"), [(0.0, 12), (0.05, 150)])
 def test_periods_are_few(fading_factor, most):
     """As many as the rows have doubled, or as half-lives have passed."""

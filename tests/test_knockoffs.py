@@ -225,6 +225,7 @@ def planted(seed, n=400, p=300, noise=1.0):
     return X, X[:, ::15].sum(axis=1) + noise * rng.normal(size=n)
 
 
+@pytest.mark.slow
 def test_it_selects_what_is_planted():
     X, y = planted(0)
     found = knockoff_filter(X, y, 0.1, window=1)
@@ -254,6 +255,7 @@ def test_the_lasso_is_that_of_all_pairs():
     assert found.statistics == pytest.approx(expected, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_signs_of_irrelevant_columns_are_coins():
     """Also next to relevant ones, which they correlate with."""
     signs, false = [], []

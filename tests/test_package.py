@@ -57,6 +57,7 @@ def test_import_loads_nothing_else():
     assert modules_after("import streamsel") == {"streamsel"}
 
 
+@pytest.mark.slow
 def test_no_optional_library_is_loaded_before_it_is_needed():
     """By none of these, so that one process may load them all."""
     statements = [
@@ -91,6 +92,7 @@ def test_columns_are_selected_without_what_only_reports_and_compilation_need():
     assert loaded <= {"scipy.version"}
 
 
+@pytest.mark.slow
 def test_columns_of_parquet_are_read_without_pandas(tmp_path):
     """Arrow imports it to convert a column, which takes as long as the command itself."""
     path = tmp_path / "x.parquet"
@@ -242,6 +244,7 @@ def test_private_modules_are_imported_in_their_own_package_only():
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_no_class_or_public_function_has_the_name_of_another():
     names = Counter(
         node.name

@@ -264,6 +264,7 @@ def tasks(draw):
     return X, Y
 
 
+@pytest.mark.slow
 @QUICK
 @given(
     tasks(),
@@ -287,6 +288,7 @@ def test_the_certificate_never_claims_what_is_not_true(task, k, more, on_rank_ex
         check(model, picks)
 
 
+@pytest.mark.slow
 @QUICK
 @given(tasks(), st.integers(1, 6), st.integers(0, 4))
 def test_the_certificate_without_a_target(task, k, more):
@@ -348,6 +350,7 @@ def pools(X, Y, k, cuts, **options):
     return held
 
 
+@pytest.mark.slow
 @QUICK
 @given(tasks(), st.integers(1, 6), st.integers(0, 4), st.lists(st.integers(0, 40), max_size=4))
 def test_going_on_from_the_last_cut_is_a_greedy_from_the_beginning(task, k, more, cuts):
@@ -443,6 +446,7 @@ def test_exact_is_batch(kernel, supervised, m):
     assert whole.n_passes == 1
 
 
+@pytest.mark.slow
 @QUICK
 @given(tasks(), st.integers(1, 7), st.integers(0, 3), st.booleans())
 def test_exact_is_batch_on_awkward_numbers(task, k, more, supervised):
@@ -541,6 +545,7 @@ def test_merge_is_the_whole(kernel, supervised):
     assert left.noise_floor() == pytest.approx(whole.noise_floor(), nan_ok=True)
 
 
+@pytest.mark.slow
 @QUICK
 @given(tasks(), st.integers(1, 5), st.integers(0, 4), st.integers(0, 40))
 def test_merge_of_pools_claims_only_what_is_true(task, k, more, cut):

@@ -35,15 +35,15 @@ def test_some_are_in_order(seeded):
     assert seed.some(range(5), 10, "test") == list(range(5))
 
 
-def test_three_seeds_in_a_row_choose_every_case_once(monkeypatch):
+def test_four_seeds_in_a_row_choose_every_case_once(monkeypatch):
     for cases in ["a", "abcd", range(10)]:
         chosen = []
-        for number in ["20261128", "20261129", "20261130"]:
+        for number in ["20261127", "20261128", "20261129", "20261130"]:
             monkeypatch.setattr(seed, "SEED", number)
-            chosen += seed.one_in_three(cases, "test")
+            chosen += seed.one_in_four(cases, "test")
         assert sorted(chosen) == sorted(cases)
     monkeypatch.setattr(seed, "SEED", "any text")
-    assert len(seed.one_in_three(range(30), "test")) == 10
+    assert len(seed.one_in_four(range(40), "test")) == 10
 
 
 def test_every_seed_chooses_others(monkeypatch):
@@ -65,4 +65,4 @@ def test_all_are_run_on_request(monkeypatch):
     monkeypatch.setattr(seed, "SEED", seed.EVERYTHING)
     assert seed.covering(CASES, "test") == set(CASES)
     assert seed.some(range(100), 10, "test") == list(range(100))
-    assert seed.one_in_three(range(100), "test") == list(range(100))
+    assert seed.one_in_four(range(100), "test") == list(range(100))

@@ -158,6 +158,7 @@ def test_warnings_are_objects(call, files, monkeypatch):
     assert (warning["level"], warning["message"]) == ("warning", "beware")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["select", "reduce", "stability", "evaluate"])
 def test_how_the_target_was_taken_is_an_object(call, table, command):
     path = table(y=[1, 2, 3, 2, 1, 3, 2, 1] * 4, a=range(32), b=[0, 1, 1, 0] * 8)

@@ -90,6 +90,7 @@ def genotypes(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_p_values_along_the_genome_of_the_file(call, genotypes, tmp_path):
     out = tmp_path / "a.svg"
     bed = genotypes / "x.bed"

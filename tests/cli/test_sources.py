@@ -308,6 +308,7 @@ def test_a_url_that_leads_nowhere(call, folder):
         assert told in said
 
 
+@pytest.mark.slow
 def test_a_path_that_is_not_utf8(call, folder, files, tmp_path):
     """The system takes any bytes for a name, and so does every format, to read and to write."""
     odd = tmp_path / os.fsdecode(b"caf\xe9")

@@ -202,6 +202,7 @@ def test_progress_while_it_is_copied(monkeypatch, files):
     assert "streamsel: copying standard input, 0 MB\n" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_it_is_copied(copies, number):
     run = subprocess.Popen(

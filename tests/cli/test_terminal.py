@@ -84,6 +84,7 @@ def test_without_the_extra(package):
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_failure_has_no_traceback(tmp_path):
     result = run("select", tmp_path / "none.csv", "-t", "y")
     assert result.returncode == 1

@@ -50,6 +50,7 @@ def wide(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["-k", "5", "--method", "ForwardSelection", "--exact"]])
 def test_the_same_is_selected(options, call, files, scheduler, small, tmp_path):
     given = ["select", files / "data.parquet", "--target", "y", "--drop", "labels", *options]
@@ -63,6 +64,7 @@ def test_the_same_is_selected(options, call, files, scheduler, small, tmp_path):
     assert (notes["columns_read"], notes["complete"]) == (40, True)
 
 
+@pytest.mark.slow
 def test_columns_of_text_are_counted_alike(call, wide, scheduler, small, tmp_path):
     for path, more in (("wide.parquet", []), ("lines.csv", ["--missing", "mean"])):
         given = ["select", wide / path, "--target", "y", "--json", *more]
@@ -75,6 +77,7 @@ def test_columns_of_text_are_counted_alike(call, wide, scheduler, small, tmp_pat
         assert (one["filled_values"] > 1) == bool(more)
 
 
+@pytest.mark.slow
 def test_components_and_their_loadings(call, files, scheduler, small, tmp_path):
     given = ["reduce", files / "data.parquet", "--method", "PCA", "--n-components", "2"]
     given += ["--drop", "y", "--drop", "labels", "--set", "max_loadings=4"]
@@ -158,6 +161,7 @@ def test_options_that_exclude_each_other(options, message, call, files):
     assert message in told.stderr
 
 
+@pytest.mark.slow
 def test_a_bad_column_is_named_with_its_place(call, wide, scheduler, small):
     given = ["select", wide / "wide.npy", "--target-file", wide / "y.npy", "--missing", "error"]
     told = call(*given, "--scheduler", scheduler, code=1)

@@ -231,6 +231,7 @@ def test_without_a_target(client):
     assert len(selected.selected) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model", [SelectKBest(3), ForwardSelection(4, max_candidates=8), SOSPCA(2), RidgeComponents(2)]
 )

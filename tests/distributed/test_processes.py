@@ -60,6 +60,7 @@ def test_two_processes_learn_the_same_bits(workers, alone):
         assert bits(model) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grief", some(["SIGKILL", "SIGSEGV", "exit"], 1, "grief"))
 def test_a_worker_that_dies_over_a_part_changes_nothing(grief, workers, alone, tmp_path):
     parts, _, y = made(24)

@@ -82,6 +82,7 @@ def test_headings_are_plain_words_in_this_order(model, stability):
     assert re.findall("<h2>(.*?)</h2>", page) == HEADINGS
 
 
+@pytest.mark.slow
 def test_the_headline_has_the_stability_in_every_format(model, stability):
     said = (
         f"Selections on 45 of 90 rows have a stability of {stability.index.value:.2f} "
@@ -163,6 +164,7 @@ class TestHistograms:
             assert histogram.medians == pytest.approx(medians)
             assert (histogram.low, histogram.high) == (X[:, name].min(), X[:, name].max())
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "learner",
         [streamsel.MRMR(k=6), streamsel.MRMR(k=6, max_candidates=8), streamsel.ForwardSelection(6)],
@@ -179,6 +181,7 @@ class TestHistograms:
         assert labels.tolist() == np.delete(y, 5).tolist()
         assert len(titles(streamsel.report(model))) == 3 * len(model.selected)
 
+    @pytest.mark.slow
     def test_what_is_adjusted_or_not_stored_is_not_shown(self):
         X, y = columns(2)
         for model in (
@@ -189,6 +192,7 @@ class TestHistograms:
             assert values_of_model(model.report(), model.report(), 50) is None
             assert titles(streamsel.report(model)) == []
 
+    @pytest.mark.slow
     def test_one_of_many_classes_is_compared_with_the_others(self):
         X, y = columns(9)
         model = learnt(streamsel.MRMR(k=4), X, y)
@@ -231,6 +235,7 @@ class TestHistograms:
         with pytest.raises(ValueError, match=r"Expected a y for each of 90 rows\. Got: 89"):
             streamsel.report(model, X, y=y[1:])
 
+    @pytest.mark.slow
     def test_correlations_of_the_data_are_shown_if_the_model_has_none(self):
         X, y = columns(2)
         model = learnt(streamsel.SelectKBest(k=5), X, y)
@@ -266,6 +271,7 @@ class TestCsv:
         ]
         return label, unquote(unescape(address).removeprefix("data:text/csv;charset=utf-8,"))
 
+    @pytest.mark.slow
     def test_it_has_all_results_as_they_are(self, model):
         label, text = self.link(streamsel.report(model))
         assert label == "Download as CSV, 6 variables"
@@ -277,6 +283,7 @@ class TestCsv:
             assert row["direction"] == report.directions[result["name"]].text
             assert int(row["most_similar"]) == report.redundancy[result["name"]][0]
 
+    @pytest.mark.slow
     def test_of_components_it_has_the_loadings(self):
         X, y = columns(2)
         model = learnt(streamsel.PLS(2), X, y)
@@ -286,6 +293,7 @@ class TestCsv:
             weight = model.loadings[int(row["variable"])][row["component"]]
             assert float(row["weight"]) == pytest.approx(weight, rel=1e-5)
 
+    @pytest.mark.slow
     def test_names_run_no_formulas_and_break_no_lines(self):
         names = [*HOSTILE, "=1+1", "@x", "-a, b", '"q"', "+5"]
         X, y = columns(2)
@@ -297,6 +305,7 @@ class TestCsv:
         assert {"'=1+1", "'@x", "'-a, b", '"q"', "'+5", HOSTILE[0]} <= found
         assert len(rows) == len(names) + 1
 
+    @pytest.mark.slow
     def test_it_is_bounded(self, model):
         report = model.report()
         row = report.results[0]
@@ -312,6 +321,7 @@ class TestCsv:
         assert results_csv(streamsel.ProjSe().report(), 100)[1] == 0
 
 
+@pytest.mark.slow
 def test_texts_under_the_mouse_are_values(model):
     page = streamsel.report(model, columns(2)[0])
     first = model.selected[0]

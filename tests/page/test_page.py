@@ -43,6 +43,7 @@ def page_of(report, metadata=None):
     return render_html(build_document(report, metadata or {}))
 
 
+@pytest.mark.slow
 def test_hostile_names_are_shown_and_do_nothing(model):
     page = streamsel.report(model, metadata={"file": HOSTILE[0], "command": HOSTILE[1]})
     seen = read(page)
@@ -65,6 +66,7 @@ def test_markdown_keeps_hostile_names_in_their_cells(model):
     assert "\x1b" not in page
 
 
+@pytest.mark.slow
 def test_markdown_does_not_explain_bars(model):
     assert "mark on a bar" in streamsel.report(model)
     page = streamsel.report(model, format="md")
@@ -80,6 +82,7 @@ def test_json_has_all_of_it_as_it_is(model):
     assert "@software{streamsel" in told["cite"]
 
 
+@pytest.mark.slow
 def test_all_formats_have_one_verdict(model):
     said = summarize(model.report())
     assert said in read(streamsel.report(model)).text
@@ -87,10 +90,12 @@ def test_all_formats_have_one_verdict(model):
     assert said in read(model._repr_html_()).text
 
 
+@pytest.mark.slow
 def test_the_same_model_gives_the_same_page(model):
     assert streamsel.report(model) == streamsel.report(model)
 
 
+@pytest.mark.slow
 def test_a_page_grows_with_what_is_shown_not_with_what_was_found(model):
     report = model.report()
     row = report.results[0] | {"score": 0.1, "relevance": 0.2}

@@ -140,6 +140,7 @@ def growths(tmp_path_factory):
     return json.loads(_run(MEASURE, folder, *SOURCES))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES)
 def test_peak_memory_hardly_grows_with_the_width(growths, source):
     assert growths[source] < LIMITS[source] * 2**20

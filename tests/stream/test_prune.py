@@ -91,6 +91,7 @@ def test_it_is_its_definition(rng, max_correlation, window, n):
     check(X, X, max_correlation, expected, window=window, by="relevance", target=y)
 
 
+@pytest.mark.slow
 @given(
     st.integers(2, 9) | st.just(128),
     st.lists(st.integers(1, 9), min_size=1, max_size=4),

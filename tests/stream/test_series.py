@@ -96,6 +96,7 @@ def test_arrays_of_all_forms(rng):
     assert_same(iter_series_features(counts), iter_series_features(counts.astype(float)))
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=8), st.integers(0, 2**31))
 def test_a_series_has_its_features_whatever_other_series_there_are(lengths, seed):

@@ -250,6 +250,7 @@ def zipf_documents(n_documents, length, seed=0):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "options", "levels"),
     [(iter_ngrams, {}, 4), (iter_positions, {}, 1), (iter_skipgrams, {}, 1)],
