@@ -40,7 +40,7 @@ def learn_columns(
             if not is_undone:
                 learn_atomically(model, _note_source, model, stream, earlier, stop)
 
-    block_callback(learn, stream, model, on_block, stop)
+    block_callback(learn, model._in_used_rows(stream), model, on_block, stop)
     # A run that is resumed may find no further columns.
     if not (model.n_columns or stream.reiterable or getattr(stream, "n_read", 0)):
         raise no_columns_error()

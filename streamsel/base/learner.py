@@ -54,7 +54,7 @@ from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension
 from streamsel.state.sketch import Stateless
 from streamsel.stream import ColumnStream, as_stream, grouped
-from streamsel.stream.inputs import numeric_stream
+from streamsel.stream.inputs import numeric_stream, restricted
 from streamsel.targets.kernels import VariableKernel
 from streamsel.targets.normal_scores import NormalScores
 from streamsel.targets.observation import Observation
@@ -665,7 +665,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         >>> model.transform_one({"red": 1.0, "green": 0.0, "blue": 0.0, "noise": 0.3})
         {'red': 1.0, 'green': 0.0, 'blue': 0.0}
         """
-        stream = self._stream_of(X, names)
+        stream = self._in_used_rows(self._stream_of(X, names))
         self._refuse_after_rows()
         if self._needs_single_source:
             self._check_source(None)
@@ -766,6 +766,10 @@ class Learner(river.MiniBatchTransformer, params.Declared):
             return as_stream(X, names)
         return numeric_stream(X, names, groups=self._takes_groups)
 
+    def _in_used_rows(self, stream: ColumnStream) -> ColumnStream:
+        """Return a stream whose imputed values depend only on rows that have a target."""
+        return restricted(stream, None if self._target is None else self._target.kept)
+
     def _used_variables(self) -> Collection[Hashable] | None:
         """Return the variables of the results; None if every column changes results."""
         return None
@@ -827,6 +831,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     def _learn_part(self, stream: ColumnStream) -> None:
         """Learn the columns of a part as `learn_columns` does, without further passes."""
         self._column_phase.refuse_awaiting("a part of the columns")
+        stream = self._in_used_rows(stream)
         learn_in_session(self, Exception if stream.reiterable else (), self._learn_once, stream)
 
     def _empty_clone(self, new_params: dict[str, Any] | None = None) -> Self:

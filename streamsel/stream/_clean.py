@@ -31,7 +31,7 @@ from streamsel.stream._bad_columns import (
 from streamsel.stream._coerce import as_stream
 from streamsel.stream._encode import EncodedStream
 from streamsel.stream._numerals import CellMessage, diagnose_non_numeric
-from streamsel.stream._stream import ColumnStream
+from streamsel.stream._stream import ColumnStream, restricted
 from streamsel.targets.encoding import is_missing
 
 if TYPE_CHECKING:
@@ -101,6 +101,8 @@ def clean(
     columns, or of about `4 min_count` rows for rare ones. A block with a bad column is copied once.
     Only the counts are stored.
 
+    A learner that excludes rows without a target screens and imputes the other rows only.
+
     Examples
     --------
     >>> import numpy as np
@@ -164,6 +166,7 @@ class CleanStream(ColumnStream):
             cut=None if stream._cut is None else self._screen_parts,
             row_metadata=stream.row_metadata,
             column_metadata=stream.column_metadata,
+            restrict=self._of_rows,
         )
         self._source = stream
         # Only these rows of the columns are screened, and yielded.
@@ -201,14 +204,26 @@ class CleanStream(ColumnStream):
         )
         return [part.then(step, part.n_columns) for part in self._source.split(parts)]
 
-    def _screened(self) -> Iterator[Block]:
+    def _of_rows(self, kept: KeptRows) -> ColumnStream:
+        """Return the stream of these rows, whose columns are counted in this one."""
+        return ColumnStream(
+            partial(self._screened, kept),
+            n_columns=self.n_columns,
+            reiterable=self.reiterable,
+            take=partial(self._fetch, kept=kept),
+        )
+
+    def _screened(self, kept: KeptRows | None = None) -> Iterator[Block]:
+        kept = kept if self._kept is None else self._kept
+        source = restricted(self._source, kept)
         expected = self.n_rows if self._expected_rows is None else self._expected_rows
         position = 0
-        for block in self._source.blocks():
-            if expected is None:
-                expected = block.values.shape[0]
-            _check_length(block, expected)
-            n_rows = expected if self._kept is None else self._kept.index.size
+        for complete in source.blocks():
+            if source is self._source or not _has_rows(complete, kept):
+                expected = complete.values.shape[0] if expected is None else expected
+                _check_length(complete, expected)
+            block = _select_rows(complete, kept)
+            n_rows = block.values.shape[0]
             if 2 * self._min_count > n_rows:
                 raise ValueError(
                     f"Expected min_count to be at most half the rows, {n_rows // 2}. "
@@ -217,7 +232,7 @@ class CleanStream(ColumnStream):
             # A second pass drops the same columns, but does not count or report them again.
             first_pass = position >= self._n_screened
             position += len(block.names)
-            good = self._good_part(self._select_rows(block), first_pass)
+            good = self._good_part(block, first_pass, kept)
             if first_pass:
                 self._n_screened = position
                 self._count_read(position, block.names[-1])
@@ -234,22 +249,17 @@ class CleanStream(ColumnStream):
         else:
             self.n_read, self.last_read = n_screened, last
 
-    def _select_rows(self, block: Block) -> Block:
-        if self._kept is None:
-            return block
-        return block._replace(values=self._kept.block(block.values))
-
-    def _good_part(self, block: Block, first_pass: bool) -> Block | None:
+    def _good_part(self, block: Block, first_pass: bool, kept: KeptRows | None) -> Block | None:
         if block.values.dtype.kind == "O":
             block = _as_numbers(block)
         if block.values.dtype.kind not in "biuf":
             if self._missing == "error":
-                _, detail = self._diagnose(block)
+                _, detail = _diagnose(block, kept)
                 raise TypeError(f"Expected numbers in column {block.names[0]!r}. Got: {detail}")
-            reason, detail = self._diagnose(block)
+            reason, detail = _diagnose(block, kept)
             self._drop(block.names, reason, [detail] * len(block.names), first_pass)
             return None
-        good: Block | None = self._without_missing(block, first_pass)
+        good: Block | None = self._without_missing(block, first_pass, kept)
         keep_missing = self._missing == "keep"
         if good is not None:
             constant = constant_columns(good.values)
@@ -263,7 +273,9 @@ class CleanStream(ColumnStream):
             good = self._exclude(good, rare, "rare", describe_rare, first_pass)
         return good
 
-    def _without_missing(self, block: Block, first_pass: bool) -> Block | None:
+    def _without_missing(
+        self, block: Block, first_pass: bool, kept: KeptRows | None
+    ) -> Block | None:
         bad = columns_with_missing(block.values)
         if not bad.size:
             return block
@@ -271,7 +283,7 @@ class CleanStream(ColumnStream):
 
         def detail(j: int) -> str:
             text = describe_missing(np.isfinite(stored_values(values, j)), values.shape[0])
-            return text if self._kept is None else self._kept.renumbered(text)
+            return text if kept is None else kept.renumbered(text)
 
         if self._missing == "error":
             raise ValueError(
@@ -297,13 +309,6 @@ class CleanStream(ColumnStream):
         )
         return _without(block, dropped)
 
-    def _diagnose(self, block: Block) -> tuple[str, str]:
-        reason, detail = _why_not_numeric(block)
-        if self._kept is None:
-            return reason, detail
-        text = self._kept.renumbered(detail)
-        return reason, CellMessage(text, detail.cell) if isinstance(detail, CellMessage) else text
-
     def _exclude(
         self,
         block: Block,
@@ -327,11 +332,14 @@ class CleanStream(ColumnStream):
             for name, detail in zip(names, details, strict=True):
                 self._report(name, reason, detail)
 
-    def _fetch(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
+    def _fetch(
+        self, names: Sequence[Hashable], kept: KeptRows | None = None
+    ) -> dict[Hashable, Any]:
         """Fetch columns by name as the stream yields them, with missing values imputed."""
-        columns = self._source.take(names)
-        if self._kept is not None:
-            columns = {name: self._kept.column(values) for name, values in columns.items()}
+        kept = kept if self._kept is None else self._kept
+        columns = restricted(self._source, kept).take(names)
+        if kept is not None:
+            columns = {name: kept.select(values) for name, values in columns.items()}
         if self._missing != "mean":
             return columns
         for name, values in columns.items():
@@ -365,6 +373,25 @@ def _cannot_be_kept(values: Any, j: int) -> bool:
     """Return whether a column has an infinite value, or no observed value."""
     observed = observed_values(values, j)
     return not observed.size or bool(np.isinf(observed).any())
+
+
+def _has_rows(block: Block, kept: KeptRows | None) -> bool:
+    """Return whether a block has the rows in use only."""
+    return kept is not None and bool(block.values.shape[0] == kept.index.size)
+
+
+def _select_rows(block: Block, kept: KeptRows | None) -> Block:
+    """Return the rows in use, unless the others were dropped before."""
+    return block if kept is None else block._replace(values=kept.select(block.values))
+
+
+def _diagnose(block: Block, kept: KeptRows | None) -> tuple[str, str]:
+    """Return why a column is not numeric, with the number of the row among all."""
+    reason, detail = _why_not_numeric(block)
+    if kept is None:
+        return reason, detail
+    text = kept.renumbered(detail)
+    return reason, CellMessage(text, detail.cell) if isinstance(detail, CellMessage) else text
 
 
 def _is_complex(values: Any) -> bool:

@@ -24,12 +24,13 @@ from streamsel.stream._encoded_column import (
     holds_numbers,
 )
 from streamsel.stream._memory import columns_of_objects, is_frame, iter_frame
-from streamsel.stream._stream import ColumnStream, raise_unknown_names
+from streamsel.stream._stream import ColumnStream, raise_unknown_names, restricted
 from streamsel.stream.formats import MAX_CATEGORIES
 
 if TYPE_CHECKING:
     from streamsel.stream._clean import ReportCallback
     from streamsel.stream._parts import StreamPart
+    from streamsel.targets.kept_rows import KeptRows
 
 # Columns of a source whose results are gathered into one block, at most; with 1, a block is passed
 # on before another column of the source is requested.
@@ -180,6 +181,7 @@ class EncodedStream(ColumnStream):
             cut=None if stream._cut is None else self._encode_parts,
             row_metadata=stream.row_metadata,
             column_metadata=stream.column_metadata,
+            restrict=None if stream._restrict is None else self._of_rows,
         )
         # Columns are fetched by name from all of a source, if only a part of it is encoded.
         self._source, self._whole = stream, stream if whole is None else whole
@@ -202,9 +204,18 @@ class EncodedStream(ColumnStream):
         step = partial(_encode_part, self._max_categories, self._groups, self._report)
         return [part.then(step, None) for part in self._source.split(parts)]
 
-    def _encoded_blocks(self) -> Iterator[Block]:
+    def _of_rows(self, kept: KeptRows) -> ColumnStream:
+        """Return the stream of these rows, whose columns are counted in this one."""
+        return ColumnStream(
+            partial(self._encoded_blocks, kept),
+            n_rows=self.n_rows,
+            reiterable=self.reiterable,
+            take=partial(self._fetch, kept=kept),
+        )
+
+    def _encoded_blocks(self, kept: KeptRows | None = None) -> Iterator[Block]:
         gathered, position = _Gathered(), 0
-        blocks = self._source.blocks()
+        blocks = restricted(self._source, kept).blocks()
         while True:
             try:
                 block = next(blocks, None)
@@ -268,30 +279,31 @@ class EncodedStream(ColumnStream):
             if self._report is not None:
                 self._report(name, one.reason, one.detail)
 
-    def _fetch(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
+    def _fetch(
+        self, names: Sequence[Hashable], kept: KeptRows | None = None
+    ) -> dict[Hashable, Any]:
         """Fetch columns by name: those of the source, and numbers of its other columns."""
-        columns = self._source_columns({*names}, {start for start, _ in _all_splits(names)})
+        whole = restricted(self._whole, kept)
+        columns = _columns_of(whole, {*names}, {start for start, _ in _all_splits(names)})
         found = {name: columns[name] for name in names if name in columns}
         found |= _numbers_of(columns, [name for name in names if name not in columns])
         if missing := [name for name in names if name not in found]:
-            known = self._whole.names
+            known = whole.names
             raise_unknown_names(missing, columns if known is None else known)
         return {name: found[name] for name in names}
 
-    def _source_columns(
-        self, names: Collection[Hashable], starts: Collection[str]
-    ) -> dict[Hashable, Any]:
-        """Return the columns of the source of these names, or with texts of names in `starts`."""
-        known = self._whole.names
-        if known is not None:
-            return self._whole.take(
-                [name for name in known if name in names or str(name) in starts]
-            )
-        return {
-            name: values if is_sparse(values) else values.copy()
-            for name, values in self._whole
-            if name in names or str(name) in starts
-        }
+
+def _columns_of(
+    source: ColumnStream, names: Collection[Hashable], starts: Collection[str]
+) -> dict[Hashable, Any]:
+    """Return the columns of a source of these names, or with texts of names in `starts`."""
+    if source.names is not None:
+        return source.take([name for name in source.names if name in names or str(name) in starts])
+    return {
+        name: values if is_sparse(values) else values.copy()
+        for name, values in source
+        if name in names or str(name) in starts
+    }
 
 
 def numeric_stream(

@@ -24,6 +24,7 @@ from streamsel.stream._stream import ColumnStream, indexed_stream
 
 if TYPE_CHECKING:
     from streamsel.stream._parts import Cut, Stamp, StreamPart
+    from streamsel.targets.kept_rows import KeptRows
 
 # Columns that share a dtype, which depends on whether any of them has missing values: a dtype per
 # column would make blocks of single columns.
@@ -52,6 +53,8 @@ class GenotypeFile(ABC):
         Number of neighbouring variants that share a dtype.
     bytes_before
         Bytes of the file before each variant, and before its end.
+    imputes
+        Whether the mean of a variant replaces missing genotypes.
     is_sequential
         Whether the file is read from its beginning only, and so cannot be split.
     """
@@ -65,7 +68,7 @@ class GenotypeFile(ABC):
         self.names, self.samples = names, samples
         self.n_rows = len(next(iter(samples.values())))
         self.group_size = min(_GROUP_SIZE, columns_per_block(self.n_rows, 4))
-        self._imputes = missing == "mean"
+        self.imputes = missing == "mean"
 
     @abstractmethod
     def open(self) -> BinaryIO:
@@ -116,7 +119,9 @@ class GenotypeFile(ABC):
         earlier calls with the same file.
         """
 
-    def read(self, start: int, end: int) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    def read(
+        self, start: int, end: int, kept: KeptRows | None = None
+    ) -> Iterator[tuple[int, npt.NDArray[Any]]]:
         """Yield (index of the first column, columns); `start` must be the start of a group."""
         step = self.group_size * max(1, columns_per_block(self.n_rows, 4) // self.group_size)
         with self.open() as file:
@@ -124,13 +129,15 @@ class GenotypeFile(ABC):
                 # To the end of the last group, whose columns share a dtype.
                 b = min(a + step, -(-end // self.group_size) * self.group_size, len(self.names))
                 counts, error = self.allele_counts(file, a, b)
-                for j, values in self._columns(counts):
+                for j, values in self._columns(counts, kept):
                     if a + j < end:
                         yield a + j, values[:, : end - a - j]
                 if error is not None:
                     raise error
 
-    def take(self, indices: Iterable[int]) -> dict[int, npt.NDArray[Any]]:
+    def take(
+        self, indices: Iterable[int], kept: KeptRows | None = None
+    ) -> dict[int, npt.NDArray[Any]]:
         """Return index -> column, with the dtype of its group."""
         found: dict[int, npt.NDArray[Any]] = {}
         first, end = 0, 0
@@ -142,14 +149,18 @@ class GenotypeFile(ABC):
                     counts, error = self.allele_counts(file, first, end)
                     if error is not None:
                         raise error
-                    ((_, values),) = self._columns(counts)
+                    ((_, values),) = self._columns(counts, kept)
                 found[j] = values[:, j - first].copy()
         return found
 
-    def _columns(self, counts: npt.NDArray[np.int8]) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    def _columns(
+        self, counts: npt.NDArray[np.int8], kept: KeptRows | None
+    ) -> Iterator[tuple[int, npt.NDArray[Any]]]:
         """Yield (first index, columns): complete groups as int8, others as float32."""
         if not len(counts):
             return
+        if kept is not None:
+            counts = kept.dense(counts)
         has_missing = counts.min(axis=1, initial=0) < 0
         groups = np.logical_or.reduceat(has_missing, range(0, len(counts), self.group_size))
         edges = np.flatnonzero(np.diff(groups)) + 1
@@ -161,7 +172,7 @@ class GenotypeFile(ABC):
     def _with_missing(self, counts: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
         """Convert allele counts to floats, with NaN or the mean of the variant where missing."""
         values = np.empty(counts.shape, np.float32)
-        fill_missing_counts(counts, self._imputes, values)
+        fill_missing_counts(counts, self.imputes, values)
         return values
 
 
@@ -230,21 +241,26 @@ def _stream(
     end: int,
     cut: Cut | None = None,
     variants: Mapping[str, Any] | None = None,
+    kept: KeptRows | None = None,
 ) -> ColumnStream:
     def read(start: int) -> Iterator[Block]:
         # From the start of a group, so that the dtype of a column does not depend on `start`.
         n_before = (first + start) % file.group_size
-        for a, values in file.read(first + start - n_before, end):
+        for a, values in file.read(first + start - n_before, end, kept):
             block = Block(file.names[a : a + values.shape[1]], values)
             yield from drop_first([block], n_before)
             n_before = max(0, n_before - values.shape[1])
 
     def fetch(positions: list[int]) -> list[npt.NDArray[Any]]:
-        found = file.take(first + j for j in positions)
+        found = file.take((first + j for j in positions), kept)
         return [found[first + j] for j in positions]
 
     names = file.names[first:end]
-    return indexed_stream(names, file.n_rows, read, fetch, cut, file.samples, variants)
+    if kept is not None:
+        return indexed_stream(names, kept.index.size, read, fetch)
+    # Means impute genotypes of the rows in use only.
+    restrict = partial(_stream, file, first, end, None, None) if file.imputes else None
+    return indexed_stream(names, file.n_rows, read, fetch, cut, file.samples, variants, restrict)
 
 
 def distinct_names(ids: list[str], loci: Callable[[list[int]], Iterable[str]]) -> list[Hashable]:

@@ -6,10 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from streamsel.stream._parts import StreamPart
-from streamsel.stream._stream import ColumnStream
+from streamsel.stream._stream import ColumnStream, restricted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from streamsel.targets.kept_rows import KeptRows
 
 
 def group_parts(pieces: Sequence[StreamPart], parts: int) -> list[StreamPart]:
@@ -37,8 +39,9 @@ def _join(pieces: Sequence[StreamPart]) -> StreamPart:
     )
 
 
-def _open_all(pieces: Sequence[StreamPart]) -> ColumnStream:
+def _open_all(pieces: Sequence[StreamPart], kept: KeptRows | None = None) -> ColumnStream:
     return ColumnStream(
-        lambda: (block for piece in pieces for block in piece.open().blocks()),
+        lambda: (block for piece in pieces for block in restricted(piece.open(), kept).blocks()),
         n_rows=pieces[0].open().n_rows,
+        restrict=partial(_open_all, pieces) if kept is None else None,
     )

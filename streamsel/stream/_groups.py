@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from os import PathLike
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from streamsel._utils.text import bytes_text, close_spellings
 from streamsel.data.chunks import Block
 from streamsel.stream._blocks import BLOCK_BYTES, gather_blocks, part_of
 from streamsel.stream._coerce import as_stream
-from streamsel.stream._stream import ColumnStream
+from streamsel.stream._stream import ColumnStream, derived_restrict
 from streamsel.stream._text_cells import numbered_lines, open_text, text_errors
 from streamsel.targets.encoding import is_missing
 
@@ -123,14 +123,14 @@ def grouped(source: Any, groups: Mapping[Hashable, Any] | str | PathLike[str]) -
         has_tuples = isinstance(groups, Mapping) and tuple in set(map(type, groups.values()))
         raise _no_members_error(plan, stream.names or (), has_tuples=has_tuples)
     if stream.names is not None and plan.is_adjacent(stream.names):
-        return _derived(stream, lambda: _annotated(stream.blocks(), plan), None)
+        return _derived(stream, lambda found: _annotated(found.blocks(), plan), None)
     n_columns = None
     if known is not None:
         n_repeats = sum(map(len, plan.members.values())) - len(plan.groups_of)
         n_columns = len(known) + n_repeats
     if stream._take is not None and stream.names is not None and stream.reiterable:
-        return _derived(stream, lambda: _fetched(stream, plan), n_columns)
-    return _derived(stream, lambda: _collected(stream, plan), n_columns)
+        return _derived(stream, lambda found: _fetched(found, plan), n_columns)
+    return _derived(stream, lambda found: _collected(found, plan), n_columns)
 
 
 def _no_members_error(
@@ -148,15 +148,18 @@ def _no_members_error(
     )
 
 
-def _derived(stream: ColumnStream, blocks: Any, n_columns: int | None) -> ColumnStream:
+def _derived(
+    stream: ColumnStream, blocks: Callable[[ColumnStream], Iterator[Block]], n_columns: int | None
+) -> ColumnStream:
     return ColumnStream(
-        blocks,
+        lambda: blocks(stream),
         n_rows=stream.n_rows,
         n_columns=stream.n_columns if n_columns is None else n_columns,
         reiterable=stream.reiterable,
         take=stream.take,
         row_metadata=stream.row_metadata,
         column_metadata=stream.column_metadata,
+        restrict=derived_restrict(stream, lambda found: _derived(found, blocks, n_columns)),
     )
 
 

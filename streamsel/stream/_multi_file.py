@@ -33,7 +33,7 @@ from streamsel.stream._numerals import (
 )
 from streamsel.stream._parts import Stamp, StreamPart, n_parts, n_pieces, split_without
 from streamsel.stream._remote import is_url, matching_urls
-from streamsel.stream._stream import ColumnStream
+from streamsel.stream._stream import ColumnStream, restricted
 from streamsel.stream.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from streamsel.stream._csv_by_variable import OnBad
     from streamsel.stream._numerals import Decimal, NaValues
     from streamsel.stream._parts import Cut
+    from streamsel.targets.kept_rows import KeptRows
 
 
 def split_row_ids(member: _Member, ids: str) -> _Member:
@@ -360,8 +361,18 @@ class MultiFileStream(ColumnStream):
             column_metadata=LazyMetadata(
                 lambda: concatenated([member.column_metadata for member in members])
             ),
+            restrict=self._of_rows,
         )
         self._members = members
+
+    def _of_rows(self, kept: KeptRows) -> ColumnStream:
+        read = partial(_read, self._members, kept=kept)
+        return ColumnStream(
+            partial(read, 0),
+            n_rows=self.n_rows,
+            names=self.names,
+            blocks_from=None if self._blocks_from is None else read,
+        )
 
     def take_available(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
         """Fetch the named columns that the files contain, in any order."""
@@ -395,7 +406,7 @@ def _all_names(members: Sequence[_Member]) -> Sequence[Hashable] | None:
     return names
 
 
-def _read(members: Sequence[_Member], start: int) -> Iterator[Block]:
+def _read(members: Sequence[_Member], start: int, kept: KeptRows | None = None) -> Iterator[Block]:
     """Yield the blocks of one file after the other, from a column index on."""
     known = all(member.names is not None for member in members)
     seen = None if known else _DuplicateCheck(members)
@@ -407,6 +418,7 @@ def _read(members: Sequence[_Member], start: int) -> Iterator[Block]:
         stream = member.open()
         opened.append(member._replace(n_rows=stream.n_rows))
         _check_rows(opened[:1], opened[-1])
+        stream = restricted(stream, kept)
         for block in (stream.skip(start) if start else stream).blocks():
             if seen is not None:
                 seen.check(block.names, i)

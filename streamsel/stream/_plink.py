@@ -38,6 +38,7 @@ def iter_bed(
         in the same folder, with the same stem.
     missing
         Treatment of missing genotypes: "mean" imputes the mean of the variant, "keep" yields NaN.
+        A learner that excludes rows without a target imputes the mean of the other rows.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from streamsel.data.chunks import Block, group_starts
 from streamsel.data.names import PROBE, probe_number
 from streamsel.stream._blocks import columns_per_block, part_of, split_block
 from streamsel.stream._coerce import as_stream
-from streamsel.stream._stream import ColumnStream
+from streamsel.stream._stream import ColumnStream, derived_restrict
 
 # Number of source columns between probes: the positions of probes depend only on column indices,
 # and blocks remain large enough for learners.
@@ -116,6 +116,9 @@ def with_probes(X: Any, per_column: int = 1, seed: int = 0) -> ColumnStream:
         take=fetch,
         row_metadata=source.row_metadata,
         column_metadata=source.column_metadata,
+        restrict=derived_restrict(
+            source, lambda found: with_probes(found, per_column=per_column, seed=seed)
+        ),
     )
 
 

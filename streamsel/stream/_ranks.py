@@ -14,11 +14,12 @@ from streamsel.data.columns import bad_column_error, iter_chunks
 from streamsel.data.ranks import rank_columns, rank_stored
 from streamsel.stream._blocks import columns_per_block
 from streamsel.stream._coerce import as_stream
-from streamsel.stream._stream import ColumnStream
+from streamsel.stream._stream import ColumnStream, restricted
 from streamsel.targets.target import NoTarget
 
 if TYPE_CHECKING:
     from streamsel.stream._parts import StreamPart
+    from streamsel.targets.kept_rows import KeptRows
 
 Floats = NDArray[np.float64]
 
@@ -149,6 +150,20 @@ def _replaced(source: ColumnStream, *, is_normal: bool) -> ColumnStream:
         cut=None if cut is None else partial(_parts, source, is_normal),
         row_metadata=source.row_metadata,
         column_metadata=source.column_metadata,
+        # Ranks among the rows in use.
+        restrict=lambda kept: _replaced(_of_rows(source, kept), is_normal=is_normal),
+    )
+
+
+def _of_rows(source: ColumnStream, kept: KeptRows) -> ColumnStream:
+    """Return a stream of the rows in use."""
+    found = restricted(source, kept)
+    return ColumnStream(
+        lambda: (block._replace(values=kept.select(block.values)) for block in found.blocks()),
+        n_columns=source.n_columns,
+        reiterable=source.reiterable,
+        take=lambda names: {name: kept.select(x) for name, x in found.take(names).items()},
+        names=source.names,
     )
 
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from streamsel.stream._parts import Cut, StreamPart
+    from streamsel.targets.kept_rows import KeptRows
+
+    Restrict = Callable[[KeptRows], "ColumnStream"]
 
 # Cap on the names that a misspelt one is compared with: comparing takes microseconds for each.
 _MAX_COMPARED = 20_000
@@ -52,6 +55,9 @@ class ColumnStream:
     column_metadata
         Column metadata of the source by name, arrays of one length; the first holds the column
         names.
+    restrict
+        Returns the stream as it would be without the rows that are excluded for lack of a target;
+        its blocks have all rows, or the others. None if no value depends on other rows.
 
     Attributes
     ----------
@@ -100,6 +106,7 @@ class ColumnStream:
         cut: Cut | None = None,
         row_metadata: Mapping[str, Any] | None = None,
         column_metadata: Mapping[str, Any] | None = None,
+        restrict: Restrict | None = None,
     ) -> None:
         self.n_rows = n_rows
         self.n_columns = len(names) if n_columns is None and names is not None else n_columns
@@ -111,6 +118,7 @@ class ColumnStream:
         self._take = take
         self._blocks_from = blocks_from
         self._cut = cut
+        self._restrict = restrict
         self._is_consumed = False
 
     def __repr__(self) -> str:
@@ -238,6 +246,7 @@ class ColumnStream:
             cut=None if cut is None else partial(split_without, cut, self.names, excluded),
             row_metadata=self.row_metadata,
             column_metadata=self.column_metadata,
+            restrict=derived_restrict(self, lambda stream: stream.without(excluded)),
         )
 
     def skip(self, n: int) -> ColumnStream:
@@ -265,6 +274,7 @@ class ColumnStream:
             cut=None if cut is None else (lambda parts, start: cut(parts, n + start)),
             row_metadata=self.row_metadata,
             column_metadata=self.column_metadata,
+            restrict=derived_restrict(self, lambda stream: stream.skip(n)),
         )
 
     def split(self, parts: int | None = None) -> list[StreamPart]:
@@ -318,6 +328,35 @@ class ColumnStream:
             self.n_columns = n_columns
 
 
+def restricted(stream: ColumnStream, kept: KeptRows | None) -> ColumnStream:
+    """Return a stream whose values do not depend on excluded rows, such as those imputed by means.
+
+    Parameters
+    ----------
+    stream
+        A stream of all rows, or of the rows in use, which is returned as it is.
+    kept
+        The rows in use; None for all.
+
+    Returns
+    -------
+    A stream of the same columns. Its blocks have the rows in use, or all rows if no value depends
+    on other rows.
+    """
+    if kept is None or stream._restrict is None or stream.n_rows not in (None, kept.n):
+        return stream
+    return stream._restrict(kept)
+
+
+def derived_restrict(
+    source: ColumnStream, derive: Callable[[ColumnStream], ColumnStream]
+) -> Restrict | None:
+    """Return the argument `restrict` of a stream that a function derives from another one."""
+    if source._restrict is None:
+        return None
+    return lambda kept: derive(restricted(source, kept))
+
+
 def indexed_stream(
     names: Sequence[Hashable],
     n_rows: int,
@@ -326,6 +365,7 @@ def indexed_stream(
     cut: Cut | None = None,
     row_metadata: Mapping[str, Any] | None = None,
     column_metadata: Mapping[str, Any] | None = None,
+    restrict: Restrict | None = None,
 ) -> ColumnStream:
     """Create a stream of a source with known names that can start at any column.
 
@@ -343,6 +383,8 @@ def indexed_stream(
         Makes the parts of the stream.
     row_metadata, column_metadata
         Row metadata and column metadata.
+    restrict
+        As in `ColumnStream`.
     """
 
     def take(requested: Sequence[Hashable]) -> dict[Hashable, Any]:
@@ -357,6 +399,7 @@ def indexed_stream(
         cut=cut,
         row_metadata=row_metadata,
         column_metadata=column_metadata,
+        restrict=restrict,
     )
 
 

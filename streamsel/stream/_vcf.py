@@ -48,6 +48,7 @@ def iter_vcf(
         The file, plain or gzipped (`.vcf.gz` as by bgzip), or its URL.
     missing
         Treatment of missing genotypes: "mean" imputes the mean of the variant, "keep" yields NaN.
+        A learner that excludes rows without a target imputes the mean of the other rows.
 
     Returns
     -------

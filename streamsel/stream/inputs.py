@@ -13,6 +13,7 @@ from streamsel.stream._encode import (
     not_encoded_text,
     numeric_stream,
 )
+from streamsel.stream._stream import restricted
 
 __all__ = [
     "EncodedStream",
@@ -20,5 +21,6 @@ __all__ = [
     "encoded_columns",
     "not_encoded_text",
     "numeric_stream",
+    "restricted",
     "split_block",
 ]

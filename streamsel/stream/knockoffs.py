@@ -16,7 +16,7 @@ from streamsel.data.names import KNOCKOFF, knockoff_source
 from streamsel.stream._coerce import as_stream
 from streamsel.stream._distant_dependence import DistantDependence
 from streamsel.stream._probes import row_order
-from streamsel.stream._stream import ColumnStream
+from streamsel.stream._stream import ColumnStream, restricted
 from streamsel.targets.encoding import encode_covariates
 from streamsel.targets.kept_rows import KeptRows
 
@@ -195,7 +195,7 @@ class WithKnockoffs(ColumnStream):
 
     def _pairs(self) -> Iterator[Block]:
         generator: _Generator | None = None
-        for block in self._source.blocks():
+        for block in restricted(self._source, self._kept).blocks():
             if generator is None:
                 n = block.values.shape[0] if self._kept is None else self._kept.index.size
                 basis = self._basis(n)

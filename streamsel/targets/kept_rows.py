@@ -107,6 +107,10 @@ class KeptRows:
         """Return a column (n,), or a sparse one (n, 1), restricted to the rows in use."""
         return values[self.index] if values.ndim == 1 else self.block(values)
 
+    def select(self, values: Any) -> Any:
+        """Return columns, (n,) or (n, b), restricted to the rows in use unless they already are."""
+        return self.column(values) if values.shape[0] == self.n else values
+
     def renumbered(self, text: str) -> str:
         """Return a text about a row in use with the row's number among all."""
         return rename_row(text, lambda row: str(self.index[row]))
