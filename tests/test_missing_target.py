@@ -1,5 +1,6 @@
 """Rows without a target: in what forms they come, and that nothing else comes of them."""
 
+import array
 import copy
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import streamsel
 from streamsel import PCA, PLS, Lasso, ProjSe, SelectKBest, load, save
 from streamsel.data.chunks import Block
 from streamsel.data.columns import iter_chunks, single_column
@@ -52,8 +54,18 @@ NUMBERS = {
     "polars": pl.Series(none(Y)),
     "polars NaN": pl.Series(nan(Y)),
     "pyarrow": pa.chunked_array([none(Y)]),
+    "pandas array": pd.array(none(Y), dtype="Float64"),
+    "pandas index": pd.Index(nan(Y)),
+    "pandas sparse": pd.arrays.SparseArray(nan(Y)),
+    "pyarrow array": pa.array(none(Y)),
+    "buffer": array.array("d", nan(Y)),
 }
 LABELS = {
+    "category array": pd.Categorical(none(WORDS)),
+    "category index": pd.CategoricalIndex(none(WORDS)),
+    "string array": pd.array(none(WORDS), dtype="string"),
+    "object index": pd.Index(none(WORDS)),
+    "dictionary array": pa.array(none(WORDS)).dictionary_encode(),
     "list": none(WORDS),
     "object": np.array(none(WORDS), dtype=object),
     "pandas": pd.Series(none(WORDS)),
@@ -185,6 +197,17 @@ def test_what_is_refused():
     with pytest.raises((TypeError, ValueError), match="different lengths"):
         model.learn_target([[1.0, 2.0], [3.0]], missing="drop")
     assert model.n_rows == 0
+
+
+def test_arrays_of_pandas_are_what_their_series_are():
+    codes = pd.Categorical([1.5, 2.5, 4.0, 5.5] * 6)
+    for y in codes, pd.CategoricalIndex(codes), pd.array(none(CODES), dtype="Int64"):
+        found, expected = learnt(y, missing="drop"), learnt(pd.Series(y), missing="drop")
+        assert found._target.names == expected._target.names
+        assert found._target.is_class
+        assert found.relevance == expected.relevance
+    frame = pd.DataFrame(X).add_prefix("x")
+    assert streamsel.select(frame, pd.Categorical(none(WORDS)), k=2).model.n_rows == KEPT.size
 
 
 def test_a_full_target_is_learnt_as_ever():

@@ -86,7 +86,7 @@ def encode_target(
         return _encode_array(plain, kind, by_values=by_values)
     import narwhals.stable.v2 as nw
 
-    native = nw.from_native(y, allow_series=True, pass_through=True)
+    native = nw.from_native(as_series(y), allow_series=True, pass_through=True)
     if isinstance(native, nw.LazyFrame):
         raise not_in_memory_error("a target", y)
     if isinstance(native, nw.DataFrame):
@@ -119,6 +119,24 @@ def _plain_numbers(y: Any) -> NDArray[Any] | None:
         return None
     values: NDArray[Any] = y.to_numpy()
     return None if np.isnan(values).any() else values
+
+
+def as_series(values: Any) -> Any:
+    """Return a column or batch without its series or table as one of these; others unchanged.
+
+    narwhals does not support extension arrays and indices of pandas, nor arrays and batches of
+    pyarrow.
+    """
+    from narwhals.dependencies import get_pandas, get_pyarrow
+
+    pd, pa = get_pandas(), get_pyarrow()
+    if pd is not None and isinstance(values, pd.Index | pd.api.extensions.ExtensionArray):
+        return pd.Series(values)
+    if pa is not None and isinstance(values, pa.Array):
+        return pa.chunked_array([values])
+    if pa is not None and isinstance(values, pa.RecordBatch):
+        return pa.Table.from_batches([values])
+    return values
 
 
 def kinds_to_state(kinds: Mapping[Hashable, bool]) -> list[list[Hashable]]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel.serialization.schema import ArrayKind, CountKind, expect
-from streamsel.targets.encoding import MissingValuesError, is_missing
+from streamsel.targets.encoding import MissingValuesError, as_series, is_missing
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -194,7 +194,7 @@ def is_target_missing(y: Any) -> NDArray[np.bool_]:
         return _lacks_value(y)
     import narwhals.stable.v2 as nw
 
-    native = nw.from_native(y, allow_series=True, pass_through=True)
+    native = nw.from_native(as_series(y), allow_series=True, pass_through=True)
     if isinstance(native, nw.DataFrame):
         columns = [is_target_missing(native[:, j].to_native()) for j in range(native.shape[1])]
         return _any_of(columns, len(native))
@@ -246,4 +246,7 @@ def kept_indices(values: Any, rows: Rows) -> Any:
         return values.tocsr()[rows]
     import narwhals.stable.v2 as nw
 
-    return nw.from_native(values, allow_series=True, eager_only=True)[rows].to_native()
+    native = nw.from_native(as_series(values), allow_series=True, pass_through=True)
+    if isinstance(native, nw.Series | nw.DataFrame):
+        return native[rows].to_native()
+    return np.asarray(values)[rows]
