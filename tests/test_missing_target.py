@@ -210,6 +210,21 @@ def test_arrays_of_pandas_are_what_their_series_are():
     assert streamsel.select(frame, pd.Categorical(none(WORDS)), k=2).model.n_rows == KEPT.size
 
 
+@pytest.mark.parametrize(
+    ("y", "options", "hint"),
+    [
+        ([np.inf, 1.0, 2.0, 3.0], {}, "replace infinite values"),
+        ([(np.inf, 1), (1.0, 0), (2.0, 1)], {"target_type": "survival"}, "the end of its obs"),
+        ([(-1.0, 1), (1.0, 0), (2.0, 1)], {"target_type": "survival"}, "from the start of obs"),
+    ],
+)
+@pytest.mark.parametrize("missing", ["drop", "error"])
+def test_a_hint_does_not_advise_the_call_that_failed(y, options, hint, missing):
+    with pytest.raises(ValueError, match=rf"\nHint: .*{hint}") as caught:
+        SelectKBest(1, **options).learn_target(np.array(y), missing=missing)
+    assert "missing='drop'" not in str(caught.value)
+
+
 def test_a_full_target_is_learnt_as_ever():
     model = learnt(Y, missing="drop")
     assert model._target.kept is None

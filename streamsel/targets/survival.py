@@ -84,11 +84,19 @@ def times_and_events(y: Any) -> tuple[Floats, Floats]:
     _check_events(event, time)
     bad = np.flatnonzero(~((time >= 0.0) & (time < np.inf)))
     if bad.size:
-        raise ValueError(
-            f"Expected finite times of at least 0. Got: {time[bad[0]]} in row {bad[0]}."
-            "\nHint: learn_target(y, missing='drop') excludes rows with a missing time."
-        )
+        raise _bad_time_error(float(time[bad[0]]), int(bad[0]))
     return time, event
+
+
+def _bad_time_error(time: float, row: int) -> ValueError:
+    hint = "count times from the start of observation."
+    if np.isnan(time):
+        hint = "learn_target(y, missing='drop') excludes rows with a missing time."
+    elif time > 0.0:
+        hint = "the time of a row without an event is the end of its observation."
+    return ValueError(
+        f"Expected finite times of at least 0. Got: {time} in row {row}.\nHint: {hint}"
+    )
 
 
 def _two_columns(y: Any) -> tuple[list[NDArray[Any]], list[Any]]:

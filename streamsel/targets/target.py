@@ -206,10 +206,12 @@ class Target:
             )
         if not np.isfinite(columns).all():
             row, column = np.argwhere(~np.isfinite(columns))[0]
+            hint = "replace infinite values by numbers, or by NaN, which is a missing target."
+            if np.isnan(columns[row, column]):
+                hint = "learn_target(y, missing='drop') excludes rows with a missing target."
             raise ValueError(
                 f"Expected a finite target. Got: {columns[row, column]} in row {row}, column "
-                f"{names[column]!r}.\n"
-                "Hint: learn_target(y, missing='drop') excludes rows with a missing target."
+                f"{names[column]!r}.\nHint: {hint}"
             )
         if whiten is not None:
             # The second of two classes is the first, negated.
