@@ -373,3 +373,15 @@ def test_random_streams(seed, fading_factor):
         learn(rng, apart, rows[n // 3 : n // 2], y[n // 3 : n // 2])
         apart.merge(model, along="rows")
         learn(rng, apart, rows[:5], y[:5])
+
+
+@pytest.mark.parametrize("y", [1e300, -1e153, 10**400])
+def test_a_finite_target_is_not_called_missing(y):
+    with pytest.raises(ValueError, match=r"finite target of at most 1e152.*\nHint: rescale"):
+        ProjSe(1).learn_one({"a": 1.0}, y)
+
+
+def test_a_finite_target_of_many_rows_is_not_called_missing():
+    with pytest.raises(ValueError, match=r"at most 1e152. Got: 1e\+300 in row 1") as caught:
+        ProjSe(1).learn_many(pd.DataFrame({"a": [1.0, 2.0]}), pd.Series([0.5, 1e300]))
+    assert "missing" not in str(caught.value)

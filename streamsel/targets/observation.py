@@ -74,10 +74,20 @@ def number_of(value: Any) -> float:
     try:
         number = float(value)
     except OverflowError:
-        number = math.inf
-    if not abs(number) <= MAX_ABS_VALUE:
+        raise too_large_target_error("a whole number too large for float64") from None
+    if not math.isfinite(number):
         raise missing_target_error(number)
+    if abs(number) > MAX_ABS_VALUE:
+        raise too_large_target_error(number)
     return number
+
+
+def too_large_target_error(got: Any) -> ValueError:
+    """Return the error for a target that is finite, but whose square is not."""
+    return ValueError(
+        f"Expected a finite target of at most 1e152. Got: {got}.\n"
+        "Hint: rescale the target; relevance does not depend on its scale."
+    )
 
 
 def missing_target_error(value: Any) -> ValueError:

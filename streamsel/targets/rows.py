@@ -34,6 +34,7 @@ from streamsel.targets.observation import (
     missing_target_error,
     not_integer_error,
     number_of,
+    too_large_target_error,
 )
 from streamsel.targets.target import Target
 from streamsel.targets.target_warnings import TargetWarnings
@@ -222,9 +223,11 @@ class RowTarget(TargetWarnings, Rollback):
             columns.max(initial=0.0) <= MAX_ABS_VALUE and columns.min(initial=0.0) >= -MAX_ABS_VALUE
         ):
             row, column = np.argwhere(~(np.abs(columns) <= MAX_ABS_VALUE))[0].tolist()
+            got = f"{columns[row, column]} in row {row}, column {encoded.names[column]!r}"
+            if np.isfinite(columns[row, column]):
+                raise too_large_target_error(got)
             raise ValueError(
-                f"Expected a finite target. Got: {encoded.columns[row, column]} in row {row}, "
-                f"column {encoded.names[column]!r}.\nHint: drop rows with a missing target."
+                f"Expected a finite target. Got: {got}.\nHint: drop rows with a missing target."
             )
         first = dict(zip(encoded.names, encoded.columns[0].tolist(), strict=True))
         kinds = _kinds(form, encoded.names, encoded.kinds)
