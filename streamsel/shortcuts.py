@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Sequence, Sized
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -230,7 +230,9 @@ class _Roles:
         self.y = self._resolve("y", y)
         self.weights = self._resolve("weights", weights)
         self.covariates = self._resolve("covariates", covariates)
-        self.names["drop"] = [drop] if isinstance(drop, str) else list(drop)
+        if isinstance(drop, str) or self._is_tuple_name(drop):
+            drop = [drop]
+        self.names["drop"] = list(drop)
         known, of_rows = self.stream.names, self.stream.row_metadata
         if known is not None:
             self._check("drop", self.names["drop"], [*known, *of_rows])
@@ -253,6 +255,10 @@ class _Roles:
             return None
         if isinstance(given, str | bytes) or not isinstance(given, Sized):
             return [given]
+        if self._is_tuple_name(given):
+            return [given]
+        if role == "covariates" and given and all(map(self._is_tuple_name, given)):
+            return [*given]
         known = {*(self.stream.names or ()), *self.stream.row_metadata}
         is_list = isinstance(given, list | tuple) and all(isinstance(one, str) for one in given)
         # Labels, one per row, are distinct in no useful column.
@@ -269,6 +275,15 @@ class _Roles:
                 "are a frame or an array of columns, which drop excludes from X."
             )
         return None
+
+    def _is_tuple_name(self, given: Any) -> TypeGuard[tuple[Hashable, ...]]:
+        """Return whether this is the name of a column that is a tuple, as of a MultiIndex."""
+        if type(given) is not tuple:
+            return False
+        try:
+            return given in {name for name in self.stream.names or () if type(name) is tuple}
+        except TypeError:  # values that cannot be hashed
+            return False
 
     def _n_rows(self) -> int | None:
         """Return the number of rows of X, or else of the target; None if both are unknown."""

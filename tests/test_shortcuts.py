@@ -529,3 +529,22 @@ class TestReport:
         warnings = doubtful.model.report().warnings
         assert warnings
         assert repr(doubtful).splitlines()[2:] == [f"warning: {one.text}" for one in warnings]
+
+
+def test_a_tuple_that_is_the_name_of_a_column():
+    names = pd.MultiIndex.from_product([["a", "b"], ["x", "y", "z"]])
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 6)), columns=names)
+    plain = frame.set_axis([f"{first}{second}" for first, second in names], axis=1)
+    found = streamsel.select(frame, ("a", "x"), k=2, covariates=[("b", "x")], drop=("b", "y"))
+    expected = streamsel.select(plain, "ax", k=2, covariates=["bx"], drop=["by"])
+    assert ["".join(name) for name in found.selected] == expected.selected
+    one = streamsel.select(frame, ("a", "x"), k=2, covariates=("b", "x"), drop=[("b", "y")])
+    assert one.selected == found.selected
+    weighted = streamsel.select(frame.abs(), ("a", "x"), k=4, weights=("b", "z"))
+    assert ("b", "z") not in weighted.selected
+
+
+def test_a_tuple_of_values_is_a_target():
+    X = np.random.default_rng(0).normal(size=(4, 3))
+    assert streamsel.select(X, (0.5, 1.0, -1.0, 2.0), k=1).model.n_rows == 4
+    assert streamsel.select(X, ([0.5], [1.0], [-1.0], [2.0]), k=1).model.n_rows == 4
