@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import itertools
 import os
@@ -31,11 +32,13 @@ from streamsel.stream._remote import is_url, open_binary
 from streamsel.stream._stream import ColumnStream, find_indices, indexed_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 
     from streamsel.stream._ipc_numbers import NumberColumns
     from streamsel.stream._parts import Cut, StreamPart
 
+# Where pyarrow stores the types of the columns that it wrote, if Parquet lacks them.
+_WRITTEN_SCHEMA = b"ARROW:schema"
 # The name under which pandas stores an unnamed index.
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
@@ -70,8 +73,9 @@ def iter_parquet(
     then read about 4 MiB at a time, or one column if that is more; with a second core the next
     block is prefetched. float64, float32, int8 and uint8 keep their dtype, booleans become uint8,
     other numbers float64; nulls become NaN in a float column. Text, dates and nested values are
-    passed on as object columns, which the learner rejects with the column's name. An unnamed index
-    that pandas has stored is excluded.
+    passed on as object columns, which the learner rejects with the column's name; categories are
+    labels, also those of numbers that pandas has stored. An unnamed index that pandas has stored is
+    excluded.
 
     Examples
     --------
@@ -140,8 +144,9 @@ class ParquetFile:
             )
             self.schema = self._file.schema_arrow
             self.names: list[str] = self.schema.names
+            self._categories = _restored_categories(self._file.metadata.metadata, self.schema)
         self.n_rows = self._file.metadata.num_rows
-        self.sizes = _stored_sizes(self.schema)
+        self.sizes = _stored_sizes(self.schema, self._categories)
         self._leaves = _leaf_ranges(self.schema, self._file.metadata.num_columns)
         self._read_lock = threading.Lock()
 
@@ -156,6 +161,9 @@ class ParquetFile:
             raise ValueError(
                 f"a column has {table.num_rows} entries, but {self.n_rows} according to the footer"
             )
+        for j, k in enumerate(fields if self._categories else ()):
+            if k in self._categories:
+                table = table.set_column(j, self.names[k], table.column(j).dictionary_encode())
         return table
 
 
@@ -372,11 +380,39 @@ def _count_leaves(arrow_type: Any) -> int:
     return sum(_count_leaves(child.type) for child in children)
 
 
-def _stored_sizes(schema: Any) -> bytes:
-    """Return the bytes per entry of each field in a block, 0 for non-numeric fields."""
+def _restored_categories(metadata: Any, schema: Any) -> frozenset[int]:
+    """Return the indices of categories of pandas that Parquet stores as numbers, dates or others.
+
+    pyarrow restores categories of text by itself.
+
+    Parameters
+    ----------
+    metadata
+        Metadata of the file; None for none.
+    schema
+        The types that pyarrow reads.
+    """
+    written = (metadata or {}).get(_WRITTEN_SCHEMA)
+    # To decode it takes a sixth of the time to open a wide file, so only if pandas had categories.
+    if written is None or b'"categorical"' not in metadata.get(b"pandas", b""):
+        return frozenset()
+    pa = import_pyarrow()
+    original = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(written)))
+    if original.equals(schema) or len(original) != len(schema):
+        return frozenset()
+    is_dictionary = pa.types.is_dictionary
+    pairs = enumerate(zip(original.types, schema.types, strict=True))
+    return frozenset(k for k, (was, now) in pairs if is_dictionary(was) and not is_dictionary(now))
+
+
+def _stored_sizes(schema: Any, categories: Collection[int] = ()) -> bytes:
+    """Return the bytes per entry of each field in a block, 0 for categories and non-numbers."""
     arrow_types = schema.types
     known = {arrow_type.id: _stored_size(arrow_type) for arrow_type in _distinct(arrow_types)}
-    return bytes([known[arrow_type.id] for arrow_type in arrow_types])
+    sizes = bytearray(known[arrow_type.id] for arrow_type in arrow_types)
+    for k in categories:
+        sizes[k] = 0
+    return bytes(sizes)
 
 
 def _select(sizes: bytes, fields: Sequence[int]) -> bytes:

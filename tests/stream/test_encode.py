@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import issparse
 
+from streamsel._utils.sparse import as_dense
 from streamsel.data.chunks import Block
 from streamsel.stream import (
     ColumnStream,
@@ -346,3 +347,31 @@ def test_groups_of_numbers_are_kept_and_others_refused():
     for groups in ({"x": "g", "c": "g"}, {"c": "g"}):
         with pytest.raises(ValueError, match="group 'g' with text, categories or dates among"):
             list(encode(grouped(frame, groups)).blocks())
+
+
+def test_categories_of_numbers_are_labels_in_files_of_pandas(tmp_path):
+    days = pd.to_datetime(["2020-01-01", "2021-01-01", "2022-01-01"])
+    frame = pd.DataFrame(
+        {
+            "number": pd.Categorical([1, 2, None] * 10),
+            "x": np.arange(30.0),
+            "float": pd.Categorical([1.5, 2.5, 3.5] * 10),
+            "flag": pd.Categorical([True, False, True] * 10),
+            "text": pd.Categorical(["a", "b", "c"] * 10),
+            "day": pd.Categorical([*days] * 10),
+        }
+    )
+    paths = tmp_path / "x.feather", tmp_path / "x.parquet"
+    frame.to_feather(paths[0])
+    frame.to_parquet(paths[1])
+    expected = {name: np.ravel(as_dense(values)) for name, values in encode(frame)}
+    assert "number_1" in expected
+    for path in paths:
+        found = {name: np.ravel(as_dense(values)) for name, values in encode(str(path))}
+        assert list(found) == list(expected)
+        assert all(np.array_equal(found[name], expected[name]) for name in expected)
+    stream = iter_parquet(paths[1], columns=["x", "flag", "number"])
+    assert stream.take(["flag"])["flag"].tolist() == ["True", "False", "True"] * 10
+    parts = [pair for part in stream.split(2) for pair in part.open()]
+    assert [name for name, _ in parts] == ["number", "x", "flag"]
+    assert parts[0][1].tolist() == ["1", "2", None] * 10
