@@ -49,3 +49,21 @@ def test_what_does_not_go_together():
     with pytest.raises(ValueError, match=r"Expected max_features of SelectKBest .* above k = 10"):
         SelectKBest(max_features=10)
     assert SelectKBest(fdr=0.1, max_features=10).clone()._get_params()["k"] is None
+
+
+@pytest.mark.parametrize("heavy", [True, False])
+def test_a_bounded_pool_that_may_miss_discoveries_warns(heavy):
+    rng = np.random.default_rng(1)
+    z = rng.normal(size=150)
+    X = rng.normal(size=(150, 400))
+    X[:, :20] += 0.55 * z[:, None]
+    found = {}
+    for size in None, 30:
+        model = found[size] = SelectKBest(fdr=0.1, max_candidates=size)
+        model.learn_target(np.exp(1.5 * z) if heavy else z)
+        model.learn_columns(X)
+    assert (found[30].n_certified == 0) is heavy
+    codes = [warning.code for warning in found[30].report().warnings]
+    assert ("pool" in codes) is heavy
+    assert "pool" not in [warning.code for warning in found[None].report().warnings]
+    assert heavy or found[30].selected == found[None].selected

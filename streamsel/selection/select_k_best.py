@@ -13,7 +13,7 @@ from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
 from streamsel.base.caching import cached_until_update
 from streamsel.base.null import FDR_METHODS, fdr_discoveries
-from streamsel.base.report import Report
+from streamsel.base.report import Report, ResultWarning
 from streamsel.base.river import Supervised
 from streamsel.base.selector import EVERY_COLUMN, Selector
 from streamsel.base.significance import OwnTests
@@ -147,8 +147,12 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     **Memory.** $O(n c)$ for the target and $c + 4$ numbers per candidate, one more for
     misclassification and margin, two for rank and xi, three for mutual information, and $c + 3$ for
-    `per_class`; with `max_candidates` memory is constant and the result still exact. `per_class`
-    needs all variables. On rows $3c + 6$ numbers per variable, or a window of rows.
+    `per_class`; with `max_candidates` memory is constant and the result still exact, with one
+    exception. With `fdr` and a heavy-tailed numeric target, or score tests, the pool keeps the
+    columns of the largest relevance, but p-values are those of other statistics (normal scores of
+    the target): fewer variables may be selected. Then `n_certified` is 0, and reports contain a
+    warning. `per_class` needs all variables. On rows $3c + 6$ numbers per variable, or a window of
+    rows.
 
     **Rows.** The first three scores are functions of the moments, which rows accumulate: the result
     equals that on the columns of the same rows. The others support neither covariates, weights nor
@@ -466,17 +470,21 @@ class SelectKBest(Selector[VariableState], Supervised):
     @property
     def n_certified(self) -> int:
         """Number of leading picks certified to be those of a selection over all columns at once."""
-        # With normal scores, and in score tests, a discarded column may have a smaller p-value than
-        # its relevance shows.
+        return 0 if self._may_miss_discoveries else super().n_certified
+
+    @property
+    def _may_miss_discoveries(self) -> bool:
+        """Whether a discarded column may have a smaller p-value than its relevance shows.
+
+        This may happen with normal scores, and in score tests.
+        """
         pool = self._columns
-        if (
+        return (
             self.fdr is not None
             and isinstance(pool, Pool)
-            and (pool.normal_scores or self.target_type in FAMILIES)
+            and (pool.normal_scores is not None or self.target_type in FAMILIES)
             and not pool.complete
-        ):
-            return 0
-        return super().n_certified
+        )
 
     @property
     def scores(self) -> dict[Hashable, float]:
@@ -642,13 +650,18 @@ class SelectKBest(Selector[VariableState], Supervised):
             tables[name] = found.table(c, best, state.names, sizes, self.fdr_method)
         return tables
 
-    def report(self) -> Report:
-        """Return the results as a `Report`; `details["markers"]` has the best 25 of each class."""
-        report = super().report()
+    def _own_warnings(self) -> Iterator[ResultWarning]:
         if self.score == "xi" and isinstance(self._target, Target):
             warning = warning_of_xi(self._target)
             if warning is not None:
-                report = replace(report, warnings=(*report.warnings, warning))
+                yield warning
+        if self._may_miss_discoveries:
+            yield _pool_warning()
+
+    def report(self) -> Report:
+        """Return the results as a `Report`; `details["markers"]` has the best 25 of each class."""
+        report = super().report()
+        report = replace(report, warnings=(*report.warnings, *self._own_warnings()))
         if not self.per_class:
             return report
         rows = [
@@ -657,6 +670,15 @@ class SelectKBest(Selector[VariableState], Supervised):
             for row in _first_rows(table, _MAX_REPORTED_MARKERS)
         ]
         return replace(report, details=report.details | {"markers": rows})
+
+
+def _pool_warning() -> ResultWarning:
+    return ResultWarning(
+        "pool",
+        "The bounded pool keeps the columns of the largest relevance, but fdr tests other "
+        "statistics, such as normal scores of a heavy-tailed target: further variables may pass. "
+        "Hint: a larger max_candidates (--max-candidates), or none",
+    )
 
 
 def _first_rows(table: Mapping[str, NDArray[Any]], n: int) -> list[dict[str, Any]]:
