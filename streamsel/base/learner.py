@@ -955,6 +955,11 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         ValueError
             If class, parameters or targets differ, or, along columns, if both models track the same
             variable.
+
+        Notes
+        -----
+        Along rows with a `fading_factor`, the rows of both models keep their weights, as if both
+        streams had ended at the same time, not as if one had followed the other.
         """
         check_mergeable(self, other, along)
         learn_atomically(self, self._merge, other, along)
