@@ -441,9 +441,10 @@ class Selector(Learner, Generic[State]):
 
     @property
     def in_use(self) -> list[Hashable]:
-        """Names of the variables that a transform keeps; empty while it returns all features.
+        """Names of the variables that a transform keeps; for groups, those of their members.
 
-        For groups, these are the names of their members.
+        Empty while a transform returns all features, before the first selection; and if nothing is
+        selected, as from a full window without features: a transform then returns none.
         """
         return list(self._features_in_use() or ())
 
