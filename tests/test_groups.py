@@ -14,6 +14,7 @@ import streamsel
 from streamsel import MRMR, PCA, ForwardSelection, Lasso, ProjSe, SelectKBest, registry
 from streamsel.base.relatedness import Relatedness
 from streamsel.data.chunks import Block
+from streamsel.selection._group_lasso import _WorkingSet
 from streamsel.state.pool.group_pool import GroupPool
 from streamsel.stream import ColumnStream, grouped, iter_columns
 from streamsel.targets.group_test import GroupTest
@@ -176,6 +177,58 @@ def test_lasso_is_the_minimum_of_its_objective(l1_ratio):
     shown_lengths = {row["name"]: row["coefficient_length"] for row in model.report().results}
     for name, length in shown_lengths.items():
         np.testing.assert_allclose(length, lengths[name], rtol=1e-5)
+
+
+def collinear(seed):
+    """Return groups of three columns, nearly in the span of three factors, the target and a k."""
+    rng = np.random.default_rng(seed)
+    n, p, k = (int(rng.integers(*limits)) for limits in ((6, 50), (40, 200), (2, 8)))
+    X = rng.normal(size=(n, 3)) @ rng.normal(size=(3, p)) + 1e-3 * rng.normal(size=(n, p))
+    y = X[:, :2].sum(axis=1) + 0.5 * rng.normal(size=n)
+    return X, y, k
+
+
+def lasso_of_collinear(X, y, k, **params):
+    model = Lasso(k, **params)
+    model.learn_target(y)
+    model.learn_columns(grouped(X, {j: j // 3 for j in range(X.shape[1])}))
+    return model
+
+
+@pytest.mark.parametrize("seed", [1007, 2014])
+def test_lasso_of_nearly_collinear_groups(seed):
+    """Solutions are optimal, so that a bounded pool finds those of all columns."""
+    X, y, k = collinear(seed)
+    whole = lasso_of_collinear(X, y, k)
+    pooled = lasso_of_collinear(X, y, k, max_candidates=k + 1, exact=True)
+    elastic_net = lasso_of_collinear(X, y, k, l1_ratio=0.9)
+    assert pooled.selected == whole.selected
+    assert pooled.n_certified == len(whole.selected)
+    for model in (whole, pooled, elastic_net):
+        assert not model.path_truncated
+        assert model.kkt_violation < 1e-10
+        assert model.duality_gap < 1e-10
+
+
+@pytest.mark.parametrize("least", [0.5, 2.0])
+def test_a_lasso_path_ends_before_a_solution_that_is_not_found(monkeypatch, least):
+    """`least` is relative to the alpha at which the first group enters."""
+    X, y, k = collinear(2033)
+    found = [*lasso_of_collinear(X, y, k).path]
+    minimize = _WorkingSet.minimize
+    monkeypatch.setattr(
+        _WorkingSet,
+        "minimize",
+        lambda self, alpha: minimize(self, alpha) and alpha > least * found[0],
+    )
+    model = lasso_of_collinear(X, y, k)
+    assert model.path_truncated
+    assert [*model.path] == [alpha for alpha in found if alpha > least * found[0]]
+    with pytest.warns(UserWarning, match="The path ends early.*not accurate"):
+        pooled = lasso_of_collinear(X, y, k, max_candidates=k + 1, exact=True)
+    assert pooled.path_truncated
+    assert pooled.selected == model.selected
+    np.testing.assert_allclose([*pooled.path], [*model.path])
 
 
 @each

@@ -17,10 +17,14 @@ from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
 
 from streamsel._kernels.group_bases import squares_of_groups
 from streamsel._kernels.group_selection import group_descent
+from streamsel.selection._group_newton import (
+    GroupQuadratic,
+    minimum_over_scales,
+    stationary_point,
+)
 from streamsel.selection._lasso_path import (
     KKT_RTOL,
     NO_PATH,
@@ -40,10 +44,8 @@ from streamsel.state.pool.pool import NO_PICKS, TIE_RTOL, Picks
 
 # Rounding error of gradients, which are of order 1.
 _ROUNDING = 1e-14
-# Rounds of descent between Newton steps, and the number of these.
+# Rounds of descent before each use of Newton's method, and maximum number of its uses.
 _ROUNDS, _MAX_ITER = 10, 200
-# Error of the optimality conditions relative to the penalty, and Newton steps at once.
-_RTOL, _NEWTON_STEPS = 1e-11, 20
 
 
 class GroupLassoSolution(NamedTuple):
@@ -194,35 +196,42 @@ class _WorkingSet:
         values[rows_of_groups(self._problem.starts, one.indices)] = one.coefficients
         self.b = values[self._rows]
 
-    def minimize(self, alpha: float) -> None:
-        """Minimise over the coefficients."""
+    def minimize(self, alpha: float) -> bool:
+        """Minimise over the coefficients; return whether the minimum was found."""
         problem = self._problem
-        a, ridge = problem.gradient_at_zero[self._rows], problem.ridge(alpha)
-        threshold = problem.threshold(alpha)[self.groups]
-        starts = starts_of(problem.rank[self.groups])
+        quadratic = GroupQuadratic(
+            self._K,
+            problem.gradient_at_zero[self._rows],
+            problem.rank[self.groups],
+            problem.threshold(alpha)[self.groups],
+            problem.ridge(alpha),
+        )
+        K, a, sizes, threshold, ridge = quadratic
+        starts = starts_of(sizes)
         for _ in range(_MAX_ITER):
-            slope = a - self._K @ self.b
-            moved = group_descent(
-                self._K, starts, threshold, ridge, _ROUNDS, _ROUNDING, self.b, slope
-            )
-            if moved <= _ROUNDING or self._newton(a, starts, threshold, ridge):
-                return
+            slope = a - K @ self.b
+            moved = group_descent(K, starts, threshold, ridge, _ROUNDS, _ROUNDING, self.b, slope)
+            if moved <= _ROUNDING or self._newton(quadratic):
+                return True
+        return False
 
-    def _newton(self, a: Floats, starts: Indices, threshold: Floats, ridge: float) -> bool:
-        """Move to the minimum with the same groups; return whether it is that of all groups."""
-        ranks, lengths = np.diff(starts), np.sqrt(np.add.reduceat(self.b**2, starts[:-1]))
+    def _newton(self, quadratic: GroupQuadratic) -> bool:
+        """Move to the minimum over the active groups; return whether it is that over all groups."""
+        lengths, threshold = quadratic.lengths(self.b), quadratic.threshold
         active = np.flatnonzero(lengths)
         if active.size:
-            rows, sizes = rows_of_groups(starts, active), ranks[active]
-            K = self._K[np.ix_(rows, rows)]
-            b = _stationary_point(K, a[rows], sizes, threshold[active], ridge, self.b[rows])
+            rows = rows_of_groups(starts_of(quadratic.sizes), active)
+            among = quadratic.among(active, rows)
+            b, is_accurate = stationary_point(among, self.b[rows]), True
             if b is None:
-                return False
+                b, is_accurate = minimum_over_scales(among, self.b[rows])
             self.b[rows] = b
-        slope = a - self._K @ self.b
-        outside = np.setdiff1d(np.arange(ranks.size), active)
-        norms = np.sqrt(np.add.reduceat(slope**2, starts[:-1]))[outside]
-        return bool((norms <= threshold[outside] * (1.0 + KKT_RTOL) + _ROUNDING).all())
+            if not is_accurate:
+                return False
+        norms = quadratic.lengths(quadratic.a - quadratic.K @ self.b)
+        is_outside = quadratic.lengths(self.b) == 0.0
+        too_long = norms > threshold * (1.0 + KKT_RTOL) + _ROUNDING
+        return not (is_outside & too_long).any()
 
     def solution(self, alpha: float) -> GroupLassoSolution:
         """Return the coefficients that differ from 0, with the groups in ascending order."""
@@ -233,44 +242,6 @@ class _WorkingSet:
         indices = np.flatnonzero(lengths)
         coefficients = values[rows_of_groups(problem.starts, indices)]
         return GroupLassoSolution(alpha, indices, lengths[indices], 0.0, coefficients)
-
-
-def _stationary_point(
-    K: Floats, a: Floats, sizes: Indices, threshold: Floats, ridge: float, b: Floats
-) -> Floats | None:
-    """Return the minimum over coefficients of groups that all differ from 0; None if not found.
-
-    By Newton's method from b. A factorisation of the Hessian in single precision serves as long as
-    it halves the error.
-    """
-    starts, penalty = starts_of(sizes), np.repeat(threshold, sizes)
-    L: Any = None
-    before = np.inf
-    for _ in range(_NEWTON_STEPS):
-        length = np.sqrt(np.add.reduceat(b * b, starts[:-1]))
-        lengths = np.repeat(length, sizes)
-        error = K @ b - a + ridge * b + penalty * (b / lengths)
-        largest = float(np.abs(error).max())
-        if largest <= _RTOL * penalty.min():
-            return b
-        if L is None or largest > 0.5 * before:
-            H = K.astype(np.float32)
-            H[np.diag_indices(b.size)] += (ridge + penalty / lengths).astype(np.float32)
-            for g in range(sizes.size):
-                part = slice(starts[g], starts[g + 1])
-                unit = b[part] / length[g]
-                H[part, part] -= (threshold[g] / length[g] * np.outer(unit, unit)).astype("f4")
-            # Transposed, in the order of LAPACK, as it is symmetric.
-            L, info = lapack.spotrf(H.T, lower=1, clean=0, overwrite_a=1)
-            if info:
-                return None
-        before = largest
-        step, _ = lapack.spotrs(L, error.astype(np.float32), lower=1)
-        moved = b - step
-        if not (np.sqrt(np.add.reduceat(moved**2, starts[:-1])) > 0.1 * length).all():
-            return None
-        b = moved
-    return None
 
 
 def solve_group_path(
@@ -288,7 +259,7 @@ def solve_group_path(
         Loss and penalty.
     k, limit
         The path ends with the first solution of at least k groups, and before more than `limit` are
-        active on it; None for no limits.
+        active on it; None for no limits. It also ends before a minimum that was not found.
     before
         Earlier solutions by alpha, to start from.
     """
@@ -305,14 +276,15 @@ def solve_group_path(
         if alpha in before:
             working.start(before[alpha])
         while True:
-            working.minimize(alpha)
+            is_minimum = working.minimize(alpha)
             one = working.solution(alpha)
             lengths = problem.lengths(problem.Q @ problem.residual(one))
-            if not _extend(working, lengths, threshold * (1.0 + KKT_RTOL) + _ROUNDING):
+            longest = threshold * (1.0 + KKT_RTOL) + _ROUNDING
+            if not is_minimum or not _extend(working, lengths, longest):
                 break
         seen = np.union1d(seen, one.indices)
-        if limit is not None and seen.size > limit:
-            truncated = True
+        truncated = not is_minimum or (limit is not None and seen.size > limit)
+        if truncated:
             break
         solutions.append(one)
         last = alpha

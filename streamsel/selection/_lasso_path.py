@@ -100,7 +100,8 @@ class LassoPath(NamedTuple):
     norm
         Divisor of the coefficients.
     path_truncated
-        Whether it ends because the active variables exceed the limit.
+        Whether it ends because the active variables exceed the limit, or because no solution for
+        the next alpha was found.
     """
 
     solutions: list[LassoSolution]

@@ -145,7 +145,9 @@ class Lasso(CertifiedSelector, Supervised):
     basis of a group of dimension $q_g$, scaled to standard deviations of 1, the penalty is $\alpha
     \rho \sum_g \sqrt{q_g} \|b_g\| + \frac{\alpha (1 - \rho)}{2} \sum_g \|b_g\|^2$, which for groups
     of one is that of the Lasso. `k` counts groups, `coefficients` are those of the members. Groups
-    require least squares and `scale=True`; rows after groups are learnt by windows.
+    require least squares and `scale=True`; rows after groups are learnt by windows. Newton's method
+    finds solutions of nearly collinear groups too. The path ends before a solution that rounding
+    keeps from a relative tolerance of 1e-9, and `path_truncated` is True.
 
     **Missing and new features.** A column with a missing value is refused. In a row an absent
     variable is 0, and NaN or None counts as the variable's mean; a new variable counts as 0 in
@@ -362,9 +364,11 @@ class Lasso(CertifiedSelector, Supervised):
         state = self._certifier
         solution = None if state is None else cast("PathSolution | None", state.solution)
         if solution is not None and solution.path.path_truncated and not solution.is_rough:
+            room = f"the pool has room for {self._pool_capacity(self.n_rows)} active variables"
+            if self._group_pool is not None:
+                room += ", or the next solution is not accurate"
             warnings.warn(
-                f"The path ends early: the pool has room for {self._pool_capacity(self.n_rows)} "
-                "active variables.\n"
+                f"The path ends early: {room}.\n"
                 "Hint: increase max_candidates or max_pool_bytes, or select fewer (k, alphas).",
                 stacklevel=2,
             )
@@ -477,7 +481,10 @@ class Lasso(CertifiedSelector, Supervised):
 
     @property
     def path_truncated(self) -> bool:
-        """Whether the path ends because the pool has no room for more active variables."""
+        """Whether the path ends because the pool has no room for more active variables.
+
+        For groups, also if rounding keeps the next solution from a relative tolerance of 1e-9.
+        """
         return self._path().path_truncated
 
     @cached_until_update
