@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from sklearn.feature_selection import f_classif, f_regression
 from sklearn.metrics import mutual_info_score
 
-from streamsel import MRMR, SelectKBest, load, save
+from streamsel import MRMR, ForwardSelection, SelectKBest, load, save
 from streamsel.selection._mrmr import bin_columns_by_frequency, mutual_information_matrix
+from tests.conformance.modes import bits
+from tests.copies import COPIES
 from tests.reference.mrmr import answer
 
 MI = {"score": "mutual_info", "redundancy": "mutual_info"}
@@ -283,3 +285,21 @@ def test_a_file_goes_on(tmp_path):
             model.learn_columns(X[:, 120:])
         assert one.scores == pytest.approx(other.scores, rel=1e-12)
         assert one.n_certified == other.n_certified
+
+
+@pytest.mark.parametrize("way", ["save", "deepcopy"])
+@pytest.mark.parametrize("learner", [MRMR, ForwardSelection])
+def test_copies_of_a_pool_that_was_cut_have_the_same_bits(learner, way, tmp_path):
+    """What a pool computed in earlier cuts is in no copy, and leaves no rounding errors."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(50, 300))
+        model = learner(10, max_candidates=25)
+        model.learn_target(X[:, 3] + rng.normal(size=50))
+        model.learn_columns(X[:, :200], range(200))
+        twin = COPIES[way](model, tmp_path)
+        assert twin.scores == model.scores
+        for one in (model, twin):
+            one.learn_columns(X[:, 200:], range(200, 300))
+        assert twin.scores == model.scores
+        assert bits(twin) == bits(model)

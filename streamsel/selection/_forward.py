@@ -239,14 +239,16 @@ class ForwardSolution(GreedySolution):
     def scores(self) -> Floats:
         """Return the (p, S) scores of the pool's variables; -inf for those picked or excluded."""
         members = list(self._made.indices)
-        scores = self._pick_scores(self.G, self._T, lambda near: self._unit[near])
+        # Rounding errors of products found in steps depend on earlier pools, which no file has.
+        T = self._unit @ self._V.T
+        scores = self._pick_scores(self.G, T, lambda near: self._unit[near])
         for s, j in enumerate(members):
             scores[j, s + 1 :] = -np.inf
         if self._swaps:
             new = [swap.products for swap in self._swaps if swap.products is not None]
             N = np.array(new).reshape(len(new), len(self.G)).T
             found = self._swap_scores(
-                self.G, self._T, np.ascontiguousarray(N), lambda near: self._unit[near]
+                self.G, T, np.ascontiguousarray(N), lambda near: self._unit[near]
             )
             for s, swap in enumerate(self._swaps):
                 members[swap.position] = swap.after

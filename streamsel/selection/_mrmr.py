@@ -297,11 +297,29 @@ class MRMRSolution(GreedySolution):
         )
         self.rows.close()
         # Any relevant variable may be picked, even with a negative score.
-        super().__init__(pool, picks, k, min_score=MINUS_FLOAT_MAX / 2.0)
+        super().__init__(pool, self._rescored(picks), k, min_score=MINUS_FLOAT_MAX / 2.0)
         self.tolerance = np.array([*tolerance, 0.0])[: len(self.keys)]
         self._pick_indices = self.pinned[: len(self.keys) - 1]
         self._V = pool.samples(self._pick_indices)
         self._pick_codes = None if self.codes is None else self.codes[self._pick_indices]
+
+    def _rescored(self, picks: Picks) -> Picks:
+        """Return the picks with scores from the picks alone.
+
+        Rounding errors of cached correlations depend on earlier pools, and no file has a cache.
+        """
+        if self._measures.is_redundancy_binned:
+            return picks
+        criterion, V = self._measures.criterion, self._pool.samples(np.array(picks.indices, int))
+        scores = np.empty((len(V), len(V)))
+        fold_mrmr_scores(
+            self._relevance[picks.indices],
+            V @ V.T,
+            criterion.min_redundancy,
+            criterion.beta,
+            scores,
+        )
+        return picks._replace(scores=np.diag(scores).tolist())
 
     def _row(self, j: int, likely: Callable[[], Indices]) -> Floats:
         # For mutual information, rows computed in a batch are not cheaper than single ones.
@@ -320,8 +338,11 @@ class MRMRSolution(GreedySolution):
 
     def scores(self) -> Floats:
         """Return the (p, S) scores of the pool's variables; -inf for those already picked."""
-        rows = [self.rows.of(j, _no_indices) for j in self._pick_indices.tolist()]
-        redundancy = np.array(rows).reshape(-1, self._relevance.size).T
+        if self._measures.is_redundancy_binned:
+            rows = [self.rows.of(j, _no_indices) for j in self._pick_indices.tolist()]
+            redundancy = np.array(rows).reshape(-1, self._relevance.size).T
+        else:
+            redundancy = self._pool.table["unit"] @ self._V.T
         scores = self._folded(self._relevance, np.ascontiguousarray(redundancy))
         for s, index in enumerate(self.picks.indices):
             scores[index, s + 1 :] = -np.inf
