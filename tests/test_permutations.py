@@ -95,6 +95,65 @@ def test_as_the_definition_says(name):
     assert_array_equal(observed[varies] > floor, single[varies] <= 0.05 + 1e-12)
 
 
+@pytest.mark.parametrize("strata", [None, np.arange(40) % 3])
+def test_weights_stay_on_their_rows(strata):
+    """Each copy is the target in another order, learnt with the same weights."""
+    X, y = problem(13)
+    w = np.random.default_rng(14).lognormal(sigma=2.0, size=40)
+    null = null_of(learnt(X, y, k=88, weights=w, strata=strata, permutation_seed=3))
+    most = np.sqrt(np.maximum(null.maxima, null.leaders.permuted.max(axis=0)))
+    groups = np.zeros(40) if strata is None else strata
+    for b, order in enumerate(reference.orders(40, 20, 3, groups, w)):
+        permuted = learnt(X, y[order], weights=w, permutations=0)
+        assert most[b] == pytest.approx(max(permuted.relevance.values()), rel=1e-9)
+
+
+def test_tiny_weights_are_weights_of_zero():
+    X, y = problem(15)
+    w = np.random.default_rng(16).lognormal(size=40)
+    tiny, zero = w.copy(), w.copy()
+    tiny[::5], zero[::5] = 1e-60, 0.0
+    tiny, zero = learnt(X, y, weights=tiny), learnt(X, y, weights=zero)
+    assert_allclose(null_of(tiny).maxima, null_of(zero).maxima, rtol=1e-9)
+    assert tiny.adjusted_p_values == zero.adjusted_p_values
+
+
+def draw(name, rng):
+    """Return columns of noise, a target, and the other arguments of a model."""
+    X, y = rng.normal(size=(60, 40)), rng.normal(size=60)
+    w, z = rng.choice([1.0, 10.0], size=60), rng.normal(size=60)
+    if name == "weights, classes":
+        return X, np.array(list("abc"))[rng.integers(0, 3, size=60)], {"weights": w}
+    if name == "weights, several":
+        return X, np.column_stack([y, z]), {"weights": w}
+    if name == "weights, survival":
+        times = np.column_stack([np.exp(y), z < 0.5])
+        return X, times, {"weights": w, "target_type": "survival"}
+    if name == "weights, covariates, strata":
+        strata = rng.integers(0, 3, size=60)
+        return X, y + z + 2.0 * strata, {"weights": w, "covariates": z, "strata": strata}
+    return X, y, {"weights": w}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "weights",
+        "weights, classes",
+        "weights, several",
+        "weights, survival",
+        "weights, covariates, strata",
+    ],
+)
+def test_noise_is_found_in_one_of_twenty_runs(name):
+    found = 0
+    for seed in range(60):
+        X, y, arguments = draw(name, np.random.default_rng(seed))
+        found += min(learnt(X, y, **arguments).adjusted_p_values.values()) <= 0.05
+    # 99.9 % of all series of 60 runs at 5 % have at most 9.
+    assert found <= 9
+
+
 def test_pooled_p_values():
     X, y = problem(4)
     model = learnt(X, y, k=88)

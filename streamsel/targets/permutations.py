@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streamsel.targets.space import TargetSpace
 from streamsel.targets.target import Target
+from streamsel.targets.weights import ObservationWeights
 
 Floats = NDArray[np.float64]
 
@@ -19,6 +20,9 @@ _KEPT_BYTES = 64 << 20
 _BLOCK_SIZE = 1 << 20
 # A direction whose residual on the covariates is below this share is explained by them.
 _ZERO_TOL = 1e-10
+# Residuals are divided by the root of the weight, which leaves those of a smaller weight (the mean
+# is 1) without correct digits. They are not permuted: these rows hardly count.
+_MIN_WEIGHT = 1e-12
 
 
 class Bases(NamedTuple):
@@ -45,9 +49,9 @@ class PermutedTarget:
 
     The residuals of the target on the covariates are permuted, within strata if there are any, and
     the covariates are projected out of the permuted residuals again (Freedman and Lane 1983).
-    Residuals of weighted observations are scaled to equal variance, by the square root of the
-    weight, and those of weight 0 are not permuted. Given relatedness, whitened residuals are
-    permuted.
+    Weights stay on their rows, and the permuted residuals are centred with them again; residuals of
+    weight 0 are not permuted. Given relatedness, whitened residuals are permuted. The residuals of
+    a null model are scaled to equal variance by its variance function.
 
     Parameters
     ----------
@@ -60,6 +64,10 @@ class PermutedTarget:
 
     Notes
     -----
+    Without covariates and relatedness, all permutations of the target are equally likely if it is
+    independent of the columns and their weights, so tests are exact. Residuals on covariates, and
+    martingale residuals of weighted observations, are only approximately exchangeable.
+
     Costs O(B n r (r + d)), r the rank of the target and d that of the covariates, once, or per tile
     of columns if the bases exceed 64 MB. Memory O(B n) for the permutations.
     """
@@ -75,6 +83,11 @@ class PermutedTarget:
         self._row_transform = target.row_transform
         if self._row_transform is not None:
             self._basis = self._row_transform.reflect(self._basis)
+        self._scale = _scale_of(target)
+        if self._scale is not None:
+            inverse = np.zeros(self._scale.size)
+            np.divide(1.0, self._scale, out=inverse, where=self._scale > 0.0)
+            self._basis = self._basis * inverse
         self._target, self._seed = target, seed
         # Computed when the first column needs them.
         self._orders: NDArray[np.int32] | None = None
@@ -101,6 +114,8 @@ class PermutedTarget:
         """Return the bases of a block of permutations."""
         # (s, r, n): the permuted residuals.
         U = self._basis[:, orders].transpose(1, 0, 2)
+        if self._scale is not None:
+            U = U * self._scale
         if self._row_transform is not None:
             U = self._row_transform.reflect(U)
             U -= U.mean(axis=2, keepdims=True)
@@ -112,6 +127,26 @@ class PermutedTarget:
         return Bases(start, start + s, r, np.ascontiguousarray(U.reshape(s * r, n).T))
 
 
+def _scale_of(target: Target) -> Floats | None:
+    """Return the factors (n,) by which the rows scale exchangeable residuals; None for equal ones.
+
+    Rows that are not permuted have 0.
+    """
+    weights = target.row_transform
+    if not isinstance(weights, ObservationWeights):
+        return None
+    if target.null_model is not None:
+        return None
+    return np.sqrt(np.where(_is_permuted(target), weights.row_weights, 0.0))
+
+
+def _is_permuted(target: Target) -> NDArray[np.bool_]:
+    """Return which observations are permuted, (n,)."""
+    if target.row_transform is None or target.null_model is not None:
+        return np.ones(target.n, dtype=np.bool_)
+    return target.row_transform.row_weights > _MIN_WEIGHT
+
+
 def _permutations(target: Target, n_permutations: int, seed: int) -> NDArray[np.int32]:
     """Return the order of the observations in each permutation, (B, n).
 
@@ -120,10 +155,8 @@ def _permutations(target: Target, n_permutations: int, seed: int) -> NDArray[np.
     n = target.n
     orders = np.tile(np.arange(n, dtype=np.int32), (n_permutations, 1))
     strata = np.zeros(n, dtype=np.intp) if target.strata is None else target.strata
-    has_weight = np.ones(n, dtype=np.bool_)
-    if target.row_transform is not None:
-        has_weight = target.row_transform.row_weights > 0.0
-    groups = [np.flatnonzero(has_weight & (strata == stratum)) for stratum in np.unique(strata)]
+    is_permuted = _is_permuted(target)
+    groups = [np.flatnonzero(is_permuted & (strata == stratum)) for stratum in np.unique(strata)]
     for b, order in enumerate(orders):
         rng = np.random.default_rng((seed, b))
         for group in groups:

@@ -40,10 +40,12 @@ def statistics(X, Y, n_permutations, seed=0, Z=None, strata=None, w=None):
     w = np.ones(n) if w is None else w / w.mean()
     strata = np.zeros(n) if strata is None else strata
     x, y = residuals(X, Z, w), residuals(Y, Z, w)
+    # Weights stay on their rows: they are not part of the residuals that are permuted.
+    e = y / np.where(w > 0, np.sqrt(w), 1.0)[:, None]
     permuted = []
     for order in orders(n, n_permutations, seed, strata, w):
         # Of residuals that are permuted the covariates explain something again.
-        again = y[order] / np.where(w > 0, np.sqrt(w), 1.0)[:, None]
+        again = e[order]
         permuted.append(relevances(x, residuals(again, Z, w)))
     return relevances(x, y), np.array(permuted)
 
