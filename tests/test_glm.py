@@ -13,6 +13,7 @@ from scipy import sparse, stats
 import streamsel
 from streamsel import AlphaInvesting, ForwardSelection, ProjSe, SelectKBest
 from streamsel._kernels.saddlepoint import saddlepoint_p_values
+from streamsel.targets.glm import NullModel
 from tests.reference import glm as reference
 
 N, P = 220, 40
@@ -280,6 +281,26 @@ def test_counts_with_more_variance_than_a_poisson_distribution_are_warned_of():
     for y, expected in ((rng.poisson(mean), True), (rng.poisson(2.0, size=200), False)):
         codes = [warning.code for warning in learnt("count", X, y).report().warnings]
         assert ("overdispersion" in codes) is expected
+
+
+def test_the_dispersion_follows_the_variances_of_counts():
+    rng = np.random.default_rng(6)
+    mean = np.exp(rng.normal(size=20_000))
+    poisson, draws = rng.poisson(mean), rng.random(mean.size)
+    for y, constant, slope in (
+        (poisson, 1.0, 0.0),
+        (3.0 * rng.poisson(mean / 3.0), 3.0, 0.0),
+        (rng.negative_binomial(2.0, 2.0 / (2.0 + mean)), 1.0, 0.5),
+        (2.0 * poisson * (draws < 0.5), 2.0, 1.0),
+        (rng.binomial(200, mean / 200.0), 1.0, 0.0),
+    ):
+        found = NullModel("count", mean, y - mean).dispersion
+        fitted_slope, fitted_constant = np.polyfit(mean, found, 1)
+        assert fitted_slope == pytest.approx(slope, abs=0.1)
+        assert fitted_constant == pytest.approx(constant, rel=0.1)
+        assert (found >= 1.0 - 1e-12).all()
+    p = 1.0 / (1.0 + mean)
+    assert (NullModel("binary", p, (draws < p) - p).dispersion == 1.0).all()
 
 
 def test_on_expression_of_leukaemia(dataset):

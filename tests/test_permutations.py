@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from streamsel import SAOLA, SOSPCA, ForwardSelection, ProjSe, RidgeComponents, SelectKBest
 from streamsel.state.permutation_null import N_LEADERS
+from tests.reference import glm
 from tests.reference import permutations as reference
 
 B = 99
@@ -122,6 +123,9 @@ def draw(name, rng):
     """Return columns of noise, a target, and the other arguments of a model."""
     X, y = rng.normal(size=(60, 40)), rng.normal(size=60)
     w, z = rng.choice([1.0, 10.0], size=60), rng.normal(size=60)
+    if name == "counts":
+        y = rng.negative_binomial(1, 1.0 / (1.0 + np.exp(1.5 * z)))
+        return X, y, {"covariates": z, "target_type": "count"}
     if name == "weights, classes":
         return X, np.array(list("abc"))[rng.integers(0, 3, size=60)], {"weights": w}
     if name == "weights, several":
@@ -143,6 +147,7 @@ def draw(name, rng):
         "weights, several",
         "weights, survival",
         "weights, covariates, strata",
+        "counts",
     ],
 )
 def test_noise_is_found_in_one_of_twenty_runs(name):
@@ -152,6 +157,22 @@ def test_noise_is_found_in_one_of_twenty_runs(name):
         found += min(learnt(X, y, **arguments).adjusted_p_values.values()) <= 0.05
     # 99.9 % of all series of 60 runs at 5 % have at most 9.
     assert found <= 9
+
+
+def test_counts_are_permuted_in_units_of_their_standard_deviations():
+    rng = np.random.default_rng(17)
+    X, Z = rng.normal(size=(80, 30)), rng.normal(size=(80, 2))
+    y = rng.negative_binomial(1, 1.0 / (1.0 + np.exp(Z[:, 0] - Z[:, 1])))
+    model = learnt(X, y, k=30, covariates=Z, target_type="count")
+    mean, dispersion = glm.null_means("count", y, Z), model._phase.target.null_model.dispersion
+    slope, constant = np.polyfit(mean, dispersion, 1)
+    assert slope > 0.1
+    observed, permuted = reference.count_statistics(
+        X, y, Z, lambda mean: constant + slope * mean, B
+    )
+    found = [model.relevance[j] for j in range(30)]
+    assert_allclose(found, observed, rtol=1e-9)
+    assert_allclose(null_of(model).leaders.permuted.max(axis=0), permuted.max(axis=1) ** 2)
 
 
 def test_pooled_p_values():

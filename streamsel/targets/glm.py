@@ -25,6 +25,8 @@ FAMILIES = {"binary": "class", "count": "numeric"}
 _MAX_ITERATIONS, _MAX_HALVINGS = 60, 30
 # Largest change of a linear predictor in the last iteration: Newton's error is its square.
 _TOLERANCE = 1e-7
+# Relative change of the dispersion in the last iteration.
+_DISPERSION_RTOL = 1e-6
 # Largest absolute linear predictor, beyond which a variance has no correct digits.
 _MAX_PREDICTOR = {"binary": 30.0, "count": 200.0}
 _MAX_EXPONENT = 300.0
@@ -56,6 +58,17 @@ class NullModel(NamedTuple):
     def working_residual(self) -> Floats:
         """The residuals divided by the variances, (n,)."""
         return self.residual / self.variance
+
+    @property
+    def dispersion(self) -> Floats:
+        """The estimated variance of the residuals, divided by the variance function, (n,).
+
+        1 for two classes, whose means determine their variances. For counts it is φ + αμ, which
+        includes quasi-Poisson, negative binomial and zero-inflated Poisson distributions.
+        """
+        if self.family == "binary":
+            return np.ones(self.mean.size)
+        return _fitted_dispersion(self.mean, self.residual * self.working_residual)
 
     @property
     def pearson(self) -> float:
@@ -128,6 +141,31 @@ def fit_null_model(kind: str, y: Floats, Z: Floats) -> NullModel:
         if np.abs(predictor).max() > _MAX_PREDICTOR[kind]:
             break
     raise _no_maximum(kind)
+
+
+def _fitted_dispersion(mean: Floats, squares: Floats) -> Floats:
+    """Return the dispersion φ + αμ that fits squared Pearson residuals, (n,).
+
+    By least squares with the weights of squares whose standard deviations are proportional to their
+    means. With φ >= 1, as the variance of a count approaches its mean as that approaches 0, and
+    α >= 0.
+    """
+    fitted = np.full(mean.size, max(1.0, float(squares.mean())))
+    for _ in range(_MAX_ITERATIONS):
+        before, w = fitted, fitted**-2.0
+        slope = _slope(w, mean - np.average(mean, weights=w), squares)
+        constant = float(np.average(squares - slope * mean, weights=w))
+        if constant < 1.0:
+            constant, slope = 1.0, _slope(w, mean, squares - 1.0)
+        fitted = constant + slope * mean
+        if np.abs(fitted - before).max() <= _DISPERSION_RTOL * fitted.max():
+            break
+    return fitted
+
+
+def _slope(w: Floats, x: Floats, y: Floats) -> float:
+    """Return the slope of y on x through the origin, weighted, at least 0."""
+    return max(0.0, float((w * x) @ y / ((w * x) @ x)))
 
 
 def _basis(Z: Floats) -> Floats:

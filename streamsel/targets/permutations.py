@@ -51,7 +51,8 @@ class PermutedTarget:
     the covariates are projected out of the permuted residuals again (Freedman and Lane 1983).
     Weights stay on their rows, and the permuted residuals are centred with them again; residuals of
     weight 0 are not permuted. Given relatedness, whitened residuals are permuted. The residuals of
-    a null model are scaled to equal variance by its variance function.
+    a null model are permuted in units of their standard deviations: those of the variance function
+    for two classes, and of `NullModel.dispersion` for counts.
 
     Parameters
     ----------
@@ -136,7 +137,7 @@ def _scale_of(target: Target) -> Floats | None:
     if not isinstance(weights, ObservationWeights):
         return None
     if target.null_model is not None:
-        return None
+        return np.sqrt(target.null_model.dispersion)
     return np.sqrt(np.where(_is_permuted(target), weights.row_weights, 0.0))
 
 

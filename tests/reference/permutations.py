@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from tests.reference import glm
+
 
 def residuals(X, Z, w):
     """Return columns times √w, without what a constant and Z explain, weighted."""
@@ -66,3 +68,19 @@ def step_down(observed, permuted):
         so_far = max(so_far, mine)
         p[j] = so_far
     return p
+
+
+def count_statistics(X, y, Z, dispersion, n_permutations, seed=0):
+    """Return the relevances of all columns to counts, (p,), and to each permuted target, (B, p).
+
+    Residuals are permuted in units of their standard deviations, the root of mean times dispersion.
+    """
+    mean = glm.null_means("count", y, Z)
+    deviation = np.sqrt(mean * dispersion(mean))[:, None]
+    residual = (y - mean)[:, None]
+    x = residuals(X, Z, mean)
+    permuted = []
+    for order in orders(len(y), n_permutations, seed, np.zeros(len(y)), mean):
+        again = deviation * (residual / deviation)[order] / mean[:, None]
+        permuted.append(relevances(x, residuals(again, Z, mean)))
+    return relevances(x, residuals(residual / mean[:, None], Z, mean)), np.array(permuted)
