@@ -173,7 +173,7 @@ class Selector(Learner, Generic[State]):
         target, space = self._target, self._space
         if not isinstance(target, Target) or space is None:
             return None
-        # Residuals of null models are scores already, and permutations are distribution-free.
+        # Residuals of null models are scores already, and permutations assume no distribution.
         if self.target_type in ("survival", *FAMILIES) or self.permutations:
             return None
         return NormalScores.of(target, space)
@@ -257,8 +257,9 @@ class Selector(Learner, Generic[State]):
         """P-value of each selected variable, adjusted for all columns: name -> p, in order.
 
         The probability that the largest relevance of all columns is at least as large if none is
-        associated with the target: step-down permutation p-values (Westfall and Young 1993), exact
-        for the 64 most relevant columns and conservative for the others. NaN without permutations.
+        associated with the target: step-down permutation p-values (Westfall and Young 1993), which
+        are computed in full for the 64 most relevant columns and bounded from above for the others.
+        Approximate with covariates or relatedness, as `noise_floor`. NaN without permutations.
         """
         found = self._significance.adjusted_p_values(np.array([*self.relevance.values()]))
         return dict(zip(self._selected(), found.tolist(), strict=True))
