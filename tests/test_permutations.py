@@ -354,3 +354,22 @@ def test_ridge_components_count_above_a_floor_of_permutations():
     r = np.abs([np.corrcoef(column, y)[0, 1] for column in X.T])
     assert model.noise_floor() < r.min() < r.max() < model.noise_floor(method="gaussian")
     assert model.n_above_noise == 400
+
+
+def test_weights_that_depend_on_the_target_are_reported():
+    """As those that balance classes: the permuted target would have other weights."""
+    rng = np.random.default_rng(0)
+    y, noise = rng.normal(size=200), rng.lognormal(size=200)
+    rare = np.where(rng.random(200) < 0.1, "a", "b")
+
+    def codes(y, weights):
+        model = SelectKBest(2, permutations=19)
+        model.learn_target(y, weights=weights)
+        model.learn_columns(rng.normal(size=(200, 10)))
+        return {warning.code for warning in model.report().warnings}
+
+    assert "weights" in codes(rare, np.where(rare == "a", 9.0, 1.0))
+    assert "weights" in codes(y, np.exp(np.abs(y)))
+    assert "weights" not in codes(rare, noise)
+    assert "weights" not in codes(y, noise)
+    assert "weights" not in codes(y, None)

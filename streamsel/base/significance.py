@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsel import params
+from streamsel._kernels.scan import UNDERFLOW
 from streamsel.base.null import (
     Freedom,
     build_density,
@@ -26,13 +27,20 @@ from streamsel.state.stream_summary import KURTOSES, MAX_POINTS, ColumnSample
 from streamsel.targets.normal_scores import NormalScores
 from streamsel.targets.space import TargetSpace
 from streamsel.targets.target import Target
+from streamsel.targets.weights import ObservationWeights
 from streamsel.targets.whitening import Whitening
 
 # Maximum inflation factor without a warning, and the probability with which correlated columns may
 # exceed it.
 _MAX_INFLATION, _INFLATION_LEVEL = 1.1, 0.01
+# Number of digits of a target that are not rounding errors.
+_N_DIGITS = 9
+# Relative size of a singular value or variance that is 0.
+_RANK_RTOL = 1e-10
 # Maximum dispersion of counts, 1 for a Poisson distribution, without a warning.
 _MAX_DISPERSION = 1.5
+# p-value of the association of weights and target up to which there is a warning.
+_MAX_WEIGHTS_P_VALUE = 1e-6
 # Maximum probability that noise exceeds the noise floor without a warning.
 _MAX_EXCEEDANCE = 0.1
 
@@ -148,6 +156,39 @@ def overdispersion_warning(target: Target, space: TargetSpace) -> ResultWarning 
     )
 
 
+def weights_warning(target: Target) -> ResultWarning | None:
+    """Warn if permutations are not valid because the weights depend on the target.
+
+    By an F test of the weights' ranks on those of the target and of its distance from the median.
+    """
+    from scipy.special import fdtrc
+    from scipy.stats import rankdata
+
+    weights = target.row_transform
+    if not isinstance(weights, ObservationWeights) or target.null_model is not None:
+        return None
+    counts = weights.row_weights > 0.0
+    Y, w = target.columns()[counts], rankdata(weights.row_weights[counts])
+    # Equal values have different rounding errors, by which they must not be ranked.
+    Y = np.round(Y / np.maximum(np.abs(Y).max(axis=0), UNDERFLOW), _N_DIGITS)
+    ranks = rankdata(np.hstack([Y, np.abs(Y - np.median(Y, axis=0))]), axis=0)
+    U, singular, _ = np.linalg.svd(ranks - ranks.mean(axis=0), full_matrices=False)
+    U = U[:, singular > _RANK_RTOL * singular.max()]
+    r, rest = U.shape[1], w.size - 1 - U.shape[1]
+    w -= w.mean()
+    total, explained = float(w @ w), float(np.square(U.T @ w).sum())
+    if not (r and rest > 0 and total > 0.0):
+        return None
+    F = explained / r / max((total - explained) / rest, _RANK_RTOL * total)
+    if fdtrc(r, rest, F) > _MAX_WEIGHTS_P_VALUE:
+        return None
+    return ResultWarning(
+        "weights",
+        "The weights depend on the target, so permutations are not valid: p-values may be too "
+        "small. Hint: test without weights that balance classes",
+    )
+
+
 METHODS = ("auto", "gaussian", "permutation")
 
 
@@ -247,7 +288,9 @@ class Significance(NamedTuple):
         if summary is not None and isinstance(target, Target):
             fields["normal_scores"] = scores is not None
             cautions.append(inflation_warning(fields["inflation"], summary.sample, target))
-            if self.null is None:
+            if self.null is not None:
+                cautions.append(weights_warning(target))
+            else:
                 cautions.append(overdispersion_warning(target, self.known_space))
                 p = phase.n_varying
                 if own is None or not own.tests_noise:
