@@ -103,10 +103,6 @@ class Selector(Learner, Generic[State]):
         """,
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._imputes_mean = self.missing == "mean"
-
     def _check_parameters(self) -> None:
         k, capacity = self._n_requested, self.max_candidates
         if k is not None and capacity is not None and capacity < k:
@@ -486,11 +482,11 @@ class Selector(Learner, Generic[State]):
         in_use: Any = self._features_in_use()
         if in_use is None:
             row = {name: x[name] for name in x if name not in (self.covariates or ())}
-            return fill_row(row, self._mean_of) if self._imputes_mean else row
+            return fill_row(row, self._mean_of) if self.missing == "mean" else row
         if len(x) < len(in_use):
             # Sparse rows, such as texts, have few of the selected features.
             in_use = sorted(x.keys() & in_use.keys(), key=in_use.__getitem__)
-        if self._imputes_mean:
+        if self.missing == "mean":
             return fill_row({name: x[name] for name in in_use if name in x}, self._mean_of)
         return {name: x[name] for name in in_use if name in x}
 
@@ -532,12 +528,12 @@ class Selector(Learner, Generic[State]):
         in_use = self._features_in_use()
         if in_use is None:
             X = self._without_covariates(X)
-            fills = self._imputes_mean and not isinstance(X, ColumnStream)
+            fills = self.missing == "mean" and not isinstance(X, ColumnStream)
             return fill_rows(X, None, self._mean_of) if fills else X
         names = list(in_use)
         columns = frame_columns(X, names)
         values = select_features(X, names) if columns is None else columns[1]
-        return fill_rows(values, names, self._mean_of) if self._imputes_mean else values
+        return fill_rows(values, names, self._mean_of) if self.missing == "mean" else values
 
     def _without_covariates(self, X: Any) -> Any:
         frame = as_frame(X) if self.covariates else None

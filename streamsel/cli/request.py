@@ -287,8 +287,12 @@ def _agreed_options(ctx: click.Context, saved: SavedRun) -> dict[str, Any]:
                 f"--resume {saved.path}: the saved run has {spelt} {_text(known)}. Got: "
                 f"{spelt} {_text(current)}. Hint: omit {spelt} to resume, or use another --model"
             )
+    given = explicit_parameters(ctx, type(saved.model).__name__)
     if is_option_given(ctx, "n_jobs"):  # the result does not depend on it
-        saved.model.n_jobs = explicit_parameters(ctx, type(saved.model).__name__)["n_jobs"][1]
+        saved.model.n_jobs = given["n_jobs"][1]
+    begins_to_impute = ctx.params["missing"] == "mean" != saved.metadata["missing"]
+    if begins_to_impute and hasattr(saved.model, "missing") and "missing" not in given:
+        saved.model.missing = "mean"
     return {
         name: declared.default if saved.metadata[key] is None else saved.metadata[key]
         for name, key, declared in stored_settings()
@@ -354,6 +358,9 @@ def learner_of(ctx: click.Context) -> Any:
     given_values = {name: value for name, (_, value) in explicit_parameters(ctx, method).items()}
     if ctx.params["event"] is not None and "target_type" in rules:
         given_values["target_type"] = "survival"
+    if ctx.params["missing"] == "mean" and "missing" in rules:
+        # Transforms of new rows impute as the run does.
+        given_values.setdefault("missing", "mean")
     bounded = "max_pool_bytes" in rules or given_values.get("max_candidates") is not None
     if given_values.get("exact") and not bounded:
         raise click.UsageError(

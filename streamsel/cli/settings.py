@@ -316,9 +316,9 @@ class RunSettings:
         shared=True,
         type=click.Choice(["skip", "mean", "keep", "error"]),
         common="Columns with missing values.",
-        help="Columns with missing or infinite values: skip them, impute the mean, keep those "
-        "with missing values, or stop with an error (also for text).  [default: keep if the "
-        "method accepts missing values; otherwise mean for genotypes "
+        help="Columns with missing or infinite values: skip them, impute the mean (also in "
+        "transforms), keep those with missing values, or stop with an error (also for text).  "
+        "[default: keep if the method accepts missing values; otherwise mean for genotypes "
         f"({suffixes_text(genotypes=True)}), skip for others]",
     )
     min_count: int = setting(

@@ -56,7 +56,7 @@ def test_cells_that_stand_for_missing_values(call, table, tmp_path, lie, workers
     path, model = table / f"{lie}.csv", tmp_path / "m"
     decimal = ["--decimal", "."]
     given = [*GIVEN, *AS_MISSING, *decimal, *workers]
-    found = call("select", path, *given, "-m", model, "-k", 3)
+    found = call("select", path, *given, "-m", model, "-k", 3, "--set", "missing=pass")
     assert {row["name"] for row in found.rows()} == {"a", "crp", "income"}
     assert "warning" not in found.stderr
     known = call("info", model, "--json").json()["metadata"]

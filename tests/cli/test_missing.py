@@ -61,6 +61,18 @@ def test_what_is_said_of_them_holds(call, path, tmp_path):
     assert load(saved).n_columns == 12
 
 
+def test_a_transform_imputes_as_the_run_did(call, path, tmp_path):
+    """With `--missing mean`; an explicit parameter wins."""
+    out, saved, again = (tmp_path / name for name in ("out.npy", "model", "again.npy"))
+    line = ["select", path, "-t", "v1", "-k", 4, "--drop", "inf,text", "--missing", "mean"]
+    call(*line, "-m", saved, "-o", out)
+    call("transform", saved, path, "-o", again)
+    np.testing.assert_allclose(np.load(again), np.load(out))
+    call(*line, "-m", saved, "--set", "missing=pass")
+    call("transform", saved, path, "-o", again)
+    assert np.isnan(np.load(again)).any()
+
+
 @pytest.mark.parametrize("command", [["reduce", "--method", "PCA"], ["select", "-t", "v1"]])
 def test_others_cannot_keep_them(call, path, command):
     told = call(*command, path, "--missing", "keep", code=2).stderr

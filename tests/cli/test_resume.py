@@ -248,6 +248,15 @@ def test_what_was_not_to_be_missing_may_be_after_all(call, folder, columns):
     assert found["metadata"]["missing"] == "skip"
 
 
+def test_transforms_impute_if_missing_values_are_to_be_imputed_after_all(call, folder, columns):
+    write(folder / "x.parquet", {**columns, "v3": columns["v4"] + 1, "v55": columns["v3"]})
+    line = line_of("x.parquet")
+    call(*line, "--missing", "error", code=1)
+    assert load("m").missing == "pass"
+    call(*line, "--missing", "mean")
+    assert load("m").missing == "mean"
+
+
 # What has changed --------------------------------------------------------------------------------
 
 
