@@ -204,7 +204,7 @@ def in_all_rows(job: Run, names: Sequence[Hashable]) -> dict[Hashable, Any]:
         return found
     others = np.ones(kept.n, dtype=np.bool_)
     others[kept.index] = False
-    whole = job.source.stream.take(names)
+    whole = job.take_whole(names)
     for name in names:
         values, used = (_dense(columns[name]) for columns in (whole, found))
         if values.dtype.kind not in "biu":

@@ -41,7 +41,7 @@ from streamsel.stream.formats import FORMATS
 from streamsel.stream.inputs import EncodedStream
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Sequence
 
     from streamsel.base.relatedness import Relatedness
     from streamsel.base.report import Report
@@ -269,15 +269,9 @@ class Run:
         metadata, kept = self.metadata, self.given.used_rows.kept
         if self._groups is not None:
             stream = in_groups(stream, self._groups, str(self.settings.groups))
-        elif metadata["max_categories"] and self.model._encodes_tables:
-            stream = EncodedStream(
-                stream,
-                metadata["max_categories"],
-                groups=self._has_groups and self.model._takes_groups,
-                report=_refuse_column if metadata["missing"] == "error" else report,
-                whole=self.source.stream,
-                max_gathered=1,  # progress is recorded when the source passes columns on
-            )
+        else:
+            strict = metadata["missing"] == "error"
+            stream = self._encoded_stream(stream, _refuse_column if strict else report)
         return CleanStream(
             stream,
             self.model.n_rows or None,
@@ -286,6 +280,26 @@ class Run:
             metadata["min_count"],
             kept,
         )
+
+    def _encoded_stream(self, stream: ColumnStream, report: Any) -> ColumnStream:
+        """Return a stream with text and dates as columns of numbers, if the run encodes them."""
+        if not self.metadata["max_categories"] or not self.model._encodes_tables:
+            return stream
+        return EncodedStream(
+            stream,
+            self.metadata["max_categories"],
+            groups=self._has_groups and self.model._takes_groups,
+            report=report,
+            whole=self.source.stream,
+            max_gathered=1,  # progress is recorded when the source passes columns on
+        )
+
+    def take_whole(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
+        """Return columns by name, with the rows that are not used."""
+        stream = self.source.stream
+        if self._groups is None:
+            stream = self._encoded_stream(stream, None)
+        return stream.take(names)
 
     def count_rows(self) -> int:
         """Return the number of rows: of the target, or else of the file."""

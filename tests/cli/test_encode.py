@@ -71,6 +71,16 @@ def test_categories_are_candidates_and_found_in_new_files(call, tmp_path, file):
     assert [float(cells.split(",")[position]) for cells in new[1:]] == [1, 0, 0, 0] * 2
 
 
+@pytest.mark.parametrize("file", ["table.csv", "lines.tsv"])
+def test_rows_without_a_target_are_written_too(call, tmp_path, file):
+    some_y = FRAME.assign(y=np.where(np.arange(N) % 9, FRAME["y"], np.nan))
+    path, out = written(some_y, tmp_path, file), tmp_path / "out.csv"
+    call("select", path, "-t", "y", "-k", 2, "--method", "SelectKBest", "-o", out)
+    found = pd.read_csv(out)
+    assert len(found) == N
+    np.testing.assert_array_equal(found["city_Rome"], FRAME["city"] == "Rome")
+
+
 def test_a_model_of_python_transforms_files(call, tmp_path):
     from streamsel import save
 
