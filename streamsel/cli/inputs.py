@@ -27,6 +27,7 @@ from streamsel.stream.files import (
     file_format,
     find_delimiter,
     find_numerals,
+    infer_orientation,
     is_number,
     numbered_lines,
     open_files,
@@ -157,6 +158,8 @@ def text_orientation(
 ) -> str:
     """Return "samples" or "variables": the content of a line, inferred from where names are found.
 
+    Files without these names are inferred from the cells of the first lines.
+
     Parameters
     ----------
     paths
@@ -181,6 +184,8 @@ def text_orientation(
         if found:
             return guess
         guesses += [guess] if guess else []
+    if orientation := infer_orientation(paths[0], delimiter):
+        return orientation
     if guesses and must_contain:
         # The names were not found: the guess lets the caller report close matches.
         return guesses[0]

@@ -244,7 +244,8 @@ class RunSettings:
         default="auto",
         show_default=True,
         help="Content of a line of a text file: a sample (a header names the columns) or a "
-        "variable (its name comes first); auto infers it from the position of the target's name.",
+        "variable (its name comes first); auto infers it from the position of the target's name, "
+        "or else from the cells of the first lines.",
     )
     delimiter: str | None = setting(
         "--delimiter",

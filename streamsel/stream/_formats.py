@@ -133,14 +133,14 @@ def open_by_name(
     return open_columns(name, orientation)
 
 
-def infer_orientation(path: str) -> str | None:
+def infer_orientation(path: str, delimiter: str | None = None) -> str | None:
     """Infer "samples" or "variables" from the first lines of a text; None if ambiguous.
 
     Lines below a header of names are samples if each begins with a number, or if every column is
     all numbers or all text and not every line is. Lines are variables if numbers follow a name in
     each; distinct integers in the first line may be a header.
     """
-    delimiter = delimiter_of(path, None)
+    delimiter = delimiter_of(path, delimiter)
     with open_text(path) as file, text_errors(path):
         lines = itertools.islice(numbered_lines(file, path), _LINES)
         first, *rest = [split_cells(line, delimiter)[:_CELLS] for _, line in lines] or [[]]

@@ -13,6 +13,7 @@ from streamsel.stream._fingerprint import Fingerprint, digest
 from streamsel.stream._formats import (
     delimiter_of,
     file_format,
+    infer_orientation,
     open_by_name,
     orientation_of_names,
     read_exact_integers,
@@ -76,6 +77,7 @@ __all__ = [
     "find_indices",
     "find_layout",
     "find_numerals",
+    "infer_orientation",
     "is_number",
     "iter_files",
     "may_be_rounded_integers",

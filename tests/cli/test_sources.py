@@ -1,5 +1,6 @@
 """Genotypes, cells and chunked arrays as a FILE, with the target that stands beside them."""
 
+import csv
 import gzip
 import os
 import shutil
@@ -335,3 +336,15 @@ def test_a_path_that_is_not_utf8(call, folder, files, tmp_path):
     assert call("transform", odd / "m", odd / "o.parquet").stdout
     call("report", odd / "m", "-o", odd / "m.html", "--data", odd / "data.parquet")
     assert call("info", odd / "m", "--json").json()["metadata"]["file"] == str(odd / "data.feather")
+
+
+@pytest.mark.parametrize("line", [["select", "--no-target"], ["reduce", "--method", "PCA"]])
+def test_cells_show_what_a_line_is_if_no_name_does(call, table, line):
+    """As for `learn_columns` of a path."""
+    rng = np.random.default_rng(0)
+    path = table(**dict(zip("abcd", rng.normal(size=(4, 20)).round(3).tolist(), strict=True)))
+    assert call(*line, path, "--json").json()["metadata"]["columns_read"] == 4
+    with path.open() as file:
+        by_variable = "".join(",".join(row) + "\n" for row in zip(*csv.reader(file), strict=True))
+    path.write_text(by_variable)
+    assert call(*line, path, "--json").json()["metadata"]["columns_read"] == 4
