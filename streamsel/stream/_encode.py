@@ -284,7 +284,7 @@ class EncodedStream(ColumnStream):
     ) -> dict[Hashable, Any]:
         """Fetch columns by name: those of the source, and numbers of its other columns."""
         whole = restricted(self._whole, kept)
-        columns = _columns_of(whole, {*names}, {start for start, _ in _all_splits(names)})
+        columns = _columns_of(whole, {*names}, encoded_names(names))
         found = {name: columns[name] for name in names if name in columns}
         found |= _numbers_of(columns, [name for name in names if name not in columns])
         if missing := [name for name in names if name not in found]:
@@ -376,7 +376,7 @@ def encoded_columns(df: Any, names: Sequence[Hashable]) -> dict[Hashable, Any]:
     Name to values (n,). Names that do not begin with the name of a non-numeric column of `df` are
     left out. The indicator of a category that this column lacks is 0 in every row.
     """
-    starts = {start for start, _ in _all_splits(names)}
+    starts = encoded_names(names)
     indices = [j for j, name in enumerate(df.columns) if str(name) in starts] if starts else []
     if not indices:
         return {}
@@ -486,8 +486,9 @@ def _splits(name: Hashable) -> Iterator[tuple[str, str]]:
             position = name.find("_", position + 1)
 
 
-def _all_splits(names: Iterable[Hashable]) -> Iterator[tuple[str, str]]:
-    return (split for name in names for split in _splits(name))
+def encoded_names(names: Iterable[Hashable]) -> set[str]:
+    """Return the names of columns that may have been encoded as columns of these names."""
+    return {start for name in names for start, _ in _splits(name)}
 
 
 def _encode_part(

@@ -10,6 +10,7 @@ from streamsel.stream._encode import (
     EncodedStream,
     columns_not_numeric,
     encoded_columns,
+    encoded_names,
     not_encoded_text,
     numeric_stream,
 )
@@ -19,6 +20,7 @@ __all__ = [
     "EncodedStream",
     "columns_not_numeric",
     "encoded_columns",
+    "encoded_names",
     "not_encoded_text",
     "numeric_stream",
     "restricted",

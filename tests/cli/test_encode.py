@@ -92,6 +92,17 @@ def test_a_model_of_python_transforms_files(call, tmp_path):
     assert lines.startswith("city_None,city_Oslo,city_Paris,city_Rome,x\n0.0,0.0,0.0,1.0,")
 
 
+@pytest.mark.parametrize("columns", [["city", "x", "y"], ["city", "y"]])
+def test_a_model_of_select_in_python_transforms_files(call, tmp_path, columns):
+    """The shortcut encodes before the model learns, so that the model has no record of it."""
+    result = streamsel.select(FRAME[columns], "y", k=2, method="SelectKBest")
+    streamsel.save(result.model, tmp_path / "model")
+    new = written(NEW, tmp_path, "new.csv")
+    call("transform", tmp_path / "model", new, "-o", tmp_path / "out.csv")
+    expected = load(tmp_path / "model").transform_many(NEW)
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "out.csv"), expected)
+
+
 @pytest.mark.parametrize("file", ["table.parquet", "lines.tsv"])
 def test_switched_off(call, tmp_path, file):
     path = written(FRAME, tmp_path, file)

@@ -21,7 +21,7 @@ from streamsel.cli.output import (
 from streamsel.cli.request import read_options_of
 from streamsel.cli.results import show_info
 from streamsel.cli.target import read_passthrough
-from streamsel.stream.inputs import EncodedStream
+from streamsel.stream.inputs import EncodedStream, encoded_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -89,7 +89,7 @@ def transform_files(
         files,
         log,
         orientation,
-        input_names,
+        [*input_names, *encoded_names(input_names)] if is_encoded else input_names,
         on_bad,
         read_options,
         display_name=given[0],
@@ -121,8 +121,11 @@ def report_missing_columns(source: Source) -> Iterator[None]:
 
 
 def has_encoded_columns(model: Any, metadata: Mapping[str, Any]) -> bool:
-    """Return whether a model has learnt columns of numbers that encode text or dates."""
-    return bool(metadata.get("encoded") or model.report().details.get("encoded"))
+    """Return whether a model may have learnt columns of numbers that encode text or dates."""
+    # A model of Python does not always have a record: `select` encodes before the model learns.
+    return bool(
+        metadata.get("encoded", "command" not in metadata) or model.report().details.get("encoded")
+    )
 
 
 def open_rows(
@@ -142,7 +145,7 @@ def open_rows(
         expand_files(given),
         log,
         options["orientation"],
-        names,
+        [*names, *encoded_names(names)] if is_encoded else names,
         "pass" if is_encoded else None,
         read_options_of(options, metadata),
         display_name=given[0],
