@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from streamsel import PCA, ForwardSelection, SelectKBest
+from streamsel.cli.commands.evaluate import comparison_text
 from streamsel.evaluate import SubsampleStability, nested_scores, subsample_stability
 from streamsel.evaluate.model_batch import ModelBatch
 from streamsel.stream import iter_array
@@ -247,3 +248,18 @@ def test_a_column_that_is_refused_is_left_out(call, table):
     result = call("stability", path, "--target", "y", "-k", 2, "--subsamples", 3, "--json")
     assert result.json()["metadata"]["skipped"] == {"refused": 1}
     assert result.json()["n_variables"] == 4
+
+
+@pytest.mark.parametrize(
+    ("difference", "text"),
+    [
+        ((0.2, 0.1, 0.3), "better than others: +0.200 (+0.100 to +0.300)"),
+        ((-0.2, -0.3, -0.1), "worse than others: -0.200 (-0.300 to -0.100)"),
+        (
+            (0.177, -0.065, 0.42),
+            "not significantly different from others: +0.177 (-0.065 to +0.420, contains 0)",
+        ),
+    ],
+)
+def test_an_interval_around_0_is_no_equality(difference, text):
+    assert comparison_text("others", difference) == text

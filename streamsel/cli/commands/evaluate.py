@@ -68,6 +68,17 @@ def learner_for_evaluation(ctx: click.Context) -> Any:
     return learner
 
 
+def comparison_text(other: str, difference: tuple[float, float, float]) -> str:
+    """Return the sentence that compares the selected variables with others."""
+    value, low, high = difference
+    interval = f"{low:+.3f} to {high:+.3f}"
+    if low > 0 or high < 0:
+        return f"{'better' if low > 0 else 'worse'} than {other}: {value:+.3f} ({interval})"
+    # Absence of evidence, rather than equality.
+    contains = ", contains 0" if low <= 0 <= high else ""
+    return f"not significantly different from {other}: {value:+.3f} ({interval}{contains})"
+
+
 class EvaluationTask:
     """Learn on training folds, and show the scores on test folds.
 
@@ -152,14 +163,10 @@ class EvaluationTask:
         score = found.scores[0]
         value, low, high = found.score()
         lines = [f"{SCORE_NAMES[score]} {value:.3f} ({low:.3f} to {high:.3f}) on test folds"]
-        for other in found.variable_sets[1:]:
-            value, low, high = found.difference(other)
-            verdict = (
-                "better than" if low > 0 else "worse than" if high < 0 else "no different from"
-            )
-            lines.append(
-                f"{verdict} {BASELINE_NAMES[other]}: {value:+.3f} ({low:+.3f} to {high:+.3f})"
-            )
+        lines += [
+            comparison_text(BASELINE_NAMES[other], found.difference(other))
+            for other in found.variable_sets[1:]
+        ]
         if found.all_excluded_reason:
             lines.append(f"no model of all variables was fitted: {found.all_excluded_reason}")
         if found.sizes is not None and len(found.sizes) > 1:
