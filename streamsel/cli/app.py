@@ -435,14 +435,13 @@ def demo(log: Log, /, quick: bool) -> None:
     The data have 300,000 variables. The accuracy with a few of them is compared with that of all
     words. No download is needed: the docstrings come from the installed SciPy.
     """
-    from rich.console import Console
-
     from streamsel import demo as demonstration
+    from streamsel.cli.display import stdout_console
     from streamsel.cli.progress import stage_progress
 
     with stage_progress(log) as progress:
         report = demonstration.run(quick=quick, progress=progress)
-    demonstration.render(report, Console(highlight=False))
+    demonstration.render(report, stdout_console())
 
 
 app.add_command(plot)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from streamsel._utils.text import (
     bytes_text,
@@ -21,6 +21,7 @@ from streamsel.reporting.glossary import COMPONENT_TERMS, SELECTION_TERMS, expla
 from streamsel.reporting.summary import direction_text, is_certificate_needed, summarize
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -31,12 +32,23 @@ TOP_LOADINGS = 5
 SELECTED_FIELDS = ("name", "relevance", "score", "round", "certified", "above_noise", "arrival")
 
 
+def stdout_console() -> Console:
+    """Return a console for stdout, which raises BrokenPipeError if the reader closed the pipe."""
+    from rich.console import Console
+
+    class StdoutConsole(Console):
+        def on_broken_pipe(self) -> Never:
+            # rich would exit with code 1; the command has a code of its own.
+            raise BrokenPipeError
+
+    return StdoutConsole(highlight=False)
+
+
 def show_table(report: Report, metadata: Any) -> None:
     """Print the results of a model, a summary, and the metadata of its run."""
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = stdout_console()
     table = _selection(report) if report.kind == "selected" else _components(report)
     console.print(table)
     console.print(Text(printable(summarize(report)), style="bold"))

@@ -12,6 +12,7 @@ import click
 from streamsel._utils.text import count_text, encoded_text, skipped_text
 from streamsel._version import __version__
 from streamsel.cli.checkpoint import Interrupts, exit_code_of
+from streamsel.cli.display import stdout_console
 from streamsel.cli.exclusions import Skipped, learn_accepted
 from streamsel.cli.output import (
     check_distinct_outputs,
@@ -207,10 +208,9 @@ def _show(job: Run, task: BatchTask, found: Any) -> None:
         known["metadata"] = job.metadata
         sys.stdout.write(as_json(known, indent=2) + "\n")
     elif on_terminal:
-        from rich.console import Console
         from rich.text import Text
 
-        console = Console(highlight=False)
+        console = stdout_console()
         task.show_table(found, console)
         for line in task.words(found):
             console.print(Text(f"{line[0].upper()}{line[1:]}.", style="dim"))

@@ -25,7 +25,7 @@ from streamsel._utils.text import (
 )
 from streamsel._version import __version__
 from streamsel.cli.diagnostics import exclusion_warning
-from streamsel.cli.display import SELECTED_FIELDS, show_table
+from streamsel.cli.display import SELECTED_FIELDS, show_table, stdout_console
 from streamsel.cli.errors import EXPECTED_ERRORS, CommandError, reason_of
 from streamsel.cli.output import cell_text, prepend_columns, row_writer, write_table
 from streamsel.reporting.json import as_json as json_of
@@ -291,11 +291,10 @@ def show_info(
             _show_facts_as_text(facts, report)
         show_report(report, metadata, as_json=as_json)
         return
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = stdout_console()
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim")
     grid.add_column(overflow="fold")

@@ -104,6 +104,23 @@ def test_who_reads_stops_reading(files):
     assert result.returncode == 141
 
 
+def test_the_reader_of_a_demonstration_stops_reading():
+    """The report is printed by rich, which has an exit code of its own."""
+    code = (
+        "import streamsel.demo as demo\n"
+        "from streamsel.cli import main\n"
+        "demo.run = lambda **_: None\n"
+        "demo.render = lambda _, console: console.print('report')\n"
+        "main(['demo'])\n"
+    )
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, check=False)
+    os.close(write_end)
+    assert (result.returncode, result.stderr) == (141, b"")
+
+
 @pytest.mark.slow
 def test_a_table_of_components_without_loadings(files):
     options = ["--method", "KernelPCA", "--drop", "labels", "-q", "3"]
