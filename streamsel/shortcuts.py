@@ -188,6 +188,10 @@ def extract(
     1  2.39 -3.76
     """
     method = ("RidgeComponents" if y is not None else "PCA") if method is None else method
+    if "q" in parameters:  # the name in formulas, and the option -q of the command
+        raise TypeError(
+            f"Expected parameters of {method}. Got: q.\nHint: did you mean n_components?"
+        )
     roles = _Roles(X, y, covariates, weights, drop)
     return _fit("extractor", method, {"n_components": n_components}, roles, missing, parameters)
 

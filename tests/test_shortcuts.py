@@ -355,6 +355,10 @@ class TestMethods:
         with pytest.raises(error, match=re.escape(said)):
             streamsel.select(**({"X": variables(table), "y": table.y} | given))
 
+    def test_the_number_of_components_is_suggested(self, table):
+        with pytest.raises(TypeError, match=r"Got: q\.\nHint: did you mean n_components\?"):
+            streamsel.extract(variables(table), q=2)
+
     def test_the_article_fits_the_kind(self, table):
         with pytest.raises(ValueError, match="Expected the name of an extractor as method"):
             streamsel.extract(variables(table), table.y, method="PCAA")
