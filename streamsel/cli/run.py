@@ -138,8 +138,9 @@ class Run:
         if saved is None:
             self.metadata["index"] = given.row_number_columns
             with warnings.catch_warnings():
-                # A warning above has the same content, and the name of the column.
-                warnings.filterwarnings("ignore", "Expected classes that several rows share")
+                if any(one.code == "classes" for one in found):
+                    # That warning has the same content, and the name of the column.
+                    warnings.filterwarnings("ignore", "Expected classes of several rows each")
                 began = time.monotonic()
                 given.learn_target(self.model, self._computed_relatedness())
                 if settings.relatedness is not None:

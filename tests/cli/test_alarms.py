@@ -140,6 +140,7 @@ def test_an_identifier_as_target(call, table, columns):
     given = ["--target-type", "class", "-k", 2]
     result = call("select", table(**columns), "-t", "y", *given)
     assert "every row is its own class" in result.stderr
+    assert result.stderr.count("an identifier") == 1
 
 
 @pytest.mark.parametrize(
