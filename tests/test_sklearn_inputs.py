@@ -227,6 +227,23 @@ def test_rows_fade_in_river_as_they_are_asked_to():
         ProjSe(2, fading_factor=0.1)
 
 
+def test_missing_values_of_new_rows_are_imputed_as_asked():
+    imputing = ProjSe(2).fit(X, Y).to_river(missing="mean")
+    row = imputing.transform_one(dict.fromkeys(range(X.shape[1])))
+    assert row == pytest.approx({j: X[:, j].mean() for j in imputing.selected})
+    with pytest.raises(TypeError, match="missing"):
+        ProjSe(2, missing="mean")
+
+
+@pytest.mark.parametrize("name", ["ProjSe", "PCA"])
+def test_the_hint_for_a_missing_value_is_about_scikit_learn(name):
+    gaps = X.copy()
+    gaps[3, 1] = np.nan
+    with pytest.raises(ValueError, match=r"in column 1\.(?s:.)*SimpleImputer") as refused:
+        few(name).fit(gaps, Y)
+    assert "stream.clean" not in str(refused.value)
+
+
 def test_more_variables_than_rows_track_by_default():
     """Columns have room for any k; rows are bounded where they begin."""
     data = RNG.normal(size=(20, 1100))

@@ -24,6 +24,7 @@ ROW_PARAMETERS = frozenset(
         "fading_factor",
         "grace_period",
         "max_features",
+        "missing",
         "refresh_factor",
         "hysteresis",
         "warm_up",
@@ -33,6 +34,10 @@ ROW_PARAMETERS = frozenset(
 # Parameter names that clash with scikit-learn's methods: name in the learner -> in the estimator.
 RENAMED_PARAMETERS = {"score": "score_func"}
 _WITHOUT_MISSING = "with rows = pandas.notna(y), fit(X[rows], y[rows]) uses those with a target"
+_IMPUTE = (
+    "sklearn.impute.SimpleImputer in a pipeline imputes them; SelectKBest(pairwise=True) and "
+    "ProbabilisticPCA take missing values"
+)
 _LEARNER_NAMES = {other: name for name, other in RENAMED_PARAMETERS.items()}
 
 
@@ -134,7 +139,8 @@ class StreamEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             learner.learn_target(None, weights=weights)
         if frame is not None:
             stream = _mixed.encoded_frame(stream, groups=learner._takes_groups)
-        learner.learn_columns(stream)
+        with hint_for_missing(_IMPUTE, "impute them"):
+            learner.learn_columns(stream)
         self.learner_, self._names, self._is_mixed = learner, names, frame is not None
         if isinstance(stream, EncodedStream):
             _mixed.warn_not_encoded(stream)
@@ -149,7 +155,7 @@ class StreamEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         row_parameters
             Parameters of the learner for rows, which the estimator does not have. Depending on the
             learner: `fading_factor`, `max_features`, `grace_period`, `refresh_factor`, `warm_up`,
-            `hysteresis`, `window_size`.
+            `hysteresis`, `window_size`, `missing`.
 
         Raises
         ------

@@ -411,12 +411,15 @@ def complete_target(
 
 
 @contextmanager
-def hint_for_missing(hint: str) -> Iterator[None]:
-    """Replace the hint of a ValueError for missing targets: learn_target(y, missing='drop')."""
+def hint_for_missing(hint: str, replaced: str = "learn_target") -> Iterator[None]:
+    """Replace the hint of a ValueError, if it begins with `replaced`.
+
+    By default, that is the hint for missing targets: learn_target(y, missing='drop').
+    """
     try:
         yield
     except ValueError as error:
-        message, found, _ = str(error).partition("\nHint: learn_target")
+        message, found, _ = str(error).partition(f"\nHint: {replaced}")
         if not found:
             raise
         raise ValueError(f"{message}\nHint: {hint}.") from None

@@ -30,7 +30,7 @@ CLASSES = {entry.name: getattr(import_module(entry.module), entry.name) for entr
 # What says nothing about columns.
 OF_ROWS = {
     *("fading_factor", "max_features", "grace_period", "window_size"),
-    *("refresh_factor", "warm_up", "hysteresis"),
+    *("refresh_factor", "warm_up", "hysteresis", "missing"),
 }
 # What a model shows of what it has found.
 SHOWN = (
