@@ -73,6 +73,10 @@ def without(state, place):
     return state | {key: {"dict": [list(pair) for pair in part.items()]}}
 
 
+# What files of earlier versions lack.
+LATER = {"reference_scale"}
+
+
 def check(model, path, mode):
     """Change half of what stands in a state, another half for every mode and seed."""
     header, entries = parts_of(model, path)
@@ -81,6 +85,8 @@ def check(model, path, mode):
     assert not is_read(path, header | {"state": state | {"extra": 1}}, entries)
     found = list(places(state))
     for place in some(found, -(-len(found) // 2), str(mode)):
+        if place.rpartition("/")[2] in LATER:
+            continue
         rest = {name: entry for name, entry in entries.items() if name != f"{place}.npy"}
         assert not is_read(path, header | {"state": without(state, place)}, rest), place
     accepted = [
