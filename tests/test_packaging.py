@@ -113,7 +113,7 @@ def test_the_paper_has_the_figures_of_the_documentation():
         ("significance", "| counts, a class of 13 of 700 |", ["92.5", "3.5"]),
         ("significance", "(`groups=`, `--loco`)", ["4.5 %"]),
         ("significance", "- **Without relatedness**", ["22 %"]),
-        ("selectors", "- tsfresh (Efficient) takes", ["147 to 840"]),
+        ("selectors", "- tsfresh (Efficient) takes", ["134 to 790"]),
     ],
 )
 def test_the_paper_has_the_figures_of_the_evidence(page, fragment, figures):
