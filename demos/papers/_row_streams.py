@@ -21,6 +21,7 @@ from river import (
 )
 
 from streamsel import SOSPCA, ProjSe, SelectKBest
+from streamsel.base.linear_map import Alignment
 
 RIVERS = {
     "Phishing": datasets.Phishing,
@@ -155,8 +156,8 @@ class SmoothedNB(GaussianNB):
 class AsTheyCome(SOSPCA):
     """SOSPCA whose components are not rotated onto those in use."""
 
-    def _alignment(self, new: Any, in_use: Any) -> np.ndarray:  # noqa: ARG002
-        return np.eye(self.n_components)
+    def _alignment(self, new: Any, in_use: Any) -> Alignment:  # noqa: ARG002
+        return Alignment.identity(self.n_components)
 
 
 def transformer_steps(
