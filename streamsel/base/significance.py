@@ -16,6 +16,7 @@ from streamsel.base.null import (
     count_row_variables,
     exceedance_probability,
     genomic_inflation,
+    marginal_p_values,
     median_inflation,
     noise_floor,
 )
@@ -35,7 +36,7 @@ from streamsel.targets.whitening import Whitening
 _MAX_INFLATION, _INFLATION_LEVEL = 1.1, 0.01
 # Number of digits of a target that are not rounding errors.
 _N_DIGITS = 9
-# Relative size of a singular value or variance that is 0.
+# Relative size of a singular value that is 0.
 _RANK_RTOL = 1e-10
 # Maximum dispersion of counts, 1 for a Poisson distribution, without a warning.
 _MAX_DISPERSION = 1.5
@@ -161,7 +162,6 @@ def weights_warning(target: Target) -> ResultWarning | None:
 
     By an F test of the weights' ranks on those of the target and of its distance from the median.
     """
-    from scipy.special import fdtrc
     from scipy.stats import rankdata
 
     weights = target.row_transform
@@ -174,13 +174,11 @@ def weights_warning(target: Target) -> ResultWarning | None:
     ranks = rankdata(np.hstack([Y, np.abs(Y - np.median(Y, axis=0))]), axis=0)
     U, singular, _ = np.linalg.svd(ranks - ranks.mean(axis=0), full_matrices=False)
     U = U[:, singular > _RANK_RTOL * singular.max()]
-    r, rest = U.shape[1], w.size - 1 - U.shape[1]
     w -= w.mean()
-    total, explained = float(w @ w), float(np.square(U.T @ w).sum())
-    if not (r and rest > 0 and total > 0.0):
-        return None
-    F = explained / r / max((total - explained) / rest, _RANK_RTOL * total)
-    if fdtrc(r, rest, F) > _MAX_WEIGHTS_P_VALUE:
+    # Weights above 0 may all be equal.
+    length = float(np.linalg.norm(w)) or 1.0
+    relevance = np.array([np.linalg.norm(U.T @ w) / length])
+    if marginal_p_values(relevance, w.size, U.shape[1])[0] > _MAX_WEIGHTS_P_VALUE:
         return None
     return ResultWarning(
         "weights",
