@@ -388,6 +388,11 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     def _current(self) -> Any:
         """Return the current results as a snapshot; None if nothing is learnt."""
 
+    @property
+    def _has_results(self) -> bool:
+        """Whether anything is learnt that a snapshot can show."""
+        return self._current() is not None
+
     @abc.abstractmethod
     def _refreshed(self, *, keep_stable: bool) -> Any:
         """Return the new snapshot; as similar to the old one as possible if `keep_stable`."""
@@ -896,7 +901,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
 
     def _take_snapshot(self, *, keep_stable: bool) -> None:
         phase, schedule = self._phase, self._refresh
-        if not phase.on_rows or self._current() is None:
+        if not phase.on_rows or not self._has_results:
             return
         rows, weight = phase.n_rows, phase.weight
         phase.recheck_due()
@@ -921,9 +926,8 @@ class Learner(river.MiniBatchTransformer, params.Declared):
 
     def _refresh_of_copy(self) -> Callable[[], Any]:
         """Return a function that computes the next snapshot from the rows learnt so far."""
-        frozen = self.clone()
-        frozen._set_state(deep_copied(self._get_state()))
-        return functools.partial(frozen._refreshed, keep_stable=True)
+        # Only the copy delays a row: the state is restored where the snapshot is computed.
+        return functools.partial(_refresh_of, self.clone(), deep_copied(self._get_state()))
 
     def _rows_of_refresh(self, rows: int) -> int:  # noqa: ARG002
         """Return the number of rows during which a refresh is computed; 0 if it is at once."""
@@ -1215,3 +1219,10 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     def _check_reachable_state(self) -> None:
         """Raise ValueError for values in a file that no learning leads to, after `_set_state`."""
         expect_reachable(self)
+
+
+def _refresh_of(unfitted: Learner, state: dict[str, Any]) -> Any:
+    """Return the next snapshot of a learner with this state."""
+    learner = unfitted.clone()
+    learner._set_state(state)
+    return learner._refreshed(keep_stable=True)

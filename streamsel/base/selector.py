@@ -416,7 +416,11 @@ class Selector(Learner, Generic[State]):
     def _current(self) -> dict[Hashable, int] | None:
         """Return the selected variables, each with its rank."""
         # An empty window is data too: its selection is empty, not missing.
-        return None if self._phase.is_blank else _rank_of(self._selected())
+        return _rank_of(self._selected()) if self._has_results else None
+
+    @property
+    def _has_results(self) -> bool:
+        return not self._phase.is_blank
 
     @property
     def _refreshes_always(self) -> bool:
@@ -424,7 +428,8 @@ class Selector(Learner, Generic[State]):
 
     def _refreshed(self, *, keep_stable: bool) -> dict[Hashable, int]:
         state: Any = self._state
-        k, best = self._n_requested, self._selected()
+        k = self._n_requested
+        best: Sequence[Hashable]
         if keep_stable and self._refresh.stored and k is not None and self.hysteresis > 1.0:
             names = state.names
             # With few variables the best `hysteresis` * k may be all of them, and none would ever
@@ -432,6 +437,8 @@ class Selector(Learner, Generic[State]):
             margin = max(0, len(names) - k) // _HYSTERESIS_DIVISOR
             size = min(math.ceil(self.hysteresis * k), k + margin)
             best = [names[j] for j in self._select(state, size).indices]
+        else:
+            best = self._selected()
         return _rank_of(
             _keep_positions([*(self._refresh.stored or ())], best, len(best) if k is None else k)
         )
