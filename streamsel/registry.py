@@ -176,8 +176,8 @@ def fetch(name: str) -> Any:
     return getattr(import_module(home), name)
 
 
-def with_room(cls: Any, values: dict[str, Any]) -> dict[str, Any]:
-    """Return parameters, with max_features=None if its default is not above k or n_components.
+def lift_max_features(cls: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters, with max_features=None if k or n_components would exceed its default.
 
     Parameters
     ----------

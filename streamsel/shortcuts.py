@@ -372,7 +372,7 @@ def _fit(
     if "exact" in rules and roles.candidates.reiterable and values.get("estimator") is None:
         is_bounded = "max_pool_bytes" in rules or values.get("max_candidates") is not None
         values.setdefault("exact", is_bounded)
-    model = cls(**registry.with_room(cls, values))
+    model = cls(**registry.lift_max_features(cls, values))
     if model._is_supervised:
         model.learn_target(roles.y, roles.covariates, roles.weights, missing="drop")
     elif roles.y is not None or roles.weights is not None or roles.covariates is not None:

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsel.state.moments.aligned import AlignedMoments
-from streamsel.state.moments.joint import CrossMoments
 from tests.conformance.imagined import ApartJointly
 from tests.conformance.modes import bits
 
@@ -389,4 +388,3 @@ def test_files_of_other_variables_are_refused():
     state["extension"]["current"]["names"][0] = "nobody"
     with pytest.raises(ValueError, match="cross-moments"):
         ApartJointly(2)._set_state(state)
-    assert CrossMoments.provides == {"products"}

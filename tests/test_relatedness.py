@@ -448,7 +448,7 @@ def test_other_values_are_refused(families, monkeypatch):
         Relatedness(kinship(X), ratio=-1.0)
     with pytest.raises(ValueError, match="Expected a column that varies"):
         Relatedness.from_columns(np.ones((5, 3)))
-    monkeypatch.setattr("streamsel.base.relatedness.MAX_ROWS", 50)
+    monkeypatch.setattr("streamsel.base.relatedness.MAX_GRAM_ROWS", 50)
     for call in (
         lambda: Relatedness(kinship(X)),
         lambda: Relatedness.from_columns(X),

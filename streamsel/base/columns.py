@@ -16,7 +16,7 @@ import numpy as np
 from streamsel._utils.system import effective_jobs
 from streamsel.base.groups import GroupCounts, check_groups
 from streamsel.base.learn_target import new_summary, space_of
-from streamsel.base.phase import Method, Phase, columns_to_state
+from streamsel.base.phase import LearnerHooks, Phase, columns_to_state
 from streamsel.base.source_facts import SourceFacts
 from streamsel.base.to_rows import new_row_phase, new_window_phase, refuse_rows_of_groups
 from streamsel.base.undo import with_rollback
@@ -98,24 +98,24 @@ class ColumnPhase(Phase):
         """How the target was interpreted."""
         return None if self.target is None else self.target.description
 
-    def observations(self, state: VariableState | None) -> tuple[float, TargetSpace | None]:
+    def rows_and_space(self, state: VariableState | None) -> tuple[float, TargetSpace | None]:
         """Return the effective number of observations, and the target space."""
         del state
         return 0.0 if self.target is None else self.target.effective_rows, self.space
 
     # The target
 
-    def take_target(self, method: Method, target: Target) -> None:
+    def take_target(self, model: LearnerHooks, target: Target) -> None:
         """Adopt a target that the method has accepted."""
-        space = space_of(method, target)
+        space = space_of(model, target)
         self.without_target, self.target, self.space = False, target, space
-        self.summary = new_summary(method, target, space)
+        self.summary = new_summary(model, target, space)
 
     def learn_without_target(self, target: NoTarget | None) -> None:
         """Select without a target; with weights if they are given."""
         self.without_target, self.target, self.space = True, target, None
 
-    def expected_target(self, method: Method, n: int) -> Target | NoTarget:
+    def expected_target(self, model: LearnerHooks, n: int) -> Target | NoTarget:
         """Return the target that a column of n values belongs to."""
         self.refuse_awaiting("columns")
         if self.target is not None:
@@ -124,7 +124,7 @@ class ColumnPhase(Phase):
             raise ValueError(
                 "Expected a target before the first column. Got: a column.\n"
                 "Hint: call learn_target(y) first"
-                + ("; learn_target(None) selects without one." if method._takes_no_target else ".")
+                + ("; learn_target(None) selects without one." if model._takes_no_target else ".")
             )
         if n < 2:
             raise ValueError(f"Expected columns of at least 2 observations. Got: {n}.")
@@ -141,9 +141,9 @@ class ColumnPhase(Phase):
 
     # Columns
 
-    def learn_column(self, method: Method, name: Hashable, values: Any) -> None:
+    def learn_column(self, model: LearnerHooks, name: Hashable, values: Any) -> None:
         """Learn one variable."""
-        if self._can_skip(method, name, values):
+        if self._can_skip(model, name, values):
             return
         target = self.target
         if target is None:
@@ -152,9 +152,9 @@ class ColumnPhase(Phase):
                 if hasattr(values, "shape")
                 else as_array(values, f"values of {parameter_repr(name)}")
             )
-            target = self.expected_target(method, shape[0] if shape else 0)
+            target = self.expected_target(model, shape[0] if shape else 0)
         chunk = single_column(name, values, target.n, target.row_transform, target.kept)
-        stats = _scan(method, chunk, target, 1)
+        stats = _scan(model, chunk, target, 1)
         m2 = stats.m2[0]
         if not math.isfinite(m2):
             raise bad_column_error(name, chunk.column(0), target.kept)
@@ -163,39 +163,39 @@ class ColumnPhase(Phase):
         plain = type(name) in (str, int) and name not in tracked
         if not plain and first_invalid_name((name,), tracked) is not None:
             raise bad_name_error(name)
-        with_rollback(method, self._learn_chunk, method, chunk, stats, target, int(m2 == 0.0))
+        with_rollback(model, self._learn_chunk, model, chunk, stats, target, int(m2 == 0.0))
 
-    def learn_block(self, method: Method, block: Block) -> Exception | None:
+    def learn_block(self, model: LearnerHooks, block: Block) -> Exception | None:
         """Learn the columns of a block up to the first bad one; return its error, or None."""
-        target = self.expected_target(method, block.values.shape[0])
+        target = self.expected_target(model, block.values.shape[0])
         self.target = target
-        n_jobs = effective_jobs(method.n_jobs)
+        n_jobs = effective_jobs(model.n_jobs)
         # A look-up of every tracked name in every chunk would take longer than the scan.
         is_new = isinstance(block.names, LazyNames) and (
             first_invalid_name(block.names, self.tracked_names()) is None
         )
         for chunk in iter_chunks(block, target.n, target.row_transform, target.kept, n_jobs):
-            stats = _scan(method, chunk, target, n_jobs)
+            stats = _scan(model, chunk, target, n_jobs)
             stop, error = self._first_bad(chunk, stats, is_new=is_new)
             if error is not None:
                 stats = Stats(*(array[:stop] for array in stats))
             if stop:
                 constant = int(np.count_nonzero(stats.m2 == 0.0))
-                self._learn_chunk(method, chunk, stats, target, constant)
+                self._learn_chunk(model, chunk, stats, target, constant)
             if error is not None:
                 return error
         return None
 
-    def scanned(self, method: Method, source: ColumnStream) -> Iterator[tuple[Any, Any]]:
+    def scanned(self, model: LearnerHooks, source: ColumnStream) -> Iterator[tuple[Any, Any]]:
         """Yield the columns of a further pass with their moments; raise at the first bad one.
 
         If columns have groups, yield the groups with their statistics.
         """
-        n_jobs = effective_jobs(method.n_jobs)
-        for block in source.blocks(generated=method._takes_generated):
-            target = self.expected_target(method, block.values.shape[0])
+        n_jobs = effective_jobs(model.n_jobs)
+        for block in source.blocks(generated=model._takes_generated):
+            target = self.expected_target(model, block.values.shape[0])
             for chunk in iter_chunks(block, target.n, target.row_transform, target.kept, n_jobs):
-                stats = _scan(method, chunk, target, n_jobs)
+                stats = _scan(model, chunk, target, n_jobs)
                 bad = np.flatnonzero(~np.isfinite(stats.m2))
                 if bad.size:
                     raise bad_column_error(
@@ -207,44 +207,49 @@ class ColumnPhase(Phase):
                     yield from self.columns.iter_groups(chunk, stats)
 
     def _learn_chunk(
-        self, method: Method, chunk: Chunk, stats: Stats, target: Target | NoTarget, constant: int
+        self,
+        model: LearnerHooks,
+        chunk: Chunk,
+        stats: Stats,
+        target: Target | NoTarget,
+        constant: int,
     ) -> None:
         """Learn the leading columns of a chunk, as many as `stats` has; all of them are valid."""
         if chunk.groups is not None or self.group_counts is not None:
-            self._learn_groups(method, chunk, stats, target)
+            self._learn_groups(model, chunk, stats, target)
         else:
-            self._learn_single_columns(method, chunk, stats, target)
+            self._learn_single_columns(model, chunk, stats, target)
         self.n_columns += stats.m2.size
         self.constant += constant
         self.n_passes = self.n_passes or 1
         self.target = target
-        method._invalidate()
+        model._invalidate()
 
     def _learn_single_columns(
-        self, method: Method, chunk: Chunk, stats: Stats, target: Target | NoTarget
+        self, model: LearnerHooks, chunk: Chunk, stats: Stats, target: Target | NoTarget
     ) -> None:
         state = self.columns
         if state is None:
-            state = self.columns = method._new_columns(target.n)
+            state = self.columns = model._new_columns(target.n)
         space, summary = self.space, self.summary
         if isinstance(chunk, GeneratedChunk):
             stats = _with_exact(chunk, stats, state.exact_from, space)
         if space is None or summary is None or isinstance(target, NoTarget):
-            method._add_columns(state, chunk, stats)
+            model._add_columns(state, chunk, stats)
         else:
             # Cached in the space, as nearly all states need it too.
             relevance = space.cache_relevance(stats.m2, stats.cxy)
             try:
-                method._add_columns(state, chunk, stats)
+                model._add_columns(state, chunk, stats)
             finally:
                 space.clear_cache()
             summary.add(chunk, stats, target, space, relevance, self.n_columns)
 
     def _learn_groups(
-        self, method: Method, chunk: Chunk, stats: Stats, target: Target | NoTarget
+        self, model: LearnerHooks, chunk: Chunk, stats: Stats, target: Target | NoTarget
     ) -> None:
         """Learn the leading columns of a chunk by groups; a column without one is its own group."""
-        state = self.start_groups(method, target)
+        state = self.start_groups(model, target)
         counts, summary = self.group_counts or GroupCounts(0, 0), self.summary
         if summary is not None and isinstance(target, Target):
             summary.add_sample(chunk, stats, target, self.n_columns)
@@ -257,27 +262,27 @@ class ColumnPhase(Phase):
             counts = counts.plus(varies.size, int(np.count_nonzero(~varies)))
         self.group_counts = counts
 
-    def start_groups(self, method: Method, target: Target | NoTarget) -> ColumnState:
+    def start_groups(self, model: LearnerHooks, target: Target | NoTarget) -> ColumnState:
         """Return the state of groups; columns learnt before the first group become groups."""
         state = self.columns
         if state is None or not state.is_grouped:
-            state = self.columns = self.as_groups(method, target)
+            state = self.columns = self.as_groups(model, target)
             self.group_counts = GroupCounts(self.n_columns, self.constant)
         return state
 
-    def as_groups(self, method: Method, target: Target | NoTarget) -> ColumnState:
+    def as_groups(self, model: LearnerHooks, target: Target | NoTarget) -> ColumnState:
         """Return the state of columns as one of groups, without changing it."""
         state = self.columns
         if state is not None and state.is_grouped:
             return state
-        grouped = self.no_groups(method, target)
+        grouped = self.no_groups(model, target)
         if state is not None:
             grouped.adopt_columns(state)
         return grouped
 
-    def no_groups(self, method: Method, target: Target | NoTarget) -> ColumnState:
+    def no_groups(self, model: LearnerHooks, target: Target | NoTarget) -> ColumnState:
         """Return an empty state of groups; ValueError if columns learnt cannot become groups."""
-        grouped, state = method._new_groups(check_groups(method, target).n), self.columns
+        grouped, state = model._new_groups(check_groups(model, target).n), self.columns
         if state is not None and not state.is_grouped and not state.complete:
             raise ValueError(
                 "Expected the first group before a bounded pool discards columns, which would "
@@ -286,7 +291,7 @@ class ColumnPhase(Phase):
             )
         return grouped
 
-    def _can_skip(self, method: Method, name: Hashable, values: Any) -> bool:
+    def _can_skip(self, model: LearnerHooks, name: Hashable, values: Any) -> bool:
         """Learn a valid column that changes only counts, and return True; if unsure, return False.
 
         A fast path for the most common form of columns; any other is learnt as a chunk, with the
@@ -316,10 +321,10 @@ class ColumnPhase(Phase):
         n_columns = self.n_columns
         histogram = summary.histogram
         if n_columns >= histogram.last_bin_end:
-            self._count_first(method, histogram, bin_index)
+            self._count_first(model, histogram, bin_index)
             return True
-        if method._cache:
-            method._invalidate()
+        if model._cache:
+            model._invalidate()
         counts = histogram.singles
         before = counts[bin_index]
         try:
@@ -330,7 +335,9 @@ class ColumnPhase(Phase):
             raise
         return True
 
-    def _count_first(self, method: Method, histogram: RelevanceHistogram, bin_index: int) -> None:
+    def _count_first(
+        self, model: LearnerHooks, histogram: RelevanceHistogram, bin_index: int
+    ) -> None:
         """Count a column that changes only counts, and is the first of its bin of arrival."""
         n_columns, restore = self.n_columns, histogram.snapshot()
         try:
@@ -339,7 +346,7 @@ class ColumnPhase(Phase):
             histogram.singles = [*histogram.singles]
             histogram.singles[bin_index] += 1
             self.n_columns = n_columns + 1
-            method._invalidate()
+            model._invalidate()
         except BaseException:
             restore()
             self.n_columns = n_columns
@@ -374,25 +381,25 @@ class ColumnPhase(Phase):
 
     # The first rows
 
-    def learn_row(self, method: Method, x: dict[Hashable, Any], y: Any, w: float) -> None:
+    def learn_row(self, model: LearnerHooks, x: dict[Hashable, Any], y: Any, w: float) -> None:
         """Learn the first row; afterwards the learner is in another phase."""
-        if method._by_window or self.is_grouped:
-            self._new_window_phase(method).learn_row(method, x, y, w)
+        if model._by_window or self.is_grouped:
+            self._new_window_phase(model).learn_row(model, x, y, w)
             return
         w = 1.0 if w == 1.0 else weight_of_row(w)
         if w:
-            new_row_phase(method, self).learn_first(method, x, y, w)
+            new_row_phase(model, self).learn_first(model, x, y, w)
 
-    def learn_rows(self, method: Method, X: Any, y: Any, w: Any) -> None:
+    def learn_rows(self, model: LearnerHooks, X: Any, y: Any, w: Any) -> None:
         """Learn the first rows; afterwards the learner is in another phase."""
-        by_window = method._by_window or self.is_grouped
-        phase = self._new_window_phase(method) if by_window else new_row_phase(method, self)
-        phase.learn_rows(method, X, y, w)
+        by_window = model._by_window or self.is_grouped
+        phase = self._new_window_phase(model) if by_window else new_row_phase(model, self)
+        phase.learn_rows(model, X, y, w)
 
-    def _new_window_phase(self, method: Method) -> WindowPhase:
+    def _new_window_phase(self, model: LearnerHooks) -> WindowPhase:
         if self.is_grouped:
-            refuse_rows_of_groups(method, self)
-        return new_window_phase(method, self)
+            refuse_rows_of_groups(model, self)
+        return new_window_phase(model, self)
 
     # Files
 
@@ -438,10 +445,10 @@ def _first_bad_group(
     return last, error
 
 
-def _scan(method: Method, chunk: Chunk, target: Target | NoTarget, n_jobs: int) -> Stats:
+def _scan(model: LearnerHooks, chunk: Chunk, target: Target | NoTarget, n_jobs: int) -> Stats:
     """Return the moments of a chunk's columns; not finite for columns that are not valid."""
     stats = chunk.scan(target, n_jobs)
-    return method._observed_moments(chunk, stats) if method._allows_missing else stats
+    return model._observed_moments(chunk, stats) if model._allows_missing else stats
 
 
 def _with_exact(

@@ -23,7 +23,7 @@ from streamsel.params import param
 from streamsel.serialization.invariants import expect_bounded
 from streamsel.serialization.schema import expect_shapes
 from streamsel.state.base import Floats, Indices
-from streamsel.state.gram.gram import check_rows
+from streamsel.state.gram.gram import MAX_GRAM_ROWS, check_rows
 from streamsel.state.gram.landmarks import Landmarks, Similarity
 from streamsel.state.gram.pooled import SharedGram
 from streamsel.state.moments.moments import Moments
@@ -76,7 +76,7 @@ class Embedder(Extractor, Unsupervised):
     )
     max_gram_rows: int = param(
         params.IntRule(2),
-        default=15_000,
+        default=MAX_GRAM_ROWS,
         doc="""
         Maximum number of observations for which a Gram matrix is kept; 15,000 take 0.9 GB, and nine
         times as much while components are computed.

@@ -32,8 +32,8 @@ from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import RowExtension
 
-# A refresh of m variables takes about m² times their rank operations, and as many more as a rank of
-# `_RANK_OFFSET` would. A row waits for so many of them.
+# A refresh of m variables takes about m² (rank + `_RANK_OFFSET`) operations. It is spread over
+# rows, `_OPERATIONS_PER_ROW` operations per row.
 _OPERATIONS_PER_ROW, _RANK_OFFSET = 2.5e7, 150
 
 

@@ -382,7 +382,7 @@ class CountPhase(Phase):
     def target_description(self) -> None:
         """None: there is no target."""
 
-    def observations(self, state: VariableState | None) -> tuple[float, None]:
+    def rows_and_space(self, state: VariableState | None) -> tuple[float, None]:
         """Return the number of rows; there is no target space."""
         del state
         return float(self.count.rows), None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsel.base.phase import Method
+from streamsel.base.phase import LearnerHooks
 from streamsel.base.relatedness import AUTO, Relatedness, as_relatedness
 from streamsel.base.undo import learn_atomically
 from streamsel.params import parameter_repr
@@ -26,7 +26,7 @@ _MIN_ROWS_IDENTIFIER = 8
 
 
 def learn_target(
-    method: Method,
+    model: LearnerHooks,
     y: Any,
     covariates: Any,
     weights: Any,
@@ -35,7 +35,7 @@ def learn_target(
     relatedness: Any = None,
 ) -> None:
     """Learn the target, as `Learner.learn_target` describes."""
-    name, n_columns = type(method).__name__, method._phase.n_columns
+    name, n_columns = type(model).__name__, model._phase.n_columns
     if missing not in MISSING_POLICIES:
         raise ValueError(f"Expected missing='error' or 'drop'. Got: {parameter_repr(missing)}.")
     if n_columns:
@@ -43,22 +43,22 @@ def learn_target(
             f"Expected the target before the columns. Got: a target after {n_columns} "
             "columns.\nHint: model.clone() is an unfitted model for a new target."
         )
-    if not method._is_supervised and y is not None:
+    if not model._is_supervised and y is not None:
         raise ValueError(
             f"Expected no target: {name} learns without one. Got: a target.\n"
             "Hint: call learn_columns(X) alone."
         )
     if relatedness is not None:
-        relatedness = _checked_relatedness(method, y, weights, relatedness)
+        relatedness = _checked_relatedness(model, y, weights, relatedness)
     if y is None:
-        learn_atomically(method, _learn_no_target, method, covariates, weights, relatedness)
+        learn_atomically(model, _learn_no_target, model, covariates, weights, relatedness)
         return
-    if method.covariates and covariates is None:
+    if model.covariates and covariates is None:
         raise ValueError(
-            f"Expected the covariates {list(method.covariates)}, which the parameter covariates "
+            f"Expected the covariates {list(model.covariates)}, which the parameter covariates "
             "names. Got: none.\nHint: learn_target(y, covariates=Z)."
         )
-    if strata is not None and not method.permutations:
+    if strata is not None and not model.permutations:
         raise ValueError(
             "Expected permutations above 0 with strata, within which to permute. Got: 0.\n"
             f"Hint: {name}(permutations=1000), or omit strata; "
@@ -73,9 +73,9 @@ def learn_target(
         y = kept.restrict(y, "a target")
     if isinstance(relatedness, Relatedness):
         relatedness = relatedness.restricted(kept)
-    learn = partial(learn_used_rows, method, y, **arguments, kept=kept, relatedness=relatedness)
-    learn_atomically(method, learn)
-    target = method._phase.target
+    learn = partial(learn_used_rows, model, y, **arguments, kept=kept, relatedness=relatedness)
+    learn_atomically(model, learn)
+    target = model._phase.target
     if isinstance(target, Target) and target.is_class:
         n_classes = np.count_nonzero(~target.is_covariate)
         if n_classes == target.n >= _MIN_ROWS_IDENTIFIER:
@@ -83,7 +83,7 @@ def learn_target(
 
 
 def learn_used_rows(
-    method: Method,
+    model: LearnerHooks,
     y: Any,
     covariates: Any = None,
     weights: Any = None,
@@ -95,7 +95,7 @@ def learn_used_rows(
 
     Parameters
     ----------
-    method
+    model
         The learner.
     y, covariates, weights, strata
         As in `Learner.learn_target`, of the rows that are used.
@@ -105,26 +105,26 @@ def learn_used_rows(
         Relatedness of the rows that are used; "auto" if it follows from the columns.
     """
     whiten = relatedness.whiten if isinstance(relatedness, Relatedness) else None
-    options = covariates, method.covariates, weights, strata, kept, whiten
+    options = covariates, model.covariates, weights, strata, kept, whiten
     awaits = relatedness == AUTO
     with nullcontext() if kept is None else kept.renumber_errors():
-        target = Target(y, method.target_type, *options, awaits_relatedness=awaits)
+        target = Target(y, model.target_type, *options, awaits_relatedness=awaits)
         try:
-            method._take_target(target)
+            model._take_target(target)
         except ValueError:
             # Two numeric values have the same correlations as two classes.
             by_rule = target.is_class and target.decided_by_values
             if not by_rule or np.count_nonzero(~target.is_covariate) > 2:
                 raise
-            method._take_target(Target(y, "numeric", *options, awaits_relatedness=awaits))
+            model._take_target(Target(y, "numeric", *options, awaits_relatedness=awaits))
 
 
 def _learn_no_target(
-    method: Method, covariates: Any, weights: Any, relatedness: Relatedness | None
+    model: LearnerHooks, covariates: Any, weights: Any, relatedness: Relatedness | None
 ) -> None:
-    if method._is_supervised and not method._takes_no_target:
+    if model._is_supervised and not model._takes_no_target:
         raise ValueError(
-            f"Expected a target: {type(method).__name__} is supervised. Got: None.\n"
+            f"Expected a target: {type(model).__name__} is supervised. Got: None.\n"
             "Hint: ProjSe also selects without a target."
         )
     if covariates is not None:
@@ -136,42 +136,42 @@ def _learn_no_target(
     if relatedness is not None:
         n = relatedness.n_rows
         target = NoTarget(n, relatedness.whiten(np.zeros((n, 0)), np.zeros((n, 0))))
-    method._take_no_target(target)
+    model._take_no_target(target)
 
 
 def _checked_relatedness(
-    method: Method, y: Any, weights: Any, relatedness: Any
+    model: LearnerHooks, y: Any, weights: Any, relatedness: Any
 ) -> Relatedness | str:
     """Return relatedness, or "auto"; ValueError for what cannot be combined with it."""
-    name = type(method).__name__
+    name = type(model).__name__
     if weights is not None:
         raise ValueError(
             "Expected weights or relatedness. Got: both.\n"
             "Hint: omit weights; relatedness requires residuals of equal variance."
         )
-    if method.target_type in FAMILIES:
+    if model.target_type in FAMILIES:
         raise ValueError(
             "Expected a target whose residuals have one variance, as relatedness requires. Got: "
-            f"target_type={method.target_type!r}.\n"
+            f"target_type={model.target_type!r}.\n"
             "Hint: target_type='numeric', or principal components as covariates."
         )
-    if not method._takes_weights:
+    if not model._takes_weights:
         raise _relatedness_error(name, "relatedness")
     if isinstance(relatedness, str) and relatedness == AUTO:
         if y is None:
             raise _no_ratio_error(relatedness)
         return AUTO
     found = as_relatedness(relatedness)
-    if found.groups is not None and not method._is_univariate:
+    if found.groups is not None and not model._is_univariate:
         raise ValueError(
             f"Expected relatedness without groups: {name} compares columns with each other, and "
             "columns of different groups are whitened differently. Got: groups.\n"
             "Hint: SelectKBest and OnlineFDR test each column by itself."
         )
-    if found.groups is not None and method.permutations:
+    if found.groups is not None and model.permutations:
         raise ValueError(
             "Expected permutations=0 with groups of relatedness, whose residuals differ. Got: "
-            f"{method.permutations}.\nHint: relatedness without groups."
+            f"{model.permutations}.\nHint: relatedness without groups."
         )
     if y is None and found.ratio is None:
         raise _no_ratio_error(found)
@@ -193,17 +193,17 @@ def _relatedness_error(name: str, got: str) -> ValueError:
     )
 
 
-def space_of(method: Method, target: Target) -> TargetSpace:
+def space_of(model: LearnerHooks, target: Target) -> TargetSpace:
     """Return the space of a target; ValueError if the learner does not support the target."""
     c = int(np.count_nonzero(~target.is_covariate))
-    method._check_target(c, is_class=target.is_class)
-    if target.is_class and c == target.n > 2 and method._needs_classes:
+    model._check_target(c, is_class=target.is_class)
+    if target.is_class and c == target.n > 2 and model._needs_classes:
         raise ValueError(_one_class_per_row(c))
-    refuse_weights(method, target)
+    refuse_weights(model, target)
     space = TargetSpace(
         target.cyy,
         target.n,
-        method._variable_kernel(),
+        model._variable_kernel(),
         target.is_covariate,
         target.effective_rows,
         is_pair=target.is_pair,
@@ -224,27 +224,27 @@ def space_of(method: Method, target: Target) -> TargetSpace:
     return space
 
 
-def refuse_weights(method: Method, target: Target | NoTarget | None) -> None:
+def refuse_weights(model: LearnerHooks, target: Target | NoTarget | None) -> None:
     """Raise ValueError for a target with weights that the learner does not support."""
-    if target is None or target.row_transform is None or method._takes_weights:
+    if target is None or target.row_transform is None or model._takes_weights:
         return
     if isinstance(target.row_transform, Whitening):
-        raise _relatedness_error(type(method).__name__, "relatedness")
+        raise _relatedness_error(type(model).__name__, "relatedness")
     raise ValueError(
-        f"Expected no weights: {type(method).__name__} with these parameters uses single "
+        f"Expected no weights: {type(model).__name__} with these parameters uses single "
         "observations, not weighted moments. Got: weights.\n"
         "Hint: repeat each row in proportion to its weight, or omit weights."
     )
 
 
 def new_summary(
-    method: Method, target: Target | NoTarget | None, space: TargetSpace | None
+    model: LearnerHooks, target: Target | NoTarget | None, space: TargetSpace | None
 ) -> StreamSummary:
     """Return an empty summary of columns with this target."""
-    if not isinstance(target, Target) or space is None or not method.permutations:
+    if not isinstance(target, Target) or space is None or not model.permutations:
         return StreamSummary()
-    seed = method.permutation_seed
-    return StreamSummary(PermutedTarget(target, space, method.permutations, seed))
+    seed = model.permutation_seed
+    return StreamSummary(PermutedTarget(target, space, model.permutations, seed))
 
 
 def _one_class_per_row(n: int) -> str:

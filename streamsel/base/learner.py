@@ -68,26 +68,22 @@ from streamsel.targets.whitening import Whitening
 class Learner(river.MiniBatchTransformer, params.Declared):
     """Base class of selectors and extractors: one state, filled by columns and by rows.
 
-    A subclass declares its states by the three class attributes below and implements one hook. All
-    that is learnt belongs to `_phase` (`ColumnPhase`, `RowPhase`, `WindowPhase` or `CountPhase`);
-    `_refresh` owns the snapshot that transforms use, and `_guard` admits one thread at a time.
+    A subclass implements the abstract members; CONTRIBUTING.md, *Add a method*, has the steps.
 
     A model may be used by one thread at a time: a second thread that tries to learn raises
     RuntimeError. The threads that `n_jobs` starts are managed by the model itself.
-
-    Attributes
-    ----------
-    _column_state_type
-        The state that columns fill.
-    _row_state_type
-        The state on rows: `Moments`; a state that extends them; a tumbling `Window`, which requires
-        a parameter `window_size`; or `Stateless`, no state at all.
-    _is_supervised
-        Whether there is a target, set by the base class `Supervised` or `Unsupervised`.
     """
 
+    # All that is learnt belongs to `_phase` (`ColumnPhase`, `RowPhase`, `WindowPhase` or
+    # `CountPhase`); `_refresh` owns the snapshot that transforms use, and `_guard` admits one
+    # thread at a time.
+
+    # The state that columns fill.
     _column_state_type: ClassVar[type[ColumnState]]
+    # The state on rows: `Moments`; a state that extends them; a tumbling `Window`, which requires a
+    # parameter `window_size`; or `Stateless`, no state at all.
     _row_state_type: ClassVar[type[VariableState | RowExtension | Window | Stateless]] = Moments
+    # Whether there is a target, set by the base class `Supervised` or `Unsupervised`.
     _is_supervised: ClassVar[bool]
     # Whether `learn_target(None)` is allowed, for unsupervised selection.
     _takes_no_target: ClassVar[bool] = False
@@ -95,6 +91,9 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     _takes_missing: ClassVar[bool] = False
     # Whether text, categories and dates of tables are encoded.
     _encodes_tables: ClassVar[bool] = True
+    # Whether a row of weight 2 counts as two rows, as scikit-learn requires of sample weights. It
+    # does not where the number of rows enters a p-value, a likelihood, a variance or a batch.
+    _weights_replicate_rows: ClassVar[bool] = True
     # Whether every column is tested by itself, so that inner products of two are not needed.
     _is_univariate: ClassVar[bool] = False
 
@@ -278,7 +277,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
 
     @property
     def _row_target_type(self) -> str:
-        """Target type on rows; by default the parameter `target`."""
+        """Target type on rows; by default the parameter `target_type`."""
         return self.target_type
 
     def _variable_kernel(self) -> VariableKernel:
@@ -781,7 +780,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         return None
 
     @property
-    def _why_never_certified(self) -> str | None:
+    def _uncertifiable_reason(self) -> str | None:
         """Why results cannot be certified and compared with noise; None if they can."""
         return "which does not select variables"
 
@@ -832,7 +831,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
 
     def _reason_not_partitioned(self) -> str | None:
         """Return why columns cannot be learnt in parts; None if they can."""
-        return self._column_state_type.why_not_mergeable or None
+        return self._column_state_type.unmergeable_reason or None
 
     def _learn_part(self, stream: ColumnStream) -> None:
         """Learn the columns of a part as `learn_columns` does, without further passes."""
@@ -1062,7 +1061,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         phase = self._phase
         null = None if phase.summary is None else phase.summary.null
         null = null if null is not None and null.n_tests else None
-        n, space = phase.observations(self._state)
+        n, space = phase.rows_and_space(self._state)
         return Significance(n, space, null)
 
     @cached_until_update
@@ -1101,9 +1100,9 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         self,
         floor: float | None,
         kind: str,
-        found: list[dict[str, Any]],
-        asked: int | None,
-        facts: dict[str, Any] | None = None,
+        results: list[dict[str, Any]],
+        n_requested: int | None,
+        details: dict[str, Any] | None = None,
     ) -> Report:
         counts = self.n_rows, self.n_columns, self.n_constant
         name, params = type(self).__name__, dict(self._get_params())
@@ -1117,9 +1116,9 @@ class Learner(river.MiniBatchTransformer, params.Declared):
             {"left_out": group, **found._asdict()}
             for group, found in self.variance_components.items()
         ]
-        facts = (facts or {}) | ({"variance_components": components} if components else {})
-        facts |= self._phase.source.details()
-        return Report(name, params, *counts, floor, kind, found, asked, facts, **fields)
+        details = (details or {}) | ({"variance_components": components} if components else {})
+        details |= self._phase.source.details()
+        return Report(name, params, *counts, floor, kind, results, n_requested, details, **fields)
 
     def _target_description(self) -> str | None:
         """Return how the target was interpreted; on rows without class sizes."""

@@ -206,8 +206,8 @@ class PassResult(Protocol):
 class Pass(Protocol):
     """A further pass over all columns."""
 
-    def read(self, stream: ColumnStream, arrival: int) -> Any:
-        """Return the `PassResult` of the columns of a part, without changing the pass.
+    def read(self, stream: ColumnStream, arrival: int) -> PassResult:
+        """Return the result of the columns of a part, without changing the pass.
 
         Parameters
         ----------

@@ -28,8 +28,8 @@ from streamsel.targets.space import TargetSpace
 from streamsel.targets.target import NoTarget, Target
 
 
-class Method(Transactional, Protocol):
-    """Interface that phases require of a learner: its parameters, and hooks of its method."""
+class LearnerHooks(Transactional, Protocol):
+    """Interface that phases require of a learner: its parameters, and hooks of its model."""
 
     n_jobs: int
     covariates: tuple[Hashable, ...] | None
@@ -193,7 +193,7 @@ class Phase(Rollback, abc.ABC):
         """How the target was interpreted; on rows without class sizes."""
 
     @abc.abstractmethod
-    def observations(self, state: VariableState | None) -> tuple[float, TargetSpace | None]:
+    def rows_and_space(self, state: VariableState | None) -> tuple[float, TargetSpace | None]:
         """Return the effective number of rows, and the target space over them.
 
         Parameters
@@ -209,11 +209,11 @@ class Phase(Rollback, abc.ABC):
 
     # Learning
 
-    def learn_row(self, method: Method, x: dict[Hashable, Any], y: Any, w: float) -> None:
+    def learn_row(self, model: LearnerHooks, x: dict[Hashable, Any], y: Any, w: float) -> None:
         """Learn a row."""
         raise NotImplementedError
 
-    def learn_rows(self, method: Method, X: Any, y: Any, w: Any) -> None:
+    def learn_rows(self, model: LearnerHooks, X: Any, y: Any, w: Any) -> None:
         """Learn many rows."""
         raise NotImplementedError
 

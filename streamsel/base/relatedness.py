@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from streamsel import params
 from streamsel.data.columns import bad_column_error, iter_chunks
+from streamsel.state.gram.gram import MAX_GRAM_ROWS
 from streamsel.stream import as_stream
 from streamsel.targets.encoding import is_missing
 from streamsel.targets.kept_rows import KeptRows
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 AUTO = "auto"
-# Number of observations of the largest matrix, the default of `max_gram_rows`.
-MAX_ROWS = 15_000
 # Rounding errors of matrices, in parts of the largest value or eigenvalue: text files have about
 # ten digits.
 _ASYMMETRY, _NEGATIVE = 1e-6, 1e-6
@@ -279,7 +278,7 @@ class _GramsByGroup:
         from streamsel.state.gram.gram import Gram
 
         n = block.values.shape[0] if kept is None else kept.index.size
-        if n > MAX_ROWS:
+        if n > MAX_GRAM_ROWS:
             raise too_many_rows_error(n)
         target = NoTarget(n)
         for chunk in iter_chunks(block, n, None, kept):
@@ -395,7 +394,7 @@ def _checked(K: Any) -> Floats:
         raise ValueError(
             f"Expected relatedness as a square matrix, (n, n), n >= 2. Got: shape {found.shape}."
         )
-    if len(found) > MAX_ROWS:
+    if len(found) > MAX_GRAM_ROWS:
         raise too_many_rows_error(len(found))
     if not np.isfinite(found).all():
         row, column = np.argwhere(~np.isfinite(found))[0]
@@ -419,7 +418,7 @@ def _checked(K: Any) -> Floats:
 def too_many_rows_error(n: int) -> ValueError:
     """Return the error for more observations than a relatedness matrix may have."""
     return ValueError(
-        f"Expected relatedness of at most {MAX_ROWS} rows. Got: {n}.\n"
+        f"Expected relatedness of at most {MAX_GRAM_ROWS} rows. Got: {n}.\n"
         "Hint: pass the leading principal components as covariates: covariates=pca.embedding."
     )
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsel._kernels.row_moments import HAS_MISSING, REFUSE_DUE, REFUSE_MISSING
-from streamsel.base.phase import Method, Phase
+from streamsel.base.phase import LearnerHooks, Phase
 from streamsel.base.row_input import (
     RowReader,
     bad_value_error,
@@ -139,7 +139,7 @@ class RowPhase(Phase):
         """How the target was interpreted, without class sizes."""
         return self.moments.target.description
 
-    def observations(self, state: VariableState | None) -> tuple[float, TargetSpace | None]:
+    def rows_and_space(self, state: VariableState | None) -> tuple[float, TargetSpace | None]:
         """Return the effective number of rows, and the target space over them."""
         if state is None or state.space is None:
             return self.moments.effective_rows, self.moments.space
@@ -157,7 +157,7 @@ class RowPhase(Phase):
 
     # One row
 
-    def learn_row(self, method: Method, x: dict[Hashable, Any], y: Any, w: float) -> None:
+    def learn_row(self, model: LearnerHooks, x: dict[Hashable, Any], y: Any, w: float) -> None:
         """Learn a row."""
         if w == 1.0:
             w = 1.0  # always a float, to avoid compiling loops for another type
@@ -171,28 +171,28 @@ class RowPhase(Phase):
         columns, row = target.encode_known(y), self.reader.read_repeated(x)
         seen = _NO_OBSERVATION
         if columns is None or row is None:
-            x, seen, columns, row = self._read_row(method, x, y, columns)
+            x, seen, columns, row = self._read_row(model, x, y, columns)
         if row is not None and columns is not None:
-            method._invalidate()
+            model._invalidate()
             if self.extension is None:
                 status = moments.learn_one(*row, columns, w, REFUSE_DUE)
             else:
-                status = self._learn_with_extension(method, self.extension, *row, columns, w)
+                status = self._learn_with_extension(model, self.extension, *row, columns, w)
             if status:
                 bad = first_bad_value(row[0])
                 if bad is not None:
                     raise bad_value_error(list(x)[bad], row[0][bad])
-                with_rollback(method, self._learn_due, method, *row, columns, w)
-                method._refresh.wait(moments.rows)
+                with_rollback(model, self._learn_due, model, *row, columns, w)
+                model._refresh.wait(moments.rows)
         else:
-            with_rollback(method, self._learn_new, method, x, seen, w)
-            method._refresh.wait(moments.rows)
+            with_rollback(model, self._learn_new, model, x, seen, w)
+            model._refresh.wait(moments.rows)
         if target._codes is not None:
             target.check_codes(y, moments.rows)
 
     def _learn_with_extension(
         self,
-        method: Method,
+        model: LearnerHooks,
         extension: RowExtension,
         values: Floats,
         indices: Indices,
@@ -207,7 +207,7 @@ class RowPhase(Phase):
         # A row after which work is due is refused below, and prepared by `_learn_due`.
         if extension.needs_preparation and moments.rows + 1 < moments.maintenance_due:
             extension.prepare_one(*of_row)
-        guard, rest = method._guard, self._pending_row
+        guard, rest = model._guard, self._pending_row
         rest.extension, rest.of_row = extension, of_row
         guard.pending_change = rest
         refused_codes = REFUSE_DUE if extension.accepts_missing else REFUSE_MISSING
@@ -220,44 +220,44 @@ class RowPhase(Phase):
         return status
 
     def _learn_new(
-        self, method: Method, x: dict[Hashable, Any], seen: Observation, w: float
+        self, model: LearnerHooks, x: dict[Hashable, Any], seen: Observation, w: float
     ) -> None:
         """Learn a row with new variables or targets; every change can be rolled back."""
         values = read_strictly(x)
         bad = first_bad_value(values)
         if bad is not None:
             raise bad_value_error(list(x)[bad], values[bad])
-        values, indices = self._admit(method, seen, list(x), values)
-        self._learn_due(method, values, indices, self.moments.target.vector(seen.first), w)
+        values, indices = self._admit(model, seen, list(x), values)
+        self._learn_due(model, values, indices, self.moments.target.vector(seen.first), w)
 
     def _learn_due(
-        self, method: Method, values: Floats, indices: Indices, columns: Floats, w: float
+        self, model: LearnerHooks, values: Floats, indices: Indices, columns: Floats, w: float
     ) -> None:
         """Learn a row and do the work that is due after it; every change can be rolled back."""
         moments, extension = self.moments, self.extension
-        method._invalidate()
+        model._invalidate()
         moments.set_maintenance_due(0.0)
         of_row = values, indices, columns + moments.target.shift, moments, w
         if extension is not None:
             extension.prepare_new(values[None], indices, moments)
-        due = self._is_due(method)
+        due = self._is_due(model)
         if due:
-            register_restore(method, moments.undo_row(indices))
-            register_restore(method, None if extension is None else extension.undo_row(indices))
+            register_restore(model, moments.undo_row(indices))
+            register_restore(model, None if extension is None else extension.undo_row(indices))
         steps: list[Step] = [(moments.learn_one, (values, indices, columns, w))]
         if extension is not None:
             extension.prepare_one(*of_row)
             steps.append((extension.learn_one, of_row))
-        self._finish(method, steps, undo=due)
+        self._finish(model, steps, undo=due)
         if due:
             moments.recentre()
             if extension is not None:
                 extension.refresh_if_due(moments)
-            method._invalidate()
-            method._refresh_if_due(moments.rows)
-        self._note_due(method)
+            model._invalidate()
+            model._refresh_if_due(moments.rows)
+        self._note_due(model)
 
-    def _finish(self, method: Method, steps: Steps, *, undo: bool) -> None:
+    def _finish(self, model: LearnerHooks, steps: Steps, *, undo: bool) -> None:
         """Learn rows by steps that cannot fail; the first step is that of the moments.
 
         After an interrupt the steps are completed rather than rolled back, unless work follows that
@@ -265,26 +265,26 @@ class RowPhase(Phase):
         """
         rest = PendingRows(self.moments, steps)
         if not undo:
-            method._guard.pending_change = rest
+            model._guard.pending_change = rest
         rest.settle()
 
-    def _is_due(self, method: Method) -> bool:
+    def _is_due(self, model: LearnerHooks) -> bool:
         """Whether further work is due after the next row."""
         moments = self.moments
-        if moments.rows_until_rescale < 1 or method._refresh.is_due(moments.rows + 1):
+        if moments.rows_until_rescale < 1 or model._refresh.is_due(moments.rows + 1):
             return True
         return self.extension is not None and self.extension.needs_maintenance(moments)
 
-    def _note_due(self, method: Method) -> None:
+    def _note_due(self, model: LearnerHooks) -> None:
         """Let the moments learn rows without checks until work may be due again."""
         moments, extension = self.moments, self.extension
         until = moments.rows_until_rescale
         if extension is not None:
             until = min(until, extension.rows_until_maintenance(moments))
-        moments.set_maintenance_due(min(moments.rows + until, method._refresh.check_at))
+        moments.set_maintenance_due(min(moments.rows + until, model._refresh.check_at))
 
     def _read_row(
-        self, method: Method, x: dict[Hashable, Any], y: Any, columns: Floats | None
+        self, model: LearnerHooks, x: dict[Hashable, Any], y: Any, columns: Floats | None
     ) -> tuple[dict[Hashable, Any], Observation, Floats | None, tuple[Floats, Indices] | None]:
         """Return features without covariates, the observed target, target columns and the row.
 
@@ -302,41 +302,41 @@ class RowPhase(Phase):
         if covariates and isinstance(x, Mapping):
             seen = target.observe_one(y, x)
             x = {name: value for name, value in x.items() if name not in covariates}
-        elif method._is_supervised:
+        elif model._is_supervised:
             seen = target.observe_one(y)
         values = read_values(x)
-        indices = self._indices_if_known(method, seen, list(x))
+        indices = self._indices_if_known(model, seen, list(x))
         if indices is None:
             return x, seen, None, None
         return x, seen, target.vector(seen.first), (values, indices)
 
-    def learn_first(self, method: Method, x: dict[Hashable, Any], y: Any, w: float) -> None:
+    def learn_first(self, model: LearnerHooks, x: dict[Hashable, Any], y: Any, w: float) -> None:
         """Learn the first row, and become the phase of the learner."""
-        x, seen, _, _ = self._read_row(method, x, y, None)
-        with_rollback(method, self._learn_new, method, x, seen, w)
+        x, seen, _, _ = self._read_row(model, x, y, None)
+        with_rollback(model, self._learn_new, model, x, seen, w)
         self.moments.target.check_codes(y, self.moments.rows)
 
     # Many rows
 
-    def learn_rows(self, method: Method, X: Any, y: Any, w: Any) -> None:
+    def learn_rows(self, model: LearnerHooks, X: Any, y: Any, w: Any) -> None:
         """Learn many rows; the first rows make this the phase of the learner."""
-        batch = self._read_rows(method, X, y, w)
+        batch = self._read_rows(model, X, y, w)
         if batch is None:
             return
         # If the names are known, the sums are checked instead of each value.
-        indices = self._indices_if_known(method, batch.seen, batch.names)
-        if indices is None or not self._learn_known_rows(method, batch, indices):
+        indices = self._indices_if_known(model, batch.seen, batch.names)
+        if indices is None or not self._learn_known_rows(model, batch, indices):
             refuse_infinite(batch.names, batch.X)
-            with_rollback(method, self._learn_any_rows, method, batch)
+            with_rollback(model, self._learn_any_rows, model, batch)
         self.moments.target.check_codes(y, self.moments.rows)
 
-    def _read_rows(self, method: Method, X: Any, y: Any, w: Any) -> RowBatch | None:
+    def _read_rows(self, model: LearnerHooks, X: Any, y: Any, w: Any) -> RowBatch | None:
         """Return a batch of rows, not yet checked for infinite values; None if it is empty."""
         target = self.moments.target
         names, X, covariates = read_frame_with_covariates(X, target.covariates, self.reader)
         if len(X) == 0 and (y is None or _is_empty(y)):
             return None
-        if method._is_supervised:
+        if model._is_supervised:
             seen, encoded = target.observe_many(y, covariates)
             if len(encoded.columns) != len(X):
                 raise unequal_length_error(len(X), len(encoded.columns))
@@ -349,7 +349,7 @@ class RowPhase(Phase):
                 encoded = encoded._replace(columns=encoded.columns[counts])
         return RowBatch(names, X, seen, encoded, w) if len(X) else None
 
-    def _learn_known_rows(self, method: Method, batch: RowBatch, indices: Indices) -> bool:
+    def _learn_known_rows(self, model: LearnerHooks, batch: RowBatch, indices: Indices) -> bool:
         """Learn rows without new names; return False, without a change, if more work is due."""
         moments, extension = self.moments, self.extension
         X, Y = batch.X, batch.columns(moments)
@@ -359,7 +359,7 @@ class RowPhase(Phase):
             at_once = len(X) <= extension.rows_at_once(X.shape[1] + Y.shape[1])
             if not (at_once and extension.is_ready_for(X, indices)):
                 return False
-        method._invalidate()
+        model._invalidate()
         if extension is not None:
             refuse_infinite(batch.names, X)
         sums = moments.batch_sums(X, indices, Y, batch.w)
@@ -369,22 +369,22 @@ class RowPhase(Phase):
         steps: list[Step] = [(moments.add_sums, (sums,))]
         if extension is not None:
             steps += extension.prepare_many(X, indices, Y, moments, batch.w)
-        self._finish(method, steps, undo=False)
-        method._guard.pending_change = None
+        self._finish(model, steps, undo=False)
+        model._guard.pending_change = None
         return True
 
-    def _learn_any_rows(self, method: Method, batch: RowBatch) -> None:
+    def _learn_any_rows(self, model: LearnerHooks, batch: RowBatch) -> None:
         """Learn rows with new names or due work; every change can be rolled back."""
-        values, indices = self._admit(method, batch.seen, batch.names, batch.X)
+        values, indices = self._admit(model, batch.seen, batch.names, batch.X)
         if self.extension is not None:
             self.extension.prepare_new(values, indices, self.moments)
-        self._note_due(method)
+        self._note_due(model)
         is_whole = len(indices) == len(batch.names)
-        if not (is_whole and self._learn_known_rows(method, batch, indices)):
-            self._learn_in_segments(method, batch, values, indices)
+        if not (is_whole and self._learn_known_rows(model, batch, indices)):
+            self._learn_in_segments(model, batch, values, indices)
 
     def _learn_in_segments(
-        self, method: Method, batch: RowBatch, values: Floats, indices: Indices
+        self, model: LearnerHooks, batch: RowBatch, values: Floats, indices: Indices
     ) -> None:
         """Learn admitted rows in segments that end where further work is due."""
         moments, X, w = self.moments, batch.X, batch.w
@@ -396,27 +396,27 @@ class RowPhase(Phase):
         while start < len(X):
             if start:
                 # After each segment, there may be room for variables not admitted before.
-                values, indices = self._admit(method, batch.seen, batch.names, X[start:])
+                values, indices = self._admit(model, batch.seen, batch.names, X[start:])
             extension, Y = self.extension, batch.columns(moments)
-            limit = self._segment_size(method, all_tracked=len(indices) == len(batch.names))
+            limit = self._segment_size(model, all_tracked=len(indices) == len(batch.names))
             stop = len(X) if limit is None else min(len(X), start + limit)
             for piece in moments.pieces(stop - start):
                 rows, weights = values[piece], None if w is None else w[start:stop][piece]
-                method._invalidate()
+                model._invalidate()
                 moments.learn_many(rows, indices, Y[start:stop][piece], weights)
                 moments.recentre()
                 if extension is not None:
                     extension.prepare_new(rows, indices, moments)
                     extension.learn_many(rows, indices, Y[start:stop][piece], moments, weights)
                     extension.refresh_if_due(moments)
-            method._refresh_if_due(moments.rows)
+            model._refresh_if_due(moments.rows)
             start = stop
-        self._note_due(method)
+        self._note_due(model)
 
-    def _segment_size(self, method: Method, *, all_tracked: bool) -> int | None:
+    def _segment_size(self, model: LearnerHooks, *, all_tracked: bool) -> int | None:
         """Return the number of rows that may be learnt at once; None for any number."""
         moments = self.moments
-        limits = [method._refresh.rows_until_due(moments.rows)]
+        limits = [model._refresh.rows_until_due(moments.rows)]
         if not all_tracked:
             limits.append(max(1, self.vocabulary.no_room_until - moments.rows))
         if self.extension is not None:
@@ -426,27 +426,27 @@ class RowPhase(Phase):
     # New variables and evictions
 
     def _admit(
-        self, method: Method, seen: Observation, names: list[Hashable], values: Floats
+        self, model: LearnerHooks, seen: Observation, names: list[Hashable], values: Floats
     ) -> tuple[Floats, Indices]:
         """Admit new targets and variables; return the tracked values and their indices."""
-        indices = self._indices_if_known(method, seen, names)
+        indices = self._indices_if_known(model, seen, names)
         if indices is not None:
             return values, indices
         bad = first_invalid_name(names, {})
         if bad is not None:
             raise bad_name_error(names[bad])
         moments, n_rows = self.moments, 1 if values.ndim == 1 else len(values)
-        method._check_columns(moments.target, seen, moments.rows + n_rows)
-        if method._phase is not self:
-            self.start(method)
-            self.evict_to_capacity(method)
+        model._check_columns(moments.target, seen, moments.rows + n_rows)
+        if model._phase is not self:
+            self.start(model)
+            self.evict_to_capacity(model)
         if moments.target.form is None or not seen.first.keys() <= moments.target.index_of.keys():
             moments.admit_targets(seen)
-            method._invalidate()
+            model._invalidate()
         index_of = moments.table.index_of
         new = in_canonical_order(name for name in names if name not in index_of)
         if new:
-            room = self._make_room(method, self.vocabulary, len(new))
+            room = self._make_room(model, self.vocabulary, len(new))
             if room < len(new):
                 # Rotate the canonical order, so that not always the same names are admitted.
                 shift = moments.rows % len(new)
@@ -463,44 +463,44 @@ class RowPhase(Phase):
         return values, np.array(found, dtype=np.intp)
 
     def _indices_if_known(
-        self, method: Method, seen: Observation, names: list[Hashable]
+        self, model: LearnerHooks, seen: Observation, names: list[Hashable]
     ) -> Indices | None:
         """Return the indices of these variables; None if a variable or target is new."""
         # Before its first row the phase may still be dropped.
         known = self.moments.target.index_of.keys()
-        if method._phase is not self or not seen.first.keys() <= known:
+        if model._phase is not self or not seen.first.keys() <= known:
             return None
         return self.reader.indices_of(names, self.moments.table.index_of)
 
-    def start(self, method: Method) -> None:
+    def start(self, model: LearnerHooks) -> None:
         """Become the phase of the learner; the observations of its columns are dropped."""
-        before, moments, extension = method._phase, self.moments, self.extension
-        method._refresh.start(moments.rows, method._current())
+        before, moments, extension = model._phase, self.moments, self.extension
+        model._refresh.start(moments.rows, model._current())
         if extension is not None and extension.starts_from_columns:
-            self.evict_to_capacity(method)
+            self.evict_to_capacity(model)
             extension.start(self._continued_columns, before.target, moments)
         self._continued_columns = None
-        method._phase = self
-        method._invalidate()
+        model._phase = self
+        model._invalidate()
 
-    def evict_to_capacity(self, method: Method) -> None:
+    def evict_to_capacity(self, model: LearnerHooks) -> None:
         """Evict variables down to `max_features`, regardless of the grace period.
 
         Needed after columns and after merges.
         """
-        self._make_room(method, Vocabulary(self.vocabulary.max_features, 0), 0)
+        self._make_room(model, Vocabulary(self.vocabulary.max_features, 0), 0)
 
-    def _make_room(self, method: Method, vocabulary: Vocabulary, n_new: int) -> int:
+    def _make_room(self, model: LearnerHooks, vocabulary: Vocabulary, n_new: int) -> int:
         """Return how many of the new variables can be tracked, after evicting others."""
         moments = self.moments
         room = vocabulary.make_room(
             moments,
             n_new,
-            partial(method._protected, moments, self.extension),
-            partial(method._relevances_of_stats, moments),
+            partial(model._protected, moments, self.extension),
+            partial(model._relevances_of_stats, moments),
         )
         self.reader.clear_cache()
-        method._invalidate()
+        model._invalidate()
         return room
 
     def clear_row_cache(self) -> None:

@@ -183,6 +183,10 @@ class Selector(Learner, Generic[State]):
             state, len(state.names) if self._n_requested is None else self._n_requested
         )
 
+    def _picked(self) -> Indices:
+        """Return the indices of the selected variables, in order."""
+        return np.asarray(self._picks().indices, dtype=np.intp)
+
     @cached_until_update
     def _selected(self) -> list[Hashable]:
         state = self._state
@@ -232,7 +236,7 @@ class Selector(Learner, Generic[State]):
     @property
     def relevance(self) -> dict[Hashable, float]:
         """Relevance of each selected variable, in order: name -> relevance."""
-        indices = np.asarray(self._picks().indices, dtype=np.intp)
+        indices = self._picked()
         if self._state is None or not indices.size:
             return {}
         values = self._relevances(self._state, indices)
@@ -243,9 +247,7 @@ class Selector(Learner, Generic[State]):
         state = self._state
         if state is None or self._normal_scores() is None:
             return [*self.relevance.values()]
-        values: list[float] = state.noise_relevance(
-            np.array(self._picks().indices, np.intp)
-        ).tolist()
+        values: list[float] = state.noise_relevance(self._picked()).tolist()
         return values
 
     @property
@@ -274,7 +276,7 @@ class Selector(Learner, Generic[State]):
         return self._selected()
 
     @property
-    def _why_never_certified(self) -> str | None:
+    def _uncertifiable_reason(self) -> str | None:
         if self._n_requested is None:
             return "which selects any number of variables"
         if self._phase.without_target:
@@ -317,12 +319,12 @@ class Selector(Learner, Generic[State]):
             found.append(
                 row | {title: number(value[name]) for title, value in extra_columns.items()}
             )
-        facts: dict[str, Any] = {"n_certified": certified, "n_passes": self.n_passes}
-        facts["pool_complete"] = self._state is None or self._state.complete
+        details: dict[str, Any] = {"n_certified": certified, "n_passes": self.n_passes}
+        details["pool_complete"] = self._state is None or self._state.complete
         counts = self._phase.group_counts
         if counts is not None:
-            facts["n_columns"] = self.n_columns
-        report = self._report(floor, "selected", found, self._n_requested, facts)
+            details["n_columns"] = self.n_columns
+        report = self._report(floor, "selected", found, self._n_requested, details)
         if counts is not None:
             report = replace(report, columns_seen=counts.n, columns_constant=counts.n_constant)
         alternatives, excluded = None, count_excluded(report, [], [], None)
@@ -352,7 +354,7 @@ class Selector(Learner, Generic[State]):
         sizes = {name: float(len(members)) for name, members in self.members.items()}
         if state is None or not state.is_grouped:
             return {"members": sizes, "degrees_of_freedom": dict.fromkeys(sizes, 1.0)}
-        rank: Any = state.stats(np.array(self._picks().indices, dtype=np.intp))
+        rank: Any = state.stats(self._picked())
         return {
             "members": sizes,
             "degrees_of_freedom": dict(zip(self._selected(), rank.rank.tolist(), strict=True)),
@@ -362,7 +364,7 @@ class Selector(Learner, Generic[State]):
         """Return a report with the relations of selected variables to the target and each other."""
         state, names = self._state, self._selected()
         assert state is not None  # noqa: S101
-        picked = np.array(self._picks().indices, dtype=np.intp)
+        picked = self._picked()
         directions = directions_of(self._phase, state, picked)
         R = correlations_among(state, picked)
         closest = None
@@ -380,11 +382,7 @@ class Selector(Learner, Generic[State]):
     def _similar_variables(self) -> list[tuple[Indices, Floats]] | None:
         """Return the tracked variables similar to each selected one, with their correlations."""
         state = self._state
-        return (
-            None
-            if state is None
-            else similar_to(state, np.array(self._picks().indices, dtype=np.intp))
-        )
+        return None if state is None else similar_to(state, self._picked())
 
     def _alternatives(self) -> dict[Hashable, list[tuple[Hashable, float]]] | None:
         """Return the alternatives to each selected variable: name -> at most three (name, r)."""
@@ -402,7 +400,7 @@ class Selector(Learner, Generic[State]):
 
     def _arrivals(self) -> list[int | None]:
         """Return the arrival index of each selected variable; None where it is not known."""
-        state, indices = self._state, np.array(self._picks().indices, dtype=np.intp)
+        state, indices = self._state, self._picked()
         arrivals = None if state is None else state.arrivals(indices)
         if arrivals is not None:
             return [int(arrival) for arrival in arrivals]
@@ -483,6 +481,16 @@ class Selector(Learner, Generic[State]):
         ----------
         x
             A row. Selected features that it lacks remain absent; all others are dropped.
+
+        Returns
+        -------
+        The features by name. With `missing="mean"`, those that are None or NaN have the mean of
+        earlier rows.
+
+        Raises
+        ------
+        TypeError
+            If x is not a mapping.
         """
         if type(x) is not dict and not isinstance(x, Mapping):
             raise not_a_row_error(x)

@@ -131,10 +131,10 @@ def _condition(until: Any, model: Learner) -> Callable[[], object] | None:
             )
         return None
     if isinstance(until, str) and until == CERTIFIED:
-        if model._why_never_certified is not None:
+        if model._uncertifiable_reason is not None:
             raise ValueError(
                 f'Expected a learner of k variables and a target for until="{CERTIFIED}". Got: '
-                f"{name}, {model._why_never_certified}.\n{_OTHER_CONDITIONS}"
+                f"{name}, {model._uncertifiable_reason}.\n{_OTHER_CONDITIONS}"
             )
         return model._is_all_certified
     if isinstance(until, str) and until == BUDGET:

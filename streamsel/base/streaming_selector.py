@@ -7,8 +7,6 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import numpy as np
-
 from streamsel import params
 from streamsel.base.report import Report
 from streamsel.base.river import Supervised
@@ -28,6 +26,7 @@ class StreamingSelector(Selector[AcceptedColumns], Supervised):
     selection. Selected variables are in order of arrival.
     """
 
+    _weights_replicate_rows: ClassVar[bool] = False
     _column_state_type: ClassVar[type[ColumnState]] = AcceptedColumns
     _needs_samples = True
     _row_state_type = Window
@@ -112,5 +111,5 @@ class StreamingSelector(Selector[AcceptedColumns], Supervised):
         state: Any = self._state
         if state is None or "p_value" not in self._extra_fields():
             return dict.fromkeys(self._selected(), float("nan"))
-        values = state.extra_field("p_value")[np.asarray(self._picks().indices, dtype=np.intp)]
+        values = state.extra_field("p_value")[self._picked()]
         return dict(zip(self._selected(), values.tolist(), strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamsel.base.phase import Method, Phase
+from streamsel.base.phase import LearnerHooks, Phase
 from streamsel.base.rows import RowPhase
 from streamsel.base.windows import Window, WindowPhase
 from streamsel.state.base import ColumnState
@@ -13,13 +13,13 @@ from streamsel.targets.rows import RowTarget
 from streamsel.targets.target import Target
 
 
-def new_row_phase(method: Method, before: Phase) -> RowPhase:
+def new_row_phase(model: LearnerHooks, before: Phase) -> RowPhase:
     """Return a phase on rows that continues from any columns learnt, without changing the model."""
-    _refuse_rows(method, before)
-    target, names = before.target, method.covariates or ()
+    _refuse_rows(model, before)
+    target, names = before.target, model.covariates or ()
     state = None if before.columns is None else before.columns.carried()
-    row_target = RowTarget(method.target_type, names)
-    moments = Moments(method.fading_factor, row_target, method._variable_kernel())
+    row_target = RowTarget(model.target_type, names)
+    moments = Moments(model.fading_factor, row_target, model._variable_kernel())
     if target is not None:
         if isinstance(target, Target) and set(target.covariate_kinds) != set(names):
             raise ValueError(
@@ -30,10 +30,10 @@ def new_row_phase(method: Method, before: Phase) -> RowPhase:
             )
         moments.continue_from(target)
         _add_columns(moments, before, state)
-    n_carried = 0 if state is None else int((state.stats().m2 == 0.0).sum())
-    constant = before.n_constant - n_carried
-    vocabulary = Vocabulary(method.max_features, method.grace_period)
-    extension = method._new_row_extension()
+    n_tracked = int((moments.stats().m2 == 0.0).sum()) if len(moments.table) else 0
+    constant = before.n_constant - n_tracked
+    vocabulary = Vocabulary(model.max_features, model.grace_period)
+    extension = model._new_row_extension()
     return RowPhase(before, constant, moments, extension, vocabulary, state)
 
 
@@ -48,9 +48,9 @@ def _add_columns(moments: Moments, before: Phase, state: ColumnState | None) -> 
         moments.note_discard()
 
 
-def new_window_phase(method: Method, before: Phase) -> WindowPhase:
+def new_window_phase(model: LearnerHooks, before: Phase) -> WindowPhase:
     """Return a phase on windows that continues from any columns, without changing the model."""
-    _refuse_rows(method, before)
+    _refuse_rows(model, before)
     target = before.target
     if isinstance(target, Target) and target.covariate_kinds:
         raise ValueError(
@@ -58,12 +58,12 @@ def new_window_phase(method: Method, before: Phase) -> WindowPhase:
             "of rows do not support. Got: a row.\n"
             "Hint: learn the rows with model.clone(), without covariates."
         )
-    row_target = RowTarget(method._row_target_type) if method._is_supervised else None
-    window = Window(method._window_size, row_target, method.max_features)
+    row_target = RowTarget(model._row_target_type) if model._is_supervised else None
+    window = Window(model._window_size, row_target, model.max_features)
     if target is not None:
         window.before = target.n
         if isinstance(target, Target):
-            window.target = RowTarget.from_target(target, method._row_target_type)
+            window.target = RowTarget.from_target(target, model._row_target_type)
     phase, state = WindowPhase(before, window), before.columns
     if before.group_counts is not None and state is not None:
         members = state.members_of(range(len(state.names)))
@@ -71,10 +71,10 @@ def new_window_phase(method: Method, before: Phase) -> WindowPhase:
     return phase
 
 
-def refuse_rows_of_groups(method: Method, before: Phase) -> None:
+def refuse_rows_of_groups(model: LearnerHooks, before: Phase) -> None:
     """Raise ValueError for a model of grouped columns that cannot learn rows by windows."""
     target, state = before.target, before.columns
-    fading = method.fading_factor
+    fading = model.fading_factor
     for is_refused, expected, got in (
         (fading != 0.0, "fading_factor=0.0", f"fading_factor={fading!r}"),
         (
@@ -92,7 +92,7 @@ def refuse_rows_of_groups(method: Method, before: Phase) -> None:
             )
 
 
-def _refuse_rows(method: Method, before: Phase) -> None:
+def _refuse_rows(model: LearnerHooks, before: Phase) -> None:
     """Raise ValueError for a model that cannot learn rows."""
     target = before.target
     if isinstance(target, Target) and target.untransformed is not None:
@@ -105,13 +105,13 @@ def _refuse_rows(method: Method, before: Phase) -> None:
             "Expected columns, as groups of columns are left out of the relatedness: their moments "
             "have no common scale. Got: a row.\nHint: relatedness without groups."
         )
-    if method._is_supervised and before.without_target:
+    if model._is_supervised and before.without_target:
         raise ValueError(
             "Expected a model with a target. Got: a row for a model that selects without a "
             "target.\nHint: selection without a target needs the observations of whole columns."
         )
-    kind = method.target_type
-    if method._is_supervised and kind in ("survival", *FAMILIES):
+    kind = model.target_type
+    if model._is_supervised and kind in ("survival", *FAMILIES):
         reason = (
             "martingale residuals depend on all observations at risk, including later rows."
             if kind == "survival"

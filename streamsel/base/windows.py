@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsel.base.groups import GroupCounts, groups_to_state
-from streamsel.base.phase import Method, Phase, columns_to_state
+from streamsel.base.phase import LearnerHooks, Phase, columns_to_state
 from streamsel.base.row_input import (
     bad_value_error,
     first_bad_value,
@@ -318,7 +318,7 @@ class WindowPhase(Phase):
             return of_rows.description
         return None if self.target is None else self.target.description
 
-    def observations(self, state: VariableState | None) -> tuple[float, TargetSpace | None]:
+    def rows_and_space(self, state: VariableState | None) -> tuple[float, TargetSpace | None]:
         """Return the effective number of rows of the last window, and its target space."""
         del state
         return 0.0 if self.target is None else self.target.effective_rows, self.space
@@ -330,21 +330,21 @@ class WindowPhase(Phase):
 
     # Learning
 
-    def learn_row(self, method: Method, x: dict[Hashable, Any], y: Any, w: float) -> None:
+    def learn_row(self, model: LearnerHooks, x: dict[Hashable, Any], y: Any, w: float) -> None:
         """Learn a row."""
         if w != 1.0:
-            refuse_weight(method)
-        self._learn(method, *self.window.read_one(x, y), y)
+            refuse_weight(model)
+        self._learn(model, *self.window.read_one(x, y), y)
 
-    def learn_rows(self, method: Method, X: Any, y: Any, w: Any) -> None:
+    def learn_rows(self, model: LearnerHooks, X: Any, y: Any, w: Any) -> None:
         """Learn many rows."""
         if not isinstance(w, numbers.Real) or w != 1.0:
-            refuse_weight(method)
-        self._learn(method, *self.window.read_many(X, y), y)
+            refuse_weight(model)
+        self._learn(model, *self.window.read_many(X, y), y)
 
     def _learn(
         self,
-        method: Method,
+        model: LearnerHooks,
         names: list[Hashable],
         values: Floats,
         target_rows: TargetRows,
@@ -354,32 +354,32 @@ class WindowPhase(Phase):
         if not len(values):
             return
         window = self.window
-        if method._phase is self and window.fits_without_change(names, values, target_rows):
+        if model._phase is self and window.fits_without_change(names, values, target_rows):
             window.add(values, target_rows, slice(0, len(values)))
         else:
-            with_rollback(method, self._learn_beyond, method, names, values, target_rows)
+            with_rollback(model, self._learn_beyond, model, names, values, target_rows)
         if window.target is not None:
             window.target.check_codes(y, window.rows)
 
     def _learn_beyond(
-        self, method: Method, names: list[Hashable], values: Floats, target_rows: TargetRows
+        self, model: LearnerHooks, names: list[Hashable], values: Floats, target_rows: TargetRows
     ) -> None:
         """Add any number of rows to the window, and learn it as columns whenever it is full."""
         window = self.window
         if window.target is not None:
-            method._check_columns(window.target, target_rows.seen, window.rows + len(values))
-        if method._phase is not self:
-            method._refresh.start(window.rows, method._current())
-            method._phase = self
+            model._check_columns(window.target, target_rows.seen, window.rows + len(values))
+        if model._phase is not self:
+            model._refresh.start(window.rows, model._current())
+            model._phase = self
         start = 0
         while start < len(values):
             stop = window.take(names, values, target_rows, start)
             if window.is_full:
-                self._learn_full(method)
-                method._refresh_if_due(window.rows)
+                self._learn_full(model)
+                model._refresh_if_due(window.rows)
             start = stop
 
-    def _learn_full(self, method: Method) -> None:
+    def _learn_full(self, model: LearnerHooks) -> None:
         """Learn the rows of the full window as columns, and empty it."""
         try:
             names, X, target = self.window.columns()
@@ -387,7 +387,7 @@ class WindowPhase(Phase):
             # The target is constant in this window: the result of the last window stays in use.
             pass
         else:
-            method._learn_window(names, X, target)
+            model._learn_window(names, X, target)
         self.window.empty()
 
     # Files
@@ -403,10 +403,10 @@ class WindowPhase(Phase):
         return (*super().parts, self.window)
 
 
-def refuse_weight(method: Method) -> None:
+def refuse_weight(model: LearnerHooks) -> None:
     """Raise ValueError for rows with weights."""
     raise ValueError(
-        f"Expected rows of weight 1: {type(method).__name__} with these parameters learns "
+        f"Expected rows of weight 1: {type(model).__name__} with these parameters learns "
         "rows by windows, which have no weights. Got: another weight.\n"
         "Hint: omit w, or use a learner that is based on moments."
     )

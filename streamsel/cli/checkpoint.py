@@ -116,12 +116,12 @@ class Interrupts:
 
 
 class Checkpointer:
-    """Saves the model of a job.
+    """Saves the model of a run.
 
     Parameters
     ----------
-    job
-        The job.
+    run
+        The run.
     interrupts
         Delays signals while a block is learnt or the model is saved.
 
@@ -131,23 +131,23 @@ class Checkpointer:
         Outputs that could not be written, by option, with the reason; reported at the end.
     """
 
-    def __init__(self, job: Run, interrupts: Interrupts) -> None:
+    def __init__(self, run: Run, interrupts: Interrupts) -> None:
         self.interrupts = interrupts
         self.failed_outputs: dict[str, str] = {}
-        self._job = job
+        self._run = run
         self._saved_at = time.monotonic()
 
     def save(self) -> bool:
         """Save the model; a failure is reported at the end, so that the result is not lost."""
         from streamsel.serialization.archive import save
 
-        path = self._job.settings.model
+        path = self._run.settings.model
         if path is None:
             return True
-        if self._job.settings.skipped_file is not None:
-            self._job.skipped.flush()
+        if self._run.settings.skipped_file is not None:
+            self._run.skipped.flush()
         try:
-            save(self._job.model, path, self._job.metadata)
+            save(self._run.model, path, self._run.metadata)
         except EXPECTED_ERRORS as error:
             self.failed_outputs["--model"] = f"--model {path}: not written ({reason_of(error)})"
             return False
@@ -156,23 +156,23 @@ class Checkpointer:
 
     def save_if_due(self) -> None:
         """Save the model if a checkpoint is due."""
-        every = self._job.settings.checkpoint
+        every = self._run.settings.checkpoint
         if every is not None and time.monotonic() - self._saved_at >= every:
-            self._job.record_time()
+            self._run.record_time()
             if self.save():
-                n_read = self._job.metadata["columns_read"]
-                self._job.log.emit("checkpoint", file=self._job.settings.model, columns_read=n_read)
+                n_read = self._run.metadata["columns_read"]
+                self._run.log.emit("checkpoint", file=self._run.settings.model, columns_read=n_read)
             else:
-                self._job.log.show_warning(self.failed_outputs["--model"])
+                self._run.log.show_warning(self.failed_outputs["--model"])
             self._saved_at = time.monotonic()
 
     def save_completed(self) -> None:
         """Save a model that was complete before, if --model differs from --resume."""
-        settings = self._job.settings
-        self._job.log.note(f"{settings.resume} is complete; no columns are learnt")
+        settings = self._run.settings
+        self._run.log.note(f"{settings.resume} is complete; no columns are learnt")
         listed = settings.skipped_file
         if listed not in (None, "-") and not os.path.exists(listed):  # noqa: PTH110 (as given)
-            self._job.log.show_warning(
+            self._run.log.show_warning(
                 f"--list-skipped {listed}: not written, because no columns are read"
             )
         if settings.model != settings.resume:
@@ -180,11 +180,11 @@ class Checkpointer:
 
     def _save_partial(self) -> str:
         """Save the current state; return a text on where it is."""
-        self._job.record_time()
-        n_read = self._job.metadata["columns_read"]
+        self._run.record_time()
+        n_read = self._run.metadata["columns_read"]
         if not n_read:
             return "before the first column was learnt"
-        path = self._job.settings.model
+        path = self._run.settings.model
         if path is None:
             return f"after {count_text(n_read, 'column')}; the model was not saved (no --model)"
         if not self.save():
@@ -193,12 +193,12 @@ class Checkpointer:
 
     def stop(self, exit_code: int) -> Never:
         """End an interrupted run: save the model and show the results so far."""
-        job = self._job
-        settings, state, further = job.settings, self._save_partial(), []
-        if job.metadata["columns_read"]:
-            show_results(job, job.report())
-            cannot_resume = job.model._needs_single_source or settings.groups is not None
-            can_resume = job.metadata["complete"] or not cannot_resume
+        run = self._run
+        settings, state, further = run.settings, self._save_partial(), []
+        if run.metadata["columns_read"]:
+            show_results(run, run.report())
+            cannot_resume = run.model._needs_single_source or settings.groups is not None
+            can_resume = run.metadata["complete"] or not cannot_resume
             if settings.model is not None and can_resume and not self.failed_outputs:
                 arguments = [
                     "streamsel",
@@ -210,19 +210,19 @@ class Checkpointer:
                 further.append(f"to resume: {shlex.join(arguments)}")
         if (
             settings.model is not None
-            and job.model._needs_single_source
-            and not job.metadata["complete"]
+            and run.model._needs_single_source
+            and not run.metadata["complete"]
         ):
             further.append("a run with --exact cannot be resumed; use --checkpoint or --no-exact")
-        elif settings.groups is not None and not job.metadata["complete"]:
+        elif settings.groups is not None and not run.metadata["complete"]:
             further.append("a run with --groups cannot be resumed")
         unwritten = (settings.out, settings.statistics)
         further += [f"{path} was not written" for path in unwritten if path is not None]
-        job.log.stop(f"interrupted {state}", exit_code, *further)
+        run.log.stop(f"interrupted {state}", exit_code, *further)
 
     def fail(self, error: BaseException) -> Never:
         """End a run after an error: save the model."""
         # An error undoes multi-pass learning: there is nothing to save.
-        if self._job.model._needs_single_source or not self._job.metadata["columns_read"]:
+        if self._run.model._needs_single_source or not self._run.metadata["columns_read"]:
             raise error
         raise CommandError(f"{message_of(error)} (stopped {self._save_partial()})") from error

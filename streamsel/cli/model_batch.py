@@ -44,9 +44,9 @@ MEGABYTE = 1_000_000
 _MIN_REPORTED_BYTES = 10_000_000
 
 
-def with_covariates(learner: Any, job: Run) -> Any:
+def with_covariates(learner: Any, run: Run) -> Any:
     """Return an unfitted learner with the covariates of a run, if the run has a target."""
-    names = job.model.covariates
+    names = run.model.covariates
     return learner.clone({"covariates": names} if names else {})
 
 
@@ -65,7 +65,7 @@ class BatchTask(Protocol):
     def titles(self) -> Sequence[str]:
         """Titles of the lines that are printed."""
 
-    def start(self, job: Run, options: Mapping[str, Any], max_bytes: int) -> ModelBatch:
+    def start(self, run: Run, options: Mapping[str, Any], max_bytes: int) -> ModelBatch:
         """Return the models, which learn together in at most `max_bytes`."""
 
     def record(self, block: Block) -> None:
@@ -74,7 +74,7 @@ class BatchTask(Protocol):
     def report(self) -> Report:
         """Return the report of one of the models, which have learnt."""
 
-    def result(self, job: Run) -> Any:
+    def result(self, run: Run) -> Any:
         """Return the result, which has `as_dict`."""
 
     def columns(self, found: Any) -> tuple[Sequence[str], Sequence[Any]]:
@@ -89,7 +89,7 @@ class BatchTask(Protocol):
     def show_table(self, found: Any, console: Console) -> None:
         """Print the result on a terminal."""
 
-    def check(self, job: Run, found: Any) -> None:
+    def check(self, run: Run, found: Any) -> None:
         """Report what the printed result lacks."""
 
 
@@ -107,77 +107,77 @@ def run_model_batch(ctx: click.Context, task: BatchTask) -> None:
             )
         check_table(out)
     with Interrupts() as interrupts, output_locks({"--out": out}):
-        job = Run(settings, log, has_groups=task.has_groups)
-        with _explained(job, interrupts):
+        run = Run(settings, log, has_groups=task.has_groups)
+        with _explained(run, interrupts):
             max_bytes = MEGABYTE * ctx.params["max_memory"]
-            _learn(job, task, task.start(job, ctx.params, max_bytes), interrupts, max_bytes)
-            job.check(task.report())
-            found = task.result(job)
+            _learn(run, task, task.start(run, ctx.params, max_bytes), interrupts, max_bytes)
+            run.check(task.report())
+            found = task.result(run)
             if out is not None:
                 write_table(out, *task.columns(found))
-            _show(job, task, found)
-            task.check(job, found)
+            _show(run, task, found)
+            task.check(run, found)
 
 
 @contextmanager
-def _explained(job: Run, interrupts: Interrupts) -> Iterator[None]:
+def _explained(run: Run, interrupts: Interrupts) -> Iterator[None]:
     """Add identifiers of rows to errors, and report an interrupt."""
     try:
         yield
     except (ValueError, TypeError) as error:
-        raise job.given.with_row_ids(error) from error
+        raise run.side_inputs.with_row_ids(error) from error
     except KeyboardInterrupt as error:
         interrupts.ignore_signals()
-        n_read = job.metadata["columns_read"]
-        job.log.stop(f"interrupted after {count_text(n_read, 'column')}", exit_code_of(error))
+        n_read = run.metadata["columns_read"]
+        run.log.stop(f"interrupted after {count_text(n_read, 'column')}", exit_code_of(error))
 
 
 def _learn(
-    job: Run, task: BatchTask, models: ModelBatch, interrupts: Interrupts, max_bytes: int
+    run: Run, task: BatchTask, models: ModelBatch, interrupts: Interrupts, max_bytes: int
 ) -> None:
-    """Let many models learn all columns of a job, with progress."""
-    job.log.begin(job.settings.command, file=job.settings.arguments, n_columns=job.n_columns)
-    job.given.report_target(job.model)
-    with meter(job.log, task.progress_title, job.n_columns) as bar:
-        job.compile(bar)
-        job.skipped.is_recording = True
+    """Let many models learn all columns of a run, with progress."""
+    run.log.begin(run.settings.command, file=run.settings.arguments, n_columns=run.n_columns)
+    run.side_inputs.report_target(run.model)
+    with meter(run.log, task.progress_title, run.n_columns) as bar:
+        run.compile(bar)
+        run.skipped.is_recording = True
         plan = None
-        for block in job.clean_stream.blocks():
-            plan = plan or _planned(job, models, block, max_bytes)
+        for block in run.clean_stream.blocks():
+            plan = plan or _planned(run, models, block, max_bytes)
             with interrupts.deferred():
-                learn_accepted(partial(_learn_first, models, task, plan), block, job.skipped)
-                job.row_number_detector.check_block(block)
-                job.record_progress(0)
-                bar.update(job.metadata["columns_read"])
-        job.record_progress(0)
-        job.skipped.is_recording = False
-        plan = plan or models.plan(job.n_columns)
+                learn_accepted(partial(_learn_first, models, task, plan), block, run.skipped)
+                run.row_number_detector.check_block(block)
+                run.record_progress(0)
+                bar.update(run.metadata["columns_read"])
+        run.record_progress(0)
+        run.skipped.is_recording = False
+        plan = plan or models.plan(run.n_columns)
         models.end_pass(plan.passes[0])
         # Columns that later passes reject were counted in the first.
-        skipped = Skipped(None, job.log)
+        skipped = Skipped(None, run.log)
         for number, part in enumerate(models.further_passes(plan), start=2):
-            for block in _with_progress(_columns_of(job, models), bar, f"pass {number}").blocks():
+            for block in _with_progress(_columns_of(run, models), bar, f"pass {number}").blocks():
                 with interrupts.deferred():
                     learn_accepted(partial(models.learn_block, part=part), block, skipped)
             models.end_pass(part)
-        columns = _with_progress(_columns_of(job, models), bar, "separate pass per model")
+        columns = _with_progress(_columns_of(run, models), bar, "separate pass per model")
         models.learn_individually(columns)
-    job.metadata["complete"] = True
-    job.record_time()
-    check_skipped(job)
+    run.metadata["complete"] = True
+    run.record_time()
+    check_skipped(run)
 
 
-def _planned(job: Run, models: ModelBatch, first: Block, max_bytes: int) -> PassSchedule:
+def _planned(run: Run, models: ModelBatch, first: Block, max_bytes: int) -> PassSchedule:
     """Return the schedule, given the first block; report it if it takes much memory or time."""
-    plan = models.plan(job.n_columns, first)
+    plan = models.plan(run.n_columns, first)
     if len(plan.passes) > 1 or plan.n_individual or plan.bytes_each >= _MIN_REPORTED_BYTES:
-        job.log.note(plan.text(max_bytes))
+        run.log.note(plan.text(max_bytes))
     return plan
 
 
-def _columns_of(job: Run, models: ModelBatch) -> ColumnStream:
+def _columns_of(run: Run, models: ModelBatch) -> ColumnStream:
     """Return the columns for a further pass: the copy, or all columns of the file."""
-    return models.columns.stream() or job.all_columns()
+    return models.columns.stream() or run.all_columns()
 
 
 def _learn_first(models: ModelBatch, task: BatchTask, plan: PassSchedule, block: Block) -> None:
@@ -198,14 +198,14 @@ def _with_progress(stream: ColumnStream, bar: Meter, reading: str) -> ColumnStre
     return ColumnStream(blocks, n_rows=stream.n_rows, n_columns=stream.n_columns, take=stream.take)
 
 
-def _show(job: Run, task: BatchTask, found: Any) -> None:
+def _show(run: Run, task: BatchTask, found: Any) -> None:
     """Print the result, its summary, and how many columns were skipped."""
     on_terminal = sys.stdout.isatty()
-    if job.settings.as_json:
-        known = {"streamsel": __version__, **found.as_dict(), "warnings": job.metadata["warnings"]}
-        known["target"] = job.model._target_description()
-        known["rows_excluded"] = job.model._rows_excluded()
-        known["metadata"] = job.metadata
+    if run.settings.as_json:
+        known = {"streamsel": __version__, **found.as_dict(), "warnings": run.metadata["warnings"]}
+        known["target"] = run.model._target_description()
+        known["rows_excluded"] = run.model._rows_excluded()
+        known["metadata"] = run.metadata
         sys.stdout.write(as_json(known, indent=2) + "\n")
     elif on_terminal:
         from rich.text import Text
@@ -221,9 +221,9 @@ def _show(job: Run, task: BatchTask, found: Any) -> None:
     sys.stdout.flush()
     if not on_terminal:
         for line in task.words(found):
-            job.log.note(line)
-    if text := encoded_text(job.metadata):
-        job.log.note(text)
-    skipped = job.metadata["skipped"]
+            run.log.note(line)
+    if text := encoded_text(run.metadata):
+        run.log.note(text)
+    skipped = run.metadata["skipped"]
     if text := skipped_text(skipped):
-        job.log.note(f"skipped {count_text(sum(skipped.values()), 'column')}: {text}")
+        run.log.note(f"skipped {count_text(sum(skipped.values()), 'column')}: {text}")

@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 TOP_MODELS = 20
 
 
-def write_results(job: Run, report: Report, unwritten: dict[str, str]) -> None:
+def write_results(run: Run, report: Report, unwritten: dict[str, str]) -> None:
     """Write and print the results of a run.
 
     Parameters
     ----------
-    job, report
+    run, report
         The run, and its results.
     unwritten
         Outputs that could not be written, by option, with the reason.
@@ -57,21 +57,21 @@ def write_results(job: Run, report: Report, unwritten: dict[str, str]) -> None:
     CommandError
         If there are no results, or a file could not be written; the results are printed first.
     """
-    check_skipped(job)
-    out, statistics = job.settings.out, job.settings.statistics
+    check_skipped(run)
+    out, statistics = run.settings.out, run.settings.statistics
     n, asked = n_results(report), report.n_requested
     if out is not None and n:
-        unwritten = unwritten | _attempt("--out", out, partial(_write, job, out, report))
+        unwritten = unwritten | _attempt("--out", out, partial(_write, run, out, report))
     if statistics is not None:
-        written = partial(_write_statistics, job, statistics)
+        written = partial(_write_statistics, run, statistics)
         unwritten = unwritten | _attempt("--statistics", statistics, written)
-    show_results(job, report)
+    show_results(run, report)
     if not n:
-        done = {"select": "selected", "reduce": "learnt"}[job.settings.command]
-        raise CommandError(f"nothing was {done}: {_why_no_more(job, report)}")
+        done = {"select": "selected", "reduce": "learnt"}[run.settings.command]
+        raise CommandError(f"nothing was {done}: {_shortfall_reason(run, report)}")
     if asked is not None and n < asked:
-        done = {"select": "selected", "reduce": "built"}[job.settings.command]
-        job.log.note(f"{done} {n} of {asked} requested: {_why_no_more(job, report)}")
+        done = {"select": "selected", "reduce": "built"}[run.settings.command]
+        run.log.note(f"{done} {n} of {asked} requested: {_shortfall_reason(run, report)}")
     if unwritten:
         raise CommandError("; ".join(unwritten.values()))
 
@@ -85,9 +85,9 @@ def _attempt(option: str, path: str, write: Callable[[], None]) -> dict[str, str
     return {}
 
 
-def check_skipped(job: Run) -> None:
+def check_skipped(run: Run) -> None:
     """Raise if more columns were skipped than --max-skipped allows."""
-    metadata, path = job.metadata, job.settings.model
+    metadata, path = run.metadata, run.settings.model
     if metadata["max_skipped"] is None:
         return
     found = exclusion_warning(metadata)
@@ -98,10 +98,10 @@ def check_skipped(job: Run) -> None:
         )
 
 
-def show_results(job: Run, report: Report) -> None:
+def show_results(run: Run, report: Report) -> None:
     """Print the results, and how many columns were skipped."""
-    metadata, log = job.metadata, job.log
-    show_report(report, metadata, as_json=job.settings.as_json)
+    metadata, log = run.metadata, run.log
+    show_report(report, metadata, as_json=run.settings.as_json)
     if sys.stdout.isatty():
         return
     if "caution" in report.details:
@@ -118,12 +118,12 @@ def show_results(job: Run, report: Report) -> None:
         log.note(filled)
 
 
-def _why_no_more(job: Run, report: Report) -> str:
+def _shortfall_reason(run: Run, report: Report) -> str:
     n_usable = report.columns_seen - report.columns_constant
     if not n_usable:
-        n_read = job.metadata["columns_read"]
+        n_read = run.metadata["columns_read"]
         return f"none of {count_text(n_read, 'column')} read could be used"
-    if job.settings.groups:
+    if run.settings.groups:
         usable = count_text(n_usable, report.candidate)
     elif report.candidate == "group":
         # Encoded columns are groups; any other column is one by itself.
@@ -138,32 +138,32 @@ def _why_no_more(job: Run, report: Report) -> str:
     if report.parameters.get("on_rank_exhausted") == "stop":
         return "the target is explained in full (--on-rank-exhausted stop)"
     # Degrees of freedom after the mean and the covariates.
-    max_components = report.rows - 1 - len(job.model.covariates or ())
+    max_components = report.rows - 1 - len(run.model.covariates or ())
     if report.kind == "components" and n >= max_components:
         return f"{count_text(report.rows, 'row')} allow no more components"
-    why: str = job.model._stop_reason
+    why: str = run.model._stop_reason
     return why
 
 
-def _write(job: Run, out: str, report: Report) -> None:
+def _write(run: Run, out: str, report: Report) -> None:
     if report.kind == "selected":
         # Of groups, their members.
-        names = list(dict.fromkeys(chain.from_iterable(job.model.members.values())))
-        found = in_all_rows(job, names)
+        names = list(dict.fromkeys(chain.from_iterable(run.model.members.values())))
+        found = in_all_rows(run, names)
         columns = [found[name] for name in names]
     else:
-        matrix = _components(job)
-        names, columns = job.model.components[: matrix.shape[1]], list(matrix.T)
-    write_table(out, *prepend_columns(job.given.passthrough, names, columns))
+        matrix = _components(run)
+        names, columns = run.model.components[: matrix.shape[1]], list(matrix.T)
+    write_table(out, *prepend_columns(run.side_inputs.passthrough, names, columns))
 
 
-def _write_statistics(job: Run, path: str) -> None:
+def _write_statistics(run: Run, path: str) -> None:
     """Write the statistics of all columns, with what the source shows about these."""
-    metadata, state = job.source.stream.column_metadata, job.model._state
+    metadata, state = run.source.stream.column_metadata, run.model._state
     # A model that continues may have kept columns of earlier sources only.
     if state is None or {*metadata.get("name", ())}.isdisjoint(state.names):
         metadata = {}
-    table = job.model.statistics(metadata)
+    table = run.model.statistics(metadata)
     if {"effect_allele", "position"} <= metadata.keys():
         table["position"] = _with_none(table["position"], table["position"] == 0)  # unknown
     write_table(path, [*table], [_with_empty_cells(values) for values in table.values()])
@@ -179,37 +179,37 @@ def _with_none(values: Any, lacks: Any) -> Any:
     return np.where(lacks, None, values.astype(object)) if lacks.any() else values
 
 
-def _components(job: Run) -> Any:
+def _components(run: Run) -> Any:
     """Return the components of the training rows."""
-    if hasattr(job.model, "landmarks") or job.model._takes_missing:
+    if hasattr(run.model, "landmarks") or run.model._takes_missing:
         # transform_many approximates: by landmarks, or with means for missing values. The
         # embedding of the training rows is more accurate.
-        return job.model.embedding
+        return run.model.embedding
     # The second pass reads only the columns that the components use.
-    if job.given.used_rows.kept is None:
-        return job.model.transform_many(job.all_columns())
-    return job.model.transform_many(
-        ColumnStream(tuple, n_rows=job.given.used_rows.kept.n, take=partial(in_all_rows, job))
+    if run.side_inputs.used_rows.kept is None:
+        return run.model.transform_many(run.all_columns())
+    return run.model.transform_many(
+        ColumnStream(tuple, n_rows=run.side_inputs.used_rows.kept.n, take=partial(in_all_rows, run))
     )
 
 
-def in_all_rows(job: Run, names: Sequence[Hashable]) -> dict[Hashable, Any]:
+def in_all_rows(run: Run, names: Sequence[Hashable]) -> dict[Hashable, Any]:
     """Return columns with a value in every row of FILE, including rows that are not used.
 
     In an unused row, a missing or infinite value becomes the mean of the used rows with
     `--missing mean`, and NaN otherwise.
     """
-    found, kept = job.clean_stream.take(names), job.given.used_rows.kept
+    found, kept = run.clean_stream.take(names), run.side_inputs.used_rows.kept
     if kept is None:
         return found
     others = np.ones(kept.n, dtype=np.bool_)
     others[kept.index] = False
-    whole = job.take_whole(names)
+    whole = run.take_whole(names)
     for name in names:
         values, used = (_dense(columns[name]) for columns in (whole, found))
         if values.dtype.kind not in "biu":
             values = np.array(values, dtype=used.dtype)
-            fill = used.mean() if job.metadata["missing"] == "mean" else np.nan
+            fill = used.mean() if run.metadata["missing"] == "mean" else np.nan
             values[others & ~np.isfinite(values)] = fill
             values[kept.index] = used
         whole[name] = values

@@ -62,7 +62,7 @@ _N_REHEARSED, _MAX_REHEARSED_ROWS = 3, 64
 
 
 class Run:
-    """One pass over the columns of a file, or over those that remain to be read.
+    """A run of a command over the columns of its files, or over those that remain to be read.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Run:
     in_parts
         Whether parts of the files are read by other processes.
     source, clean_stream
-        The file, and the screened columns that remain to be read.
+        The file, and the cleaned columns that remain to be read.
     n_columns
         Number of columns that remain to be read, before they are encoded; None if unknown.
     stop
@@ -119,7 +119,7 @@ class Run:
         self.row_number_detector = RowCounterFinder(self.metadata["counting"])
         if saved is not None:
             check_same_parts(settings, saved.metadata)
-        self.given = given = SideInputs(settings, log)
+        self.side_inputs = given = SideInputs(settings, log)
         encodes = settings.learner._encodes_tables and settings.groups is None
         self.skipped.encodes_text = encodes and settings.max_categories > 0
         # With parts, the reader of a part also counts its bad lines.
@@ -167,10 +167,10 @@ class Run:
             from streamsel.distributed.cluster import import_distributed
 
             import_distributed()
-        self._prepare_screen()
+        self._prepare_cleaning()
         loco, groups = self.settings.loco, None
         if loco is not None:
-            kept = self.given.used_rows.kept
+            kept = self.side_inputs.used_rows.kept
             n = self.count_rows() if kept is None else kept.index.size
             groups = groups_of_columns(loco, self.source, self._excluded(), n)
         return compute_relatedness(self.all_columns(), groups, loco, self.log)
@@ -188,7 +188,7 @@ class Run:
     def _compare(self, saved: SavedRun) -> SourceComparison:
         """Compare the input with that of the saved run, and continue its metadata."""
         settings, metadata, source = self.settings, self.metadata, self.source
-        now = source.fingerprint(self.given.values())
+        now = source.fingerprint(self.side_inputs.values())
         compared = SourceComparison(
             saved.path, settings.file, metadata, now, self.log, force=settings.force
         )
@@ -206,8 +206,8 @@ class Run:
         return compared
 
     def _remaining(self, compared: SourceComparison | None) -> CleanStream:
-        """Return the screened columns that remain, after checking those already read."""
-        self._prepare_screen()
+        """Return the cleaned columns that remain, after checking those already read."""
+        self._prepare_cleaning()
         # Lines that are not numeric are no columns of the stream.
         n_read = self.metadata["columns_read"] - self.metadata["bad_lines"]
 
@@ -227,15 +227,15 @@ class Run:
         excluded = self._excluded()
         rest = unread_columns(self.source.stream, excluded, n_read, self._seen, check)
         self.n_columns = rest.n_columns
-        return self._screened(rest, self.skipped.list_column)
+        return self._cleaned(rest, self.skipped.list_column)
 
-    def _prepare_screen(self) -> None:
+    def _prepare_cleaning(self) -> None:
         """Determine which columns are excluded, and how missing values are handled."""
         if self.metadata["missing"] is None:
             self.metadata["missing"] = _default_missing(self.settings.learner, self.source)
         self.skipped.strict = self.metadata["missing"] == "error"
-        self.skipped.excluded = dict.fromkeys(self.given.excluded)  # an ordered set
-        self.skipped.add_row_ids = self.given.used_rows.with_row_ids
+        self.skipped.excluded = dict.fromkeys(self.side_inputs.excluded)  # an ordered set
+        self.skipped.add_row_ids = self.side_inputs.used_rows.with_row_ids
 
     def _fingerprint_read(self, n_read: int) -> bool:
         """Fingerprint the columns read by other processes, if the file has column names."""
@@ -260,14 +260,14 @@ class Run:
             self.metadata["forced"] = list(dict.fromkeys([*before, *compared.ignored_differences]))
 
     def all_columns(self) -> CleanStream:
-        """Return all columns of the file, screened again without reporting."""
-        return self._screened(self.source.stream.without(self._excluded()), None)
+        """Return all columns of the file, cleaned again without reporting."""
+        return self._cleaned(self.source.stream.without(self._excluded()), None)
 
     def _excluded(self) -> list[Hashable]:
         return [self.source.name(name) for name in self.skipped.excluded]
 
-    def _screened(self, stream: ColumnStream, report: Any) -> CleanStream:
-        metadata, kept = self.metadata, self.given.used_rows.kept
+    def _cleaned(self, stream: ColumnStream, report: Any) -> CleanStream:
+        metadata, kept = self.metadata, self.side_inputs.used_rows.kept
         if self._groups is not None:
             stream = in_groups(stream, self._groups, str(self.settings.groups))
         else:
@@ -304,8 +304,8 @@ class Run:
 
     def count_rows(self) -> int:
         """Return the number of rows: of the target, or else of the file."""
-        if self.given.y is not None:
-            return len(self.given.y)
+        if self.side_inputs.y is not None:
+            return len(self.side_inputs.y)
         stream = self.source.stream
         if stream.n_rows is None:
             next(stream.blocks(), None)  # reading a block sets n_rows
@@ -313,7 +313,7 @@ class Run:
 
     def compile(self, bar: Meter) -> None:
         """Compile the kernels of the model, and begin to count columns and the learning time."""
-        compile_for(self.model, self.source.stream, supervised=self.given.y is not None)
+        compile_for(self.model, self.source.stream, supervised=self.side_inputs.y is not None)
         bar.begin()
         self._began = time.monotonic()
 

@@ -108,7 +108,7 @@ class DenseChunk:
         return np.asarray(self.X[indices], dtype=np.float64)
 
     def observations(self, indices: NDArray[np.intp]) -> Floats:
-        """Return the columns at `indices` as `RowTransform.observations` does, one per row."""
+        """Return the untransformed observations of the columns at `indices`, one column per row."""
         return self.columns(indices)
 
     def column(self, j: int) -> Floats:
@@ -202,7 +202,7 @@ class SparseChunk:
         return X
 
     def observations(self, indices: NDArray[np.intp]) -> Floats:
-        """Return the columns at `indices` as `RowTransform.observations` does, one per row."""
+        """Return the untransformed observations of the columns at `indices`, one column per row."""
         return self.columns(indices)
 
     def column(self, j: int) -> Floats:
@@ -295,7 +295,7 @@ class TransformedChunk(DenseChunk):
         return stats._replace(mean=mean, mean_error=low + (self._low + stats.mean_error))
 
     def observations(self, indices: NDArray[np.intp]) -> Floats:
-        """Return the columns at `indices` as `RowTransform.observations` does, one per row."""
+        """Return the untransformed observations of the columns at `indices`, one column per row."""
         names = [self.names[j] for j in indices.tolist()]
         X, transformed = self._part.columns(indices), self.columns(indices)
         return self._row_transform.observations(X, transformed, self._mean[indices], names)

@@ -411,7 +411,7 @@ class NestedCrossValidation:
             is_class=self.is_class,
             sizes=self.sizes,
             folds=folds,
-            all_excluded_reason=None if self._tries_all else self._why_not_all(),
+            all_excluded_reason=None if self._tries_all else self._all_excluded_reason(),
             **self._asked,
         )
 
@@ -488,7 +488,7 @@ class NestedCrossValidation:
         ]
         return self.sizes[int(np.argmax(means))]
 
-    def _why_not_all(self) -> str:
+    def _all_excluded_reason(self) -> str:
         p, limit = self._n_columns, self._max_bytes
         n_bytes = (
             self.model_batch.columns.n_bytes if self._by_inner_products else self._matrix_bytes

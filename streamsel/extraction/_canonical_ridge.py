@@ -35,8 +35,8 @@ from streamsel.state.tridiagonal import TridiagonalForm
 _ZERO_TOL = 1e-12
 # Fewer columns take as long by their correlations as by the factor of these.
 _MIN_FACTORED = 150
-# Squares of columns, as a part of the largest, below which their products are likely to be singular
-# but for rounding: an eigenvalue is smaller than any of them, and 1e-12 of the largest is rounding.
+# If the square of a column is below this part of the largest, the matrix of products is treated as
+# singular: its smallest eigenvalue may be mere rounding (1e-12 of the largest).
 _WELL_SCALED = 1e-9
 
 

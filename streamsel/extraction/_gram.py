@@ -402,8 +402,8 @@ class GramExtractor(Extractor):
             kept = "columns as stored"
         else:
             kept = f"incremental SVD of rank {state.rank}"
-        facts = {
+        details = {
             "gram_state": kept,
             "n_passes": self.n_passes,
         }
-        return replace(report, details=report.details | facts)
+        return replace(report, details=report.details | details)

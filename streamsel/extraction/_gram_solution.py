@@ -14,7 +14,7 @@ from streamsel.state.gram.view import GramScale, GramView, InnerProducts, residu
 
 
 class GramSolution(NamedTuple):
-    """Components, signed: the largest loading of each is positive.
+    """Components, signed: of the variables with loadings, the largest loading is positive.
 
     Parameters
     ----------

@@ -16,6 +16,7 @@ from streamsel.extraction._loadings import (
     loadings_file,
 )
 from streamsel.params import param
+from streamsel.state.gram.gram import MAX_GRAM_ROWS
 from streamsel.state.source_check import LearntColumns
 from streamsel.stream import ColumnStream
 
@@ -42,7 +43,7 @@ def max_gram_rows_param() -> Any:
     """Declare the parameter `max_gram_rows`."""
     return param(
         params.IntRule(2),
-        default=15_000,
+        default=MAX_GRAM_ROWS,
         doc="""
         Maximum number of observations for a Gram matrix; 15,000 take 0.9 GB, and nine times as much
         while components are computed. With more, PCA and related methods keep the leading axes

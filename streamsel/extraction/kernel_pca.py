@@ -63,7 +63,8 @@ class KernelPCA(Embedder):
     columns, of the rows learnt and of the new ones, and is exact. `transform_one` and
     `transform_many` use landmarks: `n_landmarks` of the rows, represented by the `max_variables`
     variables of largest variance. They are exact if the landmarks are all rows and the pool holds
-    all columns. With fewer landmarks, the components of all observations are regressed on the
+    all columns, for new rows that have the same values of the columns that were constant: these are
+    not kept. With fewer landmarks, the components of all observations are regressed on the
     landmarks' kernel; with fewer variables, inner products are estimated from these and divided by
     their share of the variance, which `report()` shows.
 

@@ -151,7 +151,17 @@ class RandomProjection(HashedExtractor):
         return max(1, math.ceil((4 + 2 * beta) / (eps**2 / 2 - eps**3 / 3) * math.log(n_rows)))
 
     def to_matrix(self, names: Sequence[Hashable]) -> Floats:
-        """Return the entries of these variables, (p, k), in this order: Z = X @ entries."""
+        """Return the entries of some variables, (p, k): Z = X @ entries.
+
+        Parameters
+        ----------
+        names
+            Names of p variables, in the order of the rows of the result.
+
+        Notes
+        -----
+        Entries are computed from the names: O(pk) time and memory, whatever was learnt.
+        """
         return self._entries.matrix(list(names)) * self._scale
 
     @property

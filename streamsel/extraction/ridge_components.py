@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -93,8 +93,8 @@ class RidgeComponents(Extractor, Supervised):
     eigenvectors of $C - CF(F^TCF)^{-1}F^TC$, with $C = \mathrm{diag}(d)$, made uncorrelated with
     $F$, and scaled by one factor so that on the rows learnt none has a larger variance than any of
     $F$. Finally all are scaled by one factor so that the largest variance is 1: later components
-    are smaller, as they are less relevant, which suits nearest neighbours. The largest loading of a
-    column of length 1 is positive.
+    are smaller, as they are less relevant, which suits nearest neighbours. Among the columns of
+    the pool, scaled to length 1, the largest loading is positive.
 
     **Loadings.** The Gram matrix contains the observations, and `embedding` is exact after one
     pass. Loadings, and thus transforms of new rows, need the columns. While the pool alongside the
@@ -180,6 +180,7 @@ class RidgeComponents(Extractor, Supervised):
     ['ridgecomponents0', 'ridgecomponents1']
     """
 
+    _weights_replicate_rows: ClassVar[bool] = False
     _column_state_type = Representatives
     _row_state_type = WeightedCrossMoments
     _loads_all_variables = True
@@ -481,10 +482,10 @@ class RidgeComponents(Extractor, Supervised):
         """
         report = super().report()
         found = [row | {"above_noise": None} for row in report.results]
-        facts: dict[str, Any] = {
+        details: dict[str, Any] = {
             "n_above_noise": self.n_above_noise,
             "alpha": number(self.fitted_alpha),
         }
-        if found and not facts["n_above_noise"]:
-            facts["caution"] = "no variable is above the noise floor: this may all be chance"
-        return replace(report, results=found, details=report.details | facts)
+        if found and not details["n_above_noise"]:
+            details["caution"] = "no variable is above the noise floor: this may all be chance"
+        return replace(report, results=found, details=report.details | details)

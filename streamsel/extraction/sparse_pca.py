@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from streamsel import params
 from streamsel.base.river import Unsupervised
 from streamsel.extraction._codes import LassoCoder
@@ -114,6 +116,8 @@ class SparsePCA(FactorizationExtractor, Unsupervised):
     >>> list(model.transform_one(dict(enumerate(X[1]))))
     ['sparsepca0', 'sparsepca1', 'sparsepca2']
     """
+
+    _weights_replicate_rows: ClassVar[bool] = False
 
     alpha: float = param(params.FloatRule(0.0), default=0.1)
 

@@ -34,7 +34,7 @@ from streamsel.reporting.summary import (
 
 # Maximum number of rows of a table in a report, and of classes that are listed in a sentence.
 MAX_ROWS, MAX_CLASSES = 200, 12
-_TOP_LOADINGS = 5
+_TOP_LOADINGS, _MAX_LOADINGS = 5, 50
 # Fields with columns of their own; further fields of a method follow these.
 _OWN = ("name", "relevance", "score", "round", "certified", "above_noise", "arrival")
 NOT_ABOVE = "Not above the noise floor"
@@ -254,11 +254,11 @@ def _signed(value: float | None, form: str = ".4g") -> str:
     return "?" if value is None else f"{value:+{form}}"
 
 
-def loadings_section(report: Report, max_loadings: int = 50) -> tuple[Block, ...]:
+def loadings_section(report: Report) -> tuple[Block, ...]:
     """Return collapsed tables of the largest loadings of each component."""
     folds = []
     for row in report.results[:10]:
-        largest = row.get("loadings", ())[:max_loadings]
+        largest = row.get("loadings", ())[:_MAX_LOADINGS]
         if not largest:
             continue
         rows = [
@@ -275,7 +275,7 @@ def loadings_section(report: Report, max_loadings: int = 50) -> tuple[Block, ...
         rest = f"{count_text(n_left, 'smaller loading')} not shown" if n_left else ""
         title = f"Loadings of {NameText(row['name']).text}"
         head = ("variable", "weight × standard deviation", "weight")
-        table = DocumentTable(title, head, rows, frozenset({1, 2}), max_loadings, rest)
+        table = DocumentTable(title, head, rows, frozenset({1, 2}), _MAX_LOADINGS, rest)
         folds.append(Details(f"{title} ({len(row['loadings']):,})", (table,)))
     return tuple(folds)
 

@@ -300,7 +300,8 @@ class ForwardSolver(StagedSolver):
     swaps
         Maximum number of sweeps in which picks are exchanged.
     n_swapped
-        Number of picks after which they are exchanged, if there are so many; further ones follow.
+        Number of picks after which they are exchanged; fewer if fewer are found. Later picks are
+        added after the exchange.
     """
 
     k: int

@@ -32,6 +32,8 @@ from streamsel.selection._lasso_path import (
     LassoPath,
     LassoPenalty,
     alpha_scale,
+    n_requested_in,
+    pinned_limit,
 )
 from streamsel.selection._lasso_solution import rank_by_entry
 from streamsel.serialization.schema import ArrayKind, BoolKind, expect, expect_shapes, length_in
@@ -432,10 +434,8 @@ class GroupLassoSolver(StagedSolver):
 
     def solve(self, pool: Any, before: Any, n_certified: int | None) -> GroupPathSolution:
         """Return the current path of a pool, starting from the solutions of the previous one."""
-        penalty, bound = self.penalty, pool.limit
-        is_full = bound is not None and len(pool.names) >= 2 * bound
-        # Pinned groups must leave room for others when the pool is cut.
-        limit = None if bound is None or (pool.complete and not is_full) else 3 * bound // 2
+        penalty = self.penalty
+        limit, is_full = pinned_limit(pool)
         known: dict[float, GroupLassoSolution] = {}
         if n_certified is not None and before is not None:
             known = {one.alpha: one for one in before.solutions()}
@@ -444,10 +444,7 @@ class GroupLassoSolver(StagedSolver):
             penalty = penalty.thinned()
         problem = GroupLassoProblem(pool, penalty)
         path = solve_group_path(problem, penalty, self.k, limit, known)
-        return GroupPathSolution(pool, problem, penalty, path, self._n_requested_in(pool))
-
-    def _n_requested_in(self, pool: GroupPool) -> int:
-        return len(pool.names) if self.k is None else self.k
+        return GroupPathSolution(pool, problem, penalty, path, n_requested_in(pool, self.k))
 
     def restore(self, pool: Any, saved: dict[str, Any]) -> GroupPathSolution:
         """Return the candidate solution that `GroupPathSolution.to_state` saved."""
@@ -480,7 +477,7 @@ class GroupLassoSolver(StagedSolver):
                 solutions.append(GroupLassoSolution(alpha, indices[start:stop], lengths, 0.0, b))
             weights = np.full(problem.rank.size, problem.n**-0.5)
             path = LassoPath(solutions, weights, problem.norm, saved["path_truncated"])
-        return GroupPathSolution(pool, problem, penalty, path, self._n_requested_in(pool))
+        return GroupPathSolution(pool, problem, penalty, path, n_requested_in(pool, self.k))
 
     def picks(self, pool: Any, k: int) -> Picks:
         """Return k picks among the groups of a pool."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -223,6 +223,35 @@ class _AlphaPenalty(NamedTuple):
         threshold = alpha * alpha_scale(problem, penalty) * problem.weights
         ridge = problem.n * alpha * (1.0 - penalty.l1_ratio) * np.square(problem.weights)
         return cls(alpha, threshold, ridge, threshold * (1.0 + KKT_RTOL) + _ROUNDING)
+
+
+class _BoundedPool(Protocol):
+    """A pool of variables or groups, all of them or at most twice `limit`."""
+
+    limit: int | None
+
+    @property
+    def names(self) -> Sequence[Hashable]:
+        """The names of all that is kept."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing was discarded."""
+
+
+def pinned_limit(pool: _BoundedPool) -> tuple[int | None, bool]:
+    """Return how many variables of a pool the solutions may pin, and whether the pool is full.
+
+    Pinned variables must leave room for others when the pool is cut; None for any number.
+    """
+    bound = pool.limit
+    is_full = bound is not None and len(pool.names) >= 2 * bound
+    return None if bound is None or (pool.complete and not is_full) else 3 * bound // 2, is_full
+
+
+def n_requested_in(pool: _BoundedPool, k: int | None) -> int:
+    """Return how many variables of a pool are requested: k, or all if it is None."""
+    return len(pool.names) if k is None else k
 
 
 class ScaledLoss(Protocol):

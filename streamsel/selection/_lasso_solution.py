@@ -20,6 +20,8 @@ from streamsel.selection._lasso_path import (
     LassoSolution,
     SampledProblem,
     alpha_scale,
+    n_requested_in,
+    pinned_limit,
     solve_path,
 )
 from streamsel.serialization.schema import ArrayKind, BoolKind, expect, expect_shapes, length_in
@@ -243,10 +245,8 @@ class LassoSolver(StagedSolver):
         self, pool: Pool, before: PathSolution | None, n_certified: int | None
     ) -> PathSolution:
         """Return the current path of a pool, reusing still valid solutions of the previous one."""
-        penalty, bound = self.penalty, pool.limit
-        is_full = bound is not None and len(pool.names) >= 2 * bound
-        # Pinned variables must leave room for others when the pool is cut.
-        limit = None if bound is None or (pool.complete and not is_full) else 3 * bound // 2
+        penalty = self.penalty
+        limit, is_full = pinned_limit(pool)
         solutions: list[LassoSolution] = []
         is_valid: list[bool] = []
         if n_certified is not None and before is not None:
@@ -257,10 +257,7 @@ class LassoSolver(StagedSolver):
             penalty = penalty.thinned()
         problem = self.problem(pool)
         path = solve_path(problem, penalty, self.k, limit, solutions, is_valid)
-        return PathSolution(pool, problem, penalty, path, self._n_requested_in(pool))
-
-    def _n_requested_in(self, pool: Pool) -> int:
-        return len(pool.names) if self.k is None else self.k
+        return PathSolution(pool, problem, penalty, path, n_requested_in(pool, self.k))
 
     def restore(self, pool: Pool, saved: dict[str, Any]) -> PathSolution:
         """Return the candidate solution that `PathSolution.to_state` saved."""
@@ -291,7 +288,7 @@ class LassoSolver(StagedSolver):
             solutions = [LassoSolution(*part) for part in parts]
             path = LassoPath(solutions, problem.weights, problem.norm, saved["path_truncated"])
         penalty = self.penalty._replace(is_thinned=saved["is_rough"])
-        return PathSolution(pool, problem, penalty, path, self._n_requested_in(pool))
+        return PathSolution(pool, problem, penalty, path, n_requested_in(pool, self.k))
 
     def picks(self, pool: Pool, k: int) -> Picks:
         """Return k picks among the variables of a pool."""

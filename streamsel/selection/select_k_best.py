@@ -461,7 +461,7 @@ class SelectKBest(Selector[VariableState], Supervised):
         return self._univariate.relevance(view, indices)
 
     def _noise_relevance(self) -> list[float]:
-        state, indices = self._state, np.asarray(self._picks().indices, dtype=np.intp)
+        state, indices = self._state, self._picked()
         if state is None or not (self.pairwise or self._univariate.tests_noise):
             return super()._noise_relevance()
         values = self._univariate.noise_relevance(state, indices, self._significance)
@@ -489,7 +489,7 @@ class SelectKBest(Selector[VariableState], Supervised):
     @property
     def scores(self) -> dict[Hashable, float]:
         """Score of each selected variable, in order, as defined by the parameter `score`."""
-        indices = np.asarray(self._picks().indices, dtype=np.intp)
+        indices = self._picked()
         if self._state is None or not indices.size:
             return {}
         values = self._scores_of(self._state, indices)
@@ -522,10 +522,6 @@ class SelectKBest(Selector[VariableState], Supervised):
             for title, values in self._statistics(view).effects(self._picked()).items():
                 found[title] = dict(zip(self._selected(), values.tolist(), strict=True))
         return found | ({"p_value": self.p_values} if self._univariate.has_p_values else {})
-
-    def _picked(self) -> Indices:
-        """Return the indices of the selected variables, in order."""
-        return np.asarray(self._picks().indices, dtype=np.intp)
 
     def _statistics(self, view: VariableState) -> Statistics:
         return Statistics(view, self._univariate, self._phase, self._significance)
@@ -626,7 +622,7 @@ class SelectKBest(Selector[VariableState], Supervised):
         """p-value of each selected variable, in order; NaN if the score has none."""
         if not self._univariate.has_p_values or self._state is None:
             return dict.fromkeys(self._selected(), float("nan"))
-        indices = np.asarray(self._picks().indices, dtype=np.intp)
+        indices = self._picked()
         values = self._p_values_of(self._state, indices)
         return dict(zip(self._selected(), values.tolist(), strict=True))
 

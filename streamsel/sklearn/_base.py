@@ -183,7 +183,7 @@ class StreamEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _new_learner(self, values: dict[str, Any]) -> Any:
         """Return the learner, without `max_features` if its default is below k or q."""
-        return self._learner(**registry.with_room(self._learner, values))
+        return self._learner(**registry.lift_max_features(self._learner, values))
 
     def _covariates_of_X(self, own: Any, others: Any) -> tuple[Hashable, ...]:
         """Return the names of the columns of X that are covariates."""

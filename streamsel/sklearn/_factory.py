@@ -24,12 +24,6 @@ _PARENTS: dict[str, type[StreamEstimator]] = {
     "RandomFourier": ExtractorEstimator,
     "SelectKBest": UnivariateEstimator,
 }
-# Learners for which a row of weight 2 differs from two rows, which scikit-learn's sample weights
-# require to be equal: the number of rows enters a p-value, a likelihood, a variance or a batch.
-_COUNT_ROWS = {
-    *("AlphaInvesting", "Discriminant", "OSFS", "OnlineFDR"),
-    *("PLS", "RidgeComponents", "SAOLA", "SparsePCA"),
-}
 _ALPHA = """\
 alpha
     A single alpha, as in scikit-learn's Lasso: the same as `alphas=alpha`."""
@@ -92,7 +86,7 @@ def _field(parameter: inspect.Parameter) -> Any:
 
 
 def _fit_of(learner: Any) -> Callable[..., Any]:
-    has_weights = learner()._takes_weights and learner.__name__ not in _COUNT_ROWS
+    has_weights = learner()._takes_weights and learner._weights_replicate_rows
     fit: Callable[..., Any]
     if learner._is_supervised and has_weights:
         return StreamEstimator.fit

@@ -1,4 +1,4 @@
-"""Screening of columns: exclusion or imputation of those that learners cannot use."""
+"""Cleaning of columns: exclusion or imputation of those that learners cannot use."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def clean(
     columns, or of about `4 min_count` rows for rare ones. A block with a bad column is copied once.
     Only the counts are stored.
 
-    A learner that excludes rows without a target screens and imputes the other rows only.
+    A learner that excludes rows without a target cleans and imputes the other rows only.
 
     Examples
     --------
@@ -158,24 +158,24 @@ class CleanStream(ColumnStream):
         params.check("clean", rules, {"n_rows": n_rows, "min_count": min_count})
         n = n_rows if stream.n_rows is None else stream.n_rows
         super().__init__(
-            self._screened,
+            self._cleaned,
             n_rows=n if kept is None else kept.index.size,
             n_columns=stream.n_columns,
             reiterable=stream.reiterable,
             take=self._fetch,
-            cut=None if stream._cut is None else self._screen_parts,
+            cut=None if stream._cut is None else self._cleaned_parts,
             row_metadata=stream.row_metadata,
             column_metadata=stream.column_metadata,
             restrict=self._of_rows,
         )
         self._source = stream
-        # Only these rows of the columns are screened, and yielded.
+        # Only these rows of the columns are cleaned, and yielded.
         self._kept = kept
         self._expected_rows = n_rows if kept is None else kept.n
         self._missing = missing
         self._min_count = min_count
         self._report = report
-        self.n_read = self._n_screened = 0
+        self.n_read = self._n_cleaned = 0
         self.last_read: Hashable = None
         # Columns that are not encoded are excluded columns, too.
         source = stream if isinstance(stream, EncodedStream) else None
@@ -188,14 +188,14 @@ class CleanStream(ColumnStream):
         """Number of columns of numbers that encoded columns became."""
         return self._source.n_made if isinstance(self._source, EncodedStream) else 0
 
-    def _screen_parts(self, parts: int | None, start: int) -> list[StreamPart]:
+    def _cleaned_parts(self, parts: int | None, start: int) -> list[StreamPart]:
         if start:
             raise ValueError(
                 "Expected skip before clean, as the excluded columns are unknown before reading. "
                 "Got: clean(stream).skip(n).\nHint: use clean(stream.skip(n))."
             )
         step = partial(
-            _screen_part,
+            _cleaned_part,
             self._expected_rows,
             self._missing,
             self._report,
@@ -207,13 +207,13 @@ class CleanStream(ColumnStream):
     def _of_rows(self, kept: KeptRows) -> ColumnStream:
         """Return the stream of these rows, whose columns are counted in this one."""
         return ColumnStream(
-            partial(self._screened, kept),
+            partial(self._cleaned, kept),
             n_columns=self.n_columns,
             reiterable=self.reiterable,
             take=partial(self._fetch, kept=kept),
         )
 
-    def _screened(self, kept: KeptRows | None = None) -> Iterator[Block]:
+    def _cleaned(self, kept: KeptRows | None = None) -> Iterator[Block]:
         kept = kept if self._kept is None else self._kept
         source = restricted(self._source, kept)
         expected = self.n_rows if self._expected_rows is None else self._expected_rows
@@ -230,24 +230,24 @@ class CleanStream(ColumnStream):
                     f"Got: {self._min_count}"
                 )
             # A second pass drops the same columns, but does not count or report them again.
-            first_pass = position >= self._n_screened
+            first_pass = position >= self._n_cleaned
             position += len(block.names)
             good = self._good_part(block, first_pass, kept)
             if first_pass:
-                self._n_screened = position
+                self._n_cleaned = position
                 self._count_read(position, block.names[-1])
             if good is not None:
                 yield good
         # The last columns of the source may not be encoded.
-        self._count_read(self._n_screened, self.last_read)
+        self._count_read(self._n_cleaned, self.last_read)
 
-    def _count_read(self, n_screened: int, last: Hashable) -> None:
+    def _count_read(self, n_cleaned: int, last: Hashable) -> None:
         """Count the columns of the source, before they were encoded."""
         source = self._source
         if isinstance(source, EncodedStream):
             self.n_read, self.last_read = source.n_read, source.last_read
         else:
-            self.n_read, self.last_read = n_screened, last
+            self.n_read, self.last_read = n_cleaned, last
 
     def _good_part(self, block: Block, first_pass: bool, kept: KeptRows | None) -> Block | None:
         if block.values.dtype.kind == "O":
@@ -351,7 +351,7 @@ class CleanStream(ColumnStream):
         return columns
 
 
-def _screen_part(
+def _cleaned_part(
     n_rows: int | None,
     missing: Missing,
     report: ReportCallback | None,
@@ -387,7 +387,7 @@ def _select_rows(block: Block, kept: KeptRows | None) -> Block:
 
 def _diagnose(block: Block, kept: KeptRows | None) -> tuple[str, str]:
     """Return why a column is not numeric, with the number of the row among all."""
-    reason, detail = _why_not_numeric(block)
+    reason, detail = _non_numeric_reason(block)
     if kept is None:
         return reason, detail
     text = kept.renumbered(detail)
@@ -400,7 +400,7 @@ def _is_complex(values: Any) -> bool:
     return all(value is None or isinstance(value, Complex) for value in values.flat)
 
 
-def _why_not_numeric(block: Block) -> tuple[str, str]:
+def _non_numeric_reason(block: Block) -> tuple[str, str]:
     """Return the reason why a column is not numeric, and the detail."""
     values = block.values
     if values.dtype.kind != "O":

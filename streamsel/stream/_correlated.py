@@ -28,8 +28,9 @@ Indices = NDArray[np.intp]
 _TILE_COLUMNS, _MIN_TILE_COLUMNS, _TILE_BYTES = 128, 32, 8 << 20
 # Rows converted to float64 at a time.
 _ROWS = 4096
-# Pairs are dismissed by a part of the rows if there are so many, and so small a part suffices.
-_MIN_ROWS_SCREENED, _MAX_PART_SCREENED = 128, 0.8
+# Pairs are first compared on a subset of the rows, if there are at least this many rows, and the
+# subset is at most this share of them.
+_MIN_PREFILTER_ROWS, _MAX_PREFILTER_SHARE = 128, 0.8
 _EPSILON_32 = 2.0**-24
 # Integers are compared by all rows, unless a smaller part of them suffices to dismiss pairs: their
 # products are exact in single precision below the first bound, n times these in double precision.
@@ -65,26 +66,26 @@ class Comparison:
         return self.max_correlation - TIE_RTOL
 
     @cached_property
-    def screened_rows(self) -> Indices | None:
+    def prefilter_rows(self) -> Indices | None:
         """The rows by which pairs are dismissed; None if all rows are needed."""
         n, part = self.n, np.linspace(0.0, 1.0, 201)
         # Uncorrelated columns have ‖u₂‖ ‖v₂‖ ≈ 1 - part, and |u₁ᵀv₁| below 5 √(part / n).
         suffices = (1.0 - part) + 5.0 * np.sqrt(part / n) + 0.05 < self.max_correlation
         min_part = part[suffices][0] if suffices.any() else 1.0
-        if n < _MIN_ROWS_SCREENED or min_part > _MAX_PART_SCREENED:
+        if n < _MIN_PREFILTER_ROWS or min_part > _MAX_PREFILTER_SHARE:
             return None
         return np.sort(np.random.default_rng(0).permutation(n)[: int(min_part * n)])
 
     @cached_property
     def dismissed_below(self) -> np.float32:
         """Bound of a correlation below which a pair is dismissed, rounding errors included."""
-        m = 0 if self.screened_rows is None else self.screened_rows.size
+        m = 0 if self.prefilter_rows is None else self.prefilter_rows.size
         return np.float32(self.threshold - 1.01 * (m + 10) * _EPSILON_32)
 
     @property
     def needs_small_part(self) -> bool:
         """Whether most pairs are dismissed by so few rows that products of all take longer."""
-        rows = self.screened_rows
+        rows = self.prefilter_rows
         # Neighbours are seldom dismissed.
         return self.reach == np.inf and rows is not None and rows.size <= _SMALL_PART * self.n
 
@@ -113,9 +114,9 @@ class Tile:
         (b,) coordinates of the columns, and indices in the source.
     names
         Names of the columns; None if they are not needed.
-    screened_values, rest
-        (b, m) the screened rows of the centred columns of length 1, and the lengths (b,) of the
-        other rows; None if columns are compared without screening.
+    prefilter_values, rest
+        (b, m) the prefilter rows of the centred columns of length 1, and the lengths (b,) of the
+        other rows; None if columns are compared without a prefilter.
     """
 
     rule: Comparison
@@ -126,7 +127,7 @@ class Tile:
     location: Floats
     index: Indices
     names: Sequence[Hashable] | None
-    screened_values: NDArray[np.float32] | None
+    prefilter_values: NDArray[np.float32] | None
     rest: NDArray[np.float32] | None
 
     def __len__(self) -> int:
@@ -139,9 +140,9 @@ class Tile:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the values, and of their screened rows."""
+        """Bytes of the values, and of their prefilter rows."""
         return value_bytes(self.values) + (
-            0 if self.screened_values is None else self.screened_values.nbytes
+            0 if self.prefilter_values is None else self.prefilter_values.nbytes
         )
 
     def can_join(self, other: Tile) -> bool:
@@ -168,7 +169,7 @@ class Tile:
 
 
 # Fields of a tile with one entry per column.
-_ARRAYS = ("values", "mean", "norm", "location", "index", "screened_values", "rest")
+_ARRAYS = ("values", "mean", "norm", "location", "index", "prefilter_values", "rest")
 
 
 def joined(tiles: Sequence[Tile]) -> Tile:
@@ -219,13 +220,13 @@ def tiles_of(
         part = indices[first : first + rule.columns_per_tile]
         mean, norm = stats.mean[part], np.sqrt(stats.m2[part])
         values, is_exact = _values(chunk, part, mean, norm, rule)
-        screened_values = rest = None
-        if rule.screened_rows is not None and not is_exact and not is_sparse(values):
-            screened_values, rest = _screen(values[:, rule.screened_rows], mean, norm)
+        prefilter_values = rest = None
+        if rule.prefilter_rows is not None and not is_exact and not is_sparse(values):
+            prefilter_values, rest = _prefilter(values[:, rule.prefilter_rows], mean, norm)
         names = [chunk.names[j] for j in part.tolist()] if named else None
         index = start + part
         yield Tile(
-            rule, values, is_exact, mean, norm, location[part], index, names, screened_values, rest
+            rule, values, is_exact, mean, norm, location[part], index, names, prefilter_values, rest
         )
 
 
@@ -258,10 +259,10 @@ def _centred_units(values: NDArray[Any], mean: Floats, norm: Floats) -> Floats:
     return unit
 
 
-def _screen(
+def _prefilter(
     values: NDArray[Any], mean: Floats, norm: Floats
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return screened rows of columns as parts of unit vectors, and the lengths of the rests."""
+    """Return prefilter rows of columns as parts of unit vectors, and the lengths of the rests."""
     first = values if values.dtype == np.float64 else _centred_units(values, mean, norm)
     rest = 1.0 - np.einsum("ij,ij->i", first, first) + _LENGTH_ERROR
     rest = np.sqrt(np.maximum(rest, 0.0)) * (1.0 + 4.0 * _EPSILON_32)
@@ -315,9 +316,9 @@ def _dense_pairs(a: Tile, b: Tile) -> Pairs:
 
 def _undismissed(a: Tile, b: Tile) -> tuple[Indices, Indices]:
     """Return columns of two tiles such that all other pairs are uncorrelated."""
-    if a.screened_values is None or b.screened_values is None or a.rest is None or b.rest is None:
+    if a.prefilter_values is None or b.prefilter_values is None or a.rest is None or b.rest is None:
         return np.arange(len(a)), np.arange(len(b))
-    products = a.screened_values @ b.screened_values.T
+    products = a.prefilter_values @ b.prefilter_values.T
     if a is b:
         # Columns are not compared with themselves: NaN exceeds no bound.
         np.fill_diagonal(products, np.nan)

@@ -216,6 +216,11 @@ class ColumnStream:
         names
             Names to exclude. If the names of the stream are unknown before reading, `n_columns`
             assumes that all of them occur.
+
+        Raises
+        ------
+        TypeError
+            If `names` is a single string, or one of them is not hashable.
         """
         excluded = frozenset(_requested_names(names))
         kept = None
@@ -256,6 +261,11 @@ class ColumnStream:
         ----------
         n
             Number of columns to skip. Arrays and column-wise files do not read them.
+
+        Raises
+        ------
+        ValueError
+            If n is negative.
         """
         if n < 0:
             raise ValueError(f"Expected n, the number of columns to skip, to be >= 0. Got: {n}.")

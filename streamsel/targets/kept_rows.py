@@ -47,7 +47,7 @@ class KeptRows:
         return f"{type(self).__name__}({self.n}, {rows})"
 
     @classmethod
-    def excluding(cls, missing: NDArray[np.bool_], reason: str = NO_TARGET) -> Self:
+    def excluding(cls, missing: NDArray[np.bool_]) -> Self:
         """Return the rows that are not flagged as missing, (n,).
 
         Raises
@@ -60,7 +60,7 @@ class KeptRows:
             raise ValueError(
                 f"Expected a target in at least 2 rows. Got: one in {index.size} of {missing.size}."
             )
-        return cls(missing.size, index, {reason: missing.size - index.size})
+        return cls(missing.size, index, {NO_TARGET: missing.size - index.size})
 
     def restrict(self, values: Any, what: str) -> Any:
         """Return the rows in use of a target, covariates or weights of all rows."""

@@ -118,7 +118,7 @@ def test_checkpoints(call, wide, scheduler, small, tmp_path, monkeypatch):
     saved, save = [], Checkpointer.save
 
     def noted(self):
-        saved.append(self._job.metadata["parts"])
+        saved.append(self._run.metadata["parts"])
         return save(self)
 
     monkeypatch.setattr(Checkpointer, "save", noted)

@@ -202,7 +202,7 @@ def _row_after_groups(mode: Any) -> Situation | None:
     X, y, rows = _of_columns(mode)
     model = fresh(mode, y)
     model.learn_columns(in_groups(np.asfortranarray(X), NAMES))
-    if model._columns.why_not_mergeable or getattr(model._columns, "has_discarded", False):
+    if model._columns.unmergeable_reason or getattr(model._columns, "has_discarded", False):
         return None
     return Situation(_copies(model), partial(_learn, *rows[0]), partial(_teach, rows[1:]))
 
@@ -214,7 +214,7 @@ def _merged_groups(mode: Any) -> Situation | None:
     one, other = fresh(mode, y), fresh(mode, y)
     one.learn_columns(in_groups(X[:, :25]))
     other.learn_columns(in_groups(X[:, 25:50], list("abcdefghijklmnopqrstuvwxy")))
-    if one._columns.why_not_mergeable:
+    if one._columns.unmergeable_reason:
         return None
 
     def go_on(model: Any) -> None:
@@ -236,7 +236,7 @@ def _merged_columns(mode: Any) -> Situation | None:
         return None
     X, y = data(mode, p=60)
     one, other = learnt(mode, X[:, :25], y), learnt(mode, X[:, 25:50], y, range(25, 50))
-    if one._columns is None or one._columns.why_not_mergeable:
+    if one._columns is None or one._columns.unmergeable_reason:
         return None
 
     def go_on(model: Any) -> None:

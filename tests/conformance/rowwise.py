@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from streamsel.state.moments.joint import CrossMoments
 from streamsel.state.moments.row_extension import RowExtension
 from tests.conformance.modes import MODES, build, close, shown
 
@@ -16,7 +17,8 @@ BY_MOMENTS = {
     name: mode
     for name, mode in ROW_MODES.items()
     if name not in BY_WINDOW and not mode.by_name
-    if not issubclass(mode.cls._row_state_type, RowExtension) or mode.cls._row_state_type.provides
+    if not issubclass(mode.cls._row_state_type, RowExtension)
+    or issubclass(mode.cls._row_state_type, CrossMoments)
 }
 
 

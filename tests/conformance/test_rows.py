@@ -628,6 +628,29 @@ def test_columns_after_rows_are_refused(mode, phase):
         refused("a target", lambda: model.learn_target(y))
 
 
+@rotated(BY_MOMENTS, "way", ["rows", "merged", *COPIES], each=2)
+def test_a_column_that_varies_later(mode, way, tmp_path):
+    """Its name and value are kept, also beyond the row at which the rows have doubled."""
+    names = NAMES[: build(mode).max_features]
+    X, held, y = columns_of(mode, 60, names)
+    X[:28, 1] = 0.5
+    whole, model, rest = (fresh(mode, part) for part in (y, y[:28], y[28:]))
+    whole.learn_columns(X, held)
+    if not whole._state.complete or model.fading_factor:
+        return
+    model.learn_columns(X[:28], held)
+    if way == "merged":
+        rest.learn_columns(X[28:], held)
+        model.merge(rest, along="rows")
+    else:
+        model = model if way == "rows" else COPIES[way](model, tmp_path)
+        for i in range(28, 60):
+            learn_one(model, dict(zip(held, X[i].tolist(), strict=True)), y[i])
+    assert model.n_aligned_rows == 60
+    assert (model.n_columns, model.n_constant) == (whole.n_columns, whole.n_constant)
+    close(shown(model), shown(whole), 1e-9)
+
+
 @rotated(BY_MOMENTS, "way", ["none", *COPIES], each=2)
 def test_columns_then_rows_is_all_of_it(mode, way, tmp_path):
     """To the variables that were let go applies what is said of them elsewhere."""

@@ -344,7 +344,7 @@ def test_memory_is_that_of_the_window(rng):
 def test_no_pair_at_the_threshold_is_dismissed(rng, t):
     """A part of the rows bounds their correlation tightly: the others are proportional."""
     n = 20_000
-    rows = Comparison(n, t).screened_rows
+    rows = Comparison(n, t).prefilter_rows
     rest = np.delete(np.arange(n), rows)
     U = np.zeros((20, n))
     V = np.zeros((20, n))

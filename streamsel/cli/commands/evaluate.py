@@ -96,22 +96,22 @@ class EvaluationTask:
         # A run reads the target by another learner, if this one has none.
         self.has_groups = learner._supports_groups()
 
-    def start(self, job: Run, options: Mapping[str, Any], max_bytes: int) -> ModelBatch:
+    def start(self, run: Run, options: Mapping[str, Any], max_bytes: int) -> ModelBatch:
         """Return the models of all training folds and sizes."""
         from streamsel.cli.groups import check_learns_groups
         from streamsel.cli.model_batch import with_covariates
         from streamsel.evaluate.nested import NestedCrossValidation
 
-        if job.settings.groups is not None and not self.has_groups:
-            check_learns_groups(self._learner, job.settings.groups)
+        if run.settings.groups is not None and not self.has_groups:
+            check_learns_groups(self._learner, run.settings.groups)
         self._nested = NestedCrossValidation(
-            with_covariates(self._learner, job),
-            job.all_columns(),
-            job.given.y,
-            covariates=job.given.covariates or None,
+            with_covariates(self._learner, run),
+            run.all_columns(),
+            run.side_inputs.y,
+            covariates=run.side_inputs.covariates or None,
             sizes=options["sizes"],
             model=options["predictor"],
-            target_type=job.model.target_type,
+            target_type=run.model.target_type,
             n_folds=options["folds"],
             n_repeats=options["repeats"],
             n_inner=options["inner_folds"],
@@ -129,11 +129,11 @@ class EvaluationTask:
         """Return the report of one model."""
         return self._nested.first_report
 
-    def result(self, job: Run) -> NestedScores:
+    def result(self, run: Run) -> NestedScores:
         """Return the scores of predictions."""
         from streamsel.cli.progress import meter
 
-        with meter(job.log, "predicting", job.n_columns) as bar:
+        with meter(run.log, "predicting", run.n_columns) as bar:
             bar.begin()
             return self._nested.result()
 
@@ -192,10 +192,10 @@ class EvaluationTask:
             table.add_row(BASELINE_NAMES.get(contestant, found.learner), *cells)
         console.print(table)
 
-    def check(self, job: Run, found: NestedScores) -> None:  # noqa: ARG002 (as others)
+    def check(self, run: Run, found: NestedScores) -> None:  # noqa: ARG002 (as others)
         """Report missing values that were imputed."""
-        if n := job.metadata["filled"]:
-            job.log.note(
+        if n := run.metadata["filled"]:
+            run.log.note(
                 f"missing values of {count_text(n, 'column')} were replaced by means over all "
                 "rows, including test folds"
             )

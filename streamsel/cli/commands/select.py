@@ -33,55 +33,54 @@ if TYPE_CHECKING:
 _FAN_IN = 4
 
 
-def learn_in_parts(job: Run, keeper: Checkpointer, bar: Meter) -> None:
-    """Learn the remaining parts of a job's files."""
+def learn_in_parts(run: Run, keeper: Checkpointer, bar: Meter) -> None:
+    """Learn the remaining parts of a run's files."""
     from streamsel.distributed.cluster import connect
     from streamsel.distributed.collections import split_source
-    from streamsel.distributed.learning import DistributedJob as Parts
-    from streamsel.distributed.learning import check_columns
+    from streamsel.distributed.learning import DistributedJob, check_columns
 
-    settings, metadata = job.settings, job.metadata
-    check_columns(job.model)
-    leaves = split_source(job.clean_stream, None, None)
+    settings, metadata = run.settings, run.metadata
+    check_columns(run.model)
+    leaves = split_source(run.clean_stream, None, None)
     done = metadata.get("parts", 0)
     if metadata.setdefault("of_parts", len(leaves)) != len(leaves):
         raise CommandError(
             f"{settings.file}: not the file that the model was learnt from. Expected: "
             f"{metadata['of_parts']} parts. Got: {len(leaves)}"
         )
-    earlier = _ProgressBefore(job, done)
-    work = Parts(job.model, leaves[done:], rows=False, fan_in=_FAN_IN, retries=2)
+    earlier = _ProgressBefore(run, done)
+    job = DistributedJob(run.model, leaves[done:], rows=False, fan_in=_FAN_IN, retries=2)
     with (
         connect(settings.scheduler, settings.workers) as client,
-        closing(work.results(client)) as results,
+        closing(job.results(client)) as results,
     ):
         for found in results:
             with keeper.interrupts.deferred():
-                work.merge_wave(found)
-                earlier.note(work.summary)
+                job.merge_wave(found)
+                earlier.note(job.summary)
                 # A multi-pass model has no intermediate result.
-                shown = None if job.model._needs_single_source else job.model
+                shown = None if run.model._needs_single_source else run.model
                 bar.update(metadata["columns_read"], shown)
                 if shown is not None:
                     keeper.save_if_due()
         # Loadings need all columns; a resumed run reads only the remaining parts.
-        work.finish(client, loadings=not done)
+        job.finish(client, loadings=not done)
 
 
 class _ProgressBefore:
     """Counts of earlier runs, to which this run adds."""
 
-    def __init__(self, job: Run, n_parts: int) -> None:
-        self._job = job
-        self._n_parts, self._n_read = n_parts, job.metadata["columns_read"]
-        self._skipped, self._n_filled = Counter(job.metadata["skipped"]), job.metadata["filled"]
-        self._encoded = Counter(job.metadata["encoded"])
-        self._n_made = job.metadata["columns_made"]
-        self._n_values = job.metadata["filled_values"]
+    def __init__(self, run: Run, n_parts: int) -> None:
+        self._run = run
+        self._n_parts, self._n_read = n_parts, run.metadata["columns_read"]
+        self._skipped, self._n_filled = Counter(run.metadata["skipped"]), run.metadata["filled"]
+        self._encoded = Counter(run.metadata["encoded"])
+        self._n_made = run.metadata["columns_made"]
+        self._n_values = run.metadata["filled_values"]
 
     def note(self, summary: LearnSummary) -> None:
         """Record the progress of this run."""
-        self._job.metadata |= {
+        self._run.metadata |= {
             "parts": self._n_parts + summary.n_parts,
             "columns_read": self._n_read + summary.n_read,
             "skipped": dict(self._skipped + summary.skipped),
@@ -90,7 +89,7 @@ class _ProgressBefore:
             "filled": self._n_filled + summary.n_filled,
             "filled_values": self._n_values + summary.n_filled_values,
         }
-        self._job.record_remote_progress()
+        self._run.record_remote_progress()
 
 
 # Metadata of a run that the log's end event reports.
@@ -110,37 +109,37 @@ def run_learning(settings: RunSettings, log: Log) -> None:
         for path in settings.files:
             file_format(spool(path, log))
         with output_locks(outputs):
-            job = Run(settings, log)
-            keeper = Checkpointer(job, interrupts)
+            run = Run(settings, log)
+            keeper = Checkpointer(run, interrupts)
             try:
-                if job.metadata["complete"]:
-                    job.check_result()
+                if run.metadata["complete"]:
+                    run.check_result()
                     keeper.save_completed()
                 else:
                     # Opened after the input is validated, as this empties an older list.
-                    with job.skipped.open_list():
-                        Learning(job, keeper).learn()
-                write_results(job, job.report(), keeper.failed_outputs)
+                    with run.skipped.open_list():
+                        Learning(run, keeper).learn()
+                write_results(run, run.report(), keeper.failed_outputs)
             except KeyboardInterrupt as error:
                 interrupts.ignore_signals()
                 keeper.stop(exit_code_of(error))
             finally:
-                log.outcome = {name: job.metadata[name] for name in _OUTCOME_KEYS}
+                log.outcome = {name: run.metadata[name] for name in _OUTCOME_KEYS}
 
 
 class Learning:
-    """Learns the columns of a job: block by block, or in several passes for multi-pass models.
+    """Learns the columns of a run: block by block, or in several passes for multi-pass models.
 
     Parameters
     ----------
-    job
-        The job.
+    run
+        The run.
     keeper
         Saves checkpoints, and delays signals while a block is learnt or the model is saved.
     """
 
-    def __init__(self, job: Run, keeper: Checkpointer) -> None:
-        self._job = job
+    def __init__(self, run: Run, keeper: Checkpointer) -> None:
+        self._run = run
         self._keeper = keeper
         self._interrupts = keeper.interrupts
 
@@ -152,107 +151,107 @@ class Learning:
         CommandError
             If an error ends the run early; the state so far is saved.
         """
-        job = self._job
-        total, done = job.n_columns, job.metadata["columns_read"]
+        run = self._run
+        total, done = run.n_columns, run.metadata["columns_read"]
         n_columns = None if total is None else total + done
-        job.log.begin(
-            job.settings.command,
-            file=job.settings.arguments,
-            **{"class": type(job.model).__name__},
-            parameters=job.model._get_params(),
-            n_rows=job.clean_stream.n_rows,
+        run.log.begin(
+            run.settings.command,
+            file=run.settings.arguments,
+            **{"class": type(run.model).__name__},
+            parameters=run.model._get_params(),
+            n_rows=run.clean_stream.n_rows,
             n_columns=n_columns,
             columns_read=done,
         )
-        job.given.report_target(job.model)
+        run.side_inputs.report_target(run.model)
         try:
-            title = {"select": "selecting", "reduce": "reducing"}[job.settings.command]
-            with meter(job.log, title, n_columns, done) as bar:
-                job.compile(bar)
-                job.skipped.is_recording = True
-                if job.in_parts:
-                    learn_in_parts(job, self._keeper, bar)
-                elif job.model._needs_single_source:
+            title = {"select": "selecting", "reduce": "reducing"}[run.settings.command]
+            with meter(run.log, title, n_columns, done) as bar:
+                run.compile(bar)
+                run.skipped.is_recording = True
+                if run.in_parts:
+                    learn_in_parts(run, self._keeper, bar)
+                elif run.model._needs_single_source:
                     self._learn_in_passes(bar)
                 else:
                     self._learn_in_blocks(bar)
                 if (
-                    job.model._wants_second_pass
-                    and not job.skipped.rejected["refused"]
+                    run.model._wants_second_pass
+                    and not run.skipped.rejected["refused"]
                     and not self._is_stopped
                 ):
                     self._second_pass(bar)
         except EXPECTED_ERRORS as error:
             with self._interrupts.deferred():
-                self._keeper.fail(job.given.with_row_ids(error))
+                self._keeper.fail(run.side_inputs.with_row_ids(error))
         finally:
-            job.skipped.is_recording = False
+            run.skipped.is_recording = False
         with self._interrupts.deferred():
-            if self._is_stopped and job.stop is not None:
-                job.stop.note()
-            job.metadata["complete"] = True
-            job.record_time()
+            if self._is_stopped and run.stop is not None:
+                run.stop.note()
+            run.metadata["complete"] = True
+            run.record_time()
             # Save before the checks, so that they cannot lose the result.
             self._keeper.save()
-            if job.check_result():
+            if run.check_result():
                 self._keeper.save()
 
     def _learn_in_blocks(self, bar: Meter) -> None:
-        job, model = self._job, self._job.model
-        before = job.metadata["columns_read"] - job.metadata["bad_lines"]
-        blocks = job.clean_stream.blocks()
+        run, model = self._run, self._run.model
+        before = run.metadata["columns_read"] - run.metadata["bad_lines"]
+        blocks = run.clean_stream.blocks()
         while not self._is_stopped and (block := next(blocks, None)) is not None:
             with self._interrupts.deferred():
                 # Progress is that of whole blocks, also if the condition is checked within one.
-                for part in [block] if job.stop is None else job.stop.cut([block]):
-                    learn_accepted(partial(_learn_block, model), part, job.skipped)
-                    if job.stop is not None:
-                        job.stop.update()
-                job.row_number_detector.check_block(block)
-                job.record_progress(before)
-                bar.update(job.metadata["columns_read"], model)
+                for part in [block] if run.stop is None else run.stop.cut([block]):
+                    learn_accepted(partial(_learn_block, model), part, run.skipped)
+                    if run.stop is not None:
+                        run.stop.update()
+                run.row_number_detector.check_block(block)
+                run.record_progress(before)
+                bar.update(run.metadata["columns_read"], model)
                 self._keeper.save_if_due()
-        job.record_progress(before)
+        run.record_progress(before)
 
     @property
     def _is_stopped(self) -> bool:
         """Whether the condition of --until was met."""
-        return self._job.stop is not None and self._job.stop.is_met
+        return self._run.stop is not None and self._run.stop.is_met
 
     def _second_pass(self, bar: Meter) -> None:
         """Read all columns once more, for data that the model did not keep."""
-        stream = self._job.all_columns()
+        stream = self._run.all_columns()
         # Bad columns were reported in the first pass.
-        self._job.skipped.is_recording = False
+        self._run.skipped.is_recording = False
 
         def watched() -> Iterator[Block]:
-            for n_read, block in _with_counts(stream, self._job.n_columns):
+            for n_read, block in _with_counts(stream, self._run.n_columns):
                 yield block
                 bar.update(n_read, pass_name="second pass")  # noqa: S106
 
-        self._job.model.learn_loadings(ColumnStream(watched, n_rows=stream.n_rows))
+        self._run.model.learn_loadings(ColumnStream(watched, n_rows=stream.n_rows))
 
     def _learn_in_passes(self, bar: Meter) -> None:
-        job, stream, n_passes = self._job, self._job.clean_stream, 0
+        run, stream, n_passes = self._run, self._run.clean_stream, 0
 
         def watched() -> Iterator[Block]:
             nonlocal n_passes
             n_passes += 1
             # Bad columns were reported in the first pass.
-            job.skipped.is_recording = n_passes == 1
-            for n_read, block in _with_counts(stream, self._job.n_columns):
+            run.skipped.is_recording = n_passes == 1
+            for n_read, block in _with_counts(stream, self._run.n_columns):
                 if n_passes == 1:
-                    job.row_number_detector.check_block(block)
+                    run.row_number_detector.check_block(block)
                 yield block
-                job.record_progress(0)
-                pass_name = _pass_text(job.model, n_passes) if n_passes > 1 else ""
+                run.record_progress(0)
+                pass_name = _pass_text(run.model, n_passes) if n_passes > 1 else ""
                 bar.update(n_read, pass_name=pass_name)
 
-        job.model.learn_columns(
-            ColumnStream(watched, n_rows=stream.n_rows, n_columns=job.n_columns),
-            until=stop_argument(job.settings.until),
+        run.model.learn_columns(
+            ColumnStream(watched, n_rows=stream.n_rows, n_columns=run.n_columns),
+            until=stop_argument(run.settings.until),
         )
-        job.record_progress(0)
+        run.record_progress(0)
 
 
 def _learn_block(model: Any, block: Block) -> None:

@@ -38,17 +38,17 @@ class StabilityTask:
     titles = ("name", "count", "frequency", "rank")
     has_groups = True
 
-    def start(self, job: Run, options: Mapping[str, Any], max_bytes: int) -> ModelBatch:
+    def start(self, run: Run, options: Mapping[str, Any], max_bytes: int) -> ModelBatch:
         """Return the models, one per subsample."""
         from streamsel.cli.model_batch import with_covariates
         from streamsel.evaluate.subsamples import Subsampling
 
         self._drawn = Subsampling(
-            with_covariates(job.settings.learner, job),
-            job.given.y,
-            job.given.covariates or None,
-            job.given.weights,
-            n=job.count_rows(),
+            with_covariates(run.settings.learner, run),
+            run.side_inputs.y,
+            run.side_inputs.covariates or None,
+            run.side_inputs.weights,
+            n=run.count_rows(),
             n_subsamples=options["subsamples"],
             share=options["share"],
             seed=options["seed"],
@@ -64,7 +64,7 @@ class StabilityTask:
         """Return the report of the model of all rows."""
         return self._drawn.full_report
 
-    def result(self, job: Run) -> SubsampleStability:  # noqa: ARG002 (as other tasks)
+    def result(self, run: Run) -> SubsampleStability:  # noqa: ARG002 (as other tasks)
         """Return the selection frequencies."""
         return self._drawn.result()
 
@@ -127,10 +127,10 @@ class StabilityTask:
             more = count_text(len(rows) - _MAX_TABLE_ROWS, "variable")
             console.print(Text(f"and {more} more (use --out FILE to list all)", style="dim"))
 
-    def check(self, job: Run, found: SubsampleStability) -> None:
+    def check(self, run: Run, found: SubsampleStability) -> None:
         """Raise if no variable was selected."""
         if not found.frequency:
-            columns = count_text(job.metadata["columns_read"], "column")
+            columns = count_text(run.metadata["columns_read"], "column")
             raise CommandError(f"no variable was selected from {columns} in any subsample")
 
 

@@ -54,7 +54,7 @@ class FactorizationState(Pool):
         column arrives.
     """
 
-    why_not_mergeable = "the result of an online factorisation depends on all earlier columns"
+    unmergeable_reason = "the result of an online factorisation depends on all earlier columns"
 
     def __init__(self, n: int, limit: int, q: int, width: int, seed: int, code: Coder) -> None:
         super().__init__(None, n, limit, samples=True)
@@ -141,7 +141,7 @@ class FactorizationState(Pool):
             raise ValueError(
                 "Expected a model that has learnt no columns yet to merge into. Got: one that has "
                 f"learnt {arrived} columns.\n"
-                f"Hint: {self.why_not_mergeable}; learn one stream after the other with one model."
+                f"Hint: {self.unmergeable_reason}; learn one stream after the other with one model."
             )
         self._copy_before_write()
         self.set_state(other.to_state())

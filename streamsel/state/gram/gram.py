@@ -17,6 +17,8 @@ from streamsel.serialization.schema import expect_shapes
 from streamsel.state.base import Floats, Indices
 from streamsel.state.gram.buffers import BufferedAccumulator, SparseBuffer
 
+# Default of the maximum number of observations for which a Gram matrix is kept.
+MAX_GRAM_ROWS = 15_000
 # Rows of a tile, its largest number of columns, and a multiple of BLAS's own tile size.
 _TILE_ROWS, _TILE_COLUMNS, _MULTIPLE = 512, 1024, 64
 # Up to this many rows one tile is faster than several.

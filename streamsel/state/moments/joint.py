@@ -55,7 +55,6 @@ class CrossMoments(RowExtension):
         "_synced_size",
         "_open",
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"products"})
     merges_along: ClassVar[frozenset[MergeAxis]] = frozenset({"rows"})
 
     def __init__(self, fading_factor: float) -> None:

@@ -33,8 +33,6 @@ class RowExtension(State):
     `prepare_one`.
     """
 
-    # Quantities available in addition to the moments, for hooks that receive this state.
-    provides: ClassVar[frozenset[str]] = frozenset()
     # Axes along which models that have learnt rows can be merged.
     merges_along: ClassVar[frozenset[MergeAxis]] = frozenset({"columns", "rows"})
     # Whether `prepare_one` must be called before each row, and whether targets are required.

@@ -94,7 +94,7 @@ class AcceptedColumns(PooledState):
         these change, and not part of a copy or a file.
     """
 
-    why_not_mergeable = "a decision on arrival depends on all earlier columns"
+    unmergeable_reason = "a decision on arrival depends on all earlier columns"
 
     def __init__(self, pool: Pool, policy: AcceptPolicy, memory: Mapping[str, float] = {}) -> None:
         super().__init__(pool)
@@ -172,7 +172,7 @@ class AcceptedColumns(PooledState):
             raise ValueError(
                 "Expected a model that has learnt no columns yet to merge into. Got: one that "
                 f"has decided on {arrived} columns.\n"
-                f"Hint: {self.why_not_mergeable}; learn one stream after the other with one model."
+                f"Hint: {self.unmergeable_reason}; learn one stream after the other with one model."
             )
         self._copy_before_write()
         self.pool.replace_table(other.pool.table.copy())
