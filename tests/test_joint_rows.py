@@ -290,7 +290,8 @@ def test_a_constant_column_is_not_known_to_have_been_0():
     model.learn_target(X[:, 0])
     model.learn_columns(X)
     model.learn_one({0: 1.0, 1: 5.0, 2: 0.0}, 1.0)
-    assert in_use(model) == {0, 2}
+    assert in_use(model) == {0, 1, 2}
+    assert model.n_constant == 1
 
 
 @settings(max_examples=20, deadline=None)

@@ -16,7 +16,7 @@ import numpy as np
 from streamsel._utils.system import effective_jobs
 from streamsel.base.groups import GroupCounts, check_groups
 from streamsel.base.learn_target import new_summary, space_of
-from streamsel.base.phase import LearnerHooks, Phase, columns_to_state
+from streamsel.base.phase import ConstantColumn, LearnerHooks, Phase, columns_to_state
 from streamsel.base.source_facts import SourceFacts
 from streamsel.base.to_rows import new_row_phase, new_window_phase, refuse_rows_of_groups
 from streamsel.base.undo import with_rollback
@@ -38,6 +38,8 @@ _FLOAT64 = np.dtype(np.float64)
 # Moments have a relative error of 1e-10. The error of a relevance is then below the first number,
 # if at least the second fraction of the sum of squares is left after adjusting for covariates.
 _RELEVANCE_ERROR, _CANCELLATION_RTOL = 1e-6, 1e-3
+# Names of constant columns are kept up to this number, or that of the other columns kept.
+_MAX_CONSTANTS = 10_000
 
 
 class ColumnPhase(Phase):
@@ -59,6 +61,7 @@ class ColumnPhase(Phase):
         "n_columns",
         "n_passes",
         "constant",
+        "constants",
         "without_target",
         "target",
         "space",
@@ -73,6 +76,7 @@ class ColumnPhase(Phase):
         self.n_passes = 0
         # Number of constant columns.
         self.constant = 0
+        self.constants: dict[Hashable, ConstantColumn] | None = {}
         self.without_target = without_target
         self.target: Target | NoTarget | None = None
         self.space: TargetSpace | None = None
@@ -219,6 +223,8 @@ class ColumnPhase(Phase):
             self._learn_groups(model, chunk, stats, target)
         else:
             self._learn_single_columns(model, chunk, stats, target)
+        if constant:
+            self._keep_constants(chunk, stats)
         self.n_columns += stats.m2.size
         self.constant += constant
         self.n_passes = self.n_passes or 1
@@ -244,6 +250,23 @@ class ColumnPhase(Phase):
             finally:
                 space.clear_cache()
             summary.add(chunk, stats, target, space, relevance, self.n_columns)
+
+    def _keep_constants(self, chunk: Chunk, stats: Stats) -> None:
+        """Keep names and values of constant columns that the state does not keep.
+
+        Rows and merges of rows continue from them. They are of no use after a column was discarded.
+        """
+        state = self.columns
+        if self.constants is None or state is None or not state.complete or self.is_grouped:
+            return
+        if len(state.names) == self.n_columns + stats.m2.size:
+            return  # the state keeps constant columns too
+        for j in np.flatnonzero(stats.m2 == 0.0).tolist():
+            if chunk.names[j] not in state.index_of:
+                value = float(stats.mean[j] + stats.mean_error[j])
+                self.constants[chunk.names[j]] = ConstantColumn(value, self.n_columns + j)
+        if len(self.constants) > max(_MAX_CONSTANTS, len(state.names)):
+            self.constants = None
 
     def _learn_groups(
         self, model: LearnerHooks, chunk: Chunk, stats: Stats, target: Target | NoTarget

@@ -81,6 +81,13 @@ def merge_columns(model: Learner, other: Learner) -> None:
         mine.summary = None
     else:
         mine.summary.merge(theirs.summary, mine.n_candidates, n_candidates)
+    if mine.constants is None or theirs.constants is None:
+        mine.constants = None
+    else:
+        mine.constants = mine.constants | {
+            name: column._replace(arrival=column.arrival + mine.n_columns)
+            for name, column in theirs.constants.items()
+        }
     if mine.group_counts is not None:
         constant = (
             theirs.constant if theirs.group_counts is None else theirs.group_counts.n_constant

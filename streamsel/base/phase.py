@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
 
 from streamsel._utils.rollback import Rollback
 from streamsel.base.groups import GroupCounts
@@ -106,6 +109,21 @@ class LearnerHooks(Transactional, Protocol):
     def _refresh_if_due(self, rows: int) -> None: ...
 
 
+class ConstantColumn(NamedTuple):
+    """A column with one value in all rows.
+
+    Parameters
+    ----------
+    value
+        The value.
+    arrival
+        Number of columns that came before.
+    """
+
+    value: float
+    arrival: int
+
+
 class Phase(Rollback, abc.ABC):
     """State of a learner, and the way in which it goes on learning.
 
@@ -115,6 +133,9 @@ class Phase(Rollback, abc.ABC):
         Number of variables seen as columns, and of passes over them.
     constant
         Number of constant columns that no moments account for.
+    constants
+        Constant columns that the state of columns does not keep, from which rows continue, by name;
+        None if there were too many.
     on_rows
         Whether rows were learnt.
     columns, moments, extension
@@ -138,6 +159,7 @@ class Phase(Rollback, abc.ABC):
     n_columns: int
     n_passes: float
     constant: int
+    constants: Mapping[Hashable, ConstantColumn] | None = MappingProxyType({})
     without_target: bool
     columns: ColumnState | None = None
     moments: Moments | None = None
@@ -257,6 +279,12 @@ def columns_to_state(phase: Phase) -> dict[str, Any]:
         state["summary"] = summary.to_state()
     if source := phase.source.to_state():
         state["source"] = source
+    if phase.constants is None:
+        state["constants"] = None
+    elif phase.constants:
+        state["constants"] = list(phase.constants)
+        values, arrivals = zip(*phase.constants.values(), strict=True)
+        state["constant_values"], state["constant_arrivals"] = np.array(values), np.array(arrivals)
     if phase.group_counts is not None:
         state["group_counts"] = phase.group_counts._asdict()
     return state

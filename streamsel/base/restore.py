@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,10 +10,19 @@ import numpy as np
 from streamsel.base.columns import ColumnPhase
 from streamsel.base.groups import GroupCounts, check_groups, groups_from_state
 from streamsel.base.learn_target import refuse_weights
+from streamsel.base.phase import ConstantColumn
 from streamsel.base.source_facts import SourceFacts
 from streamsel.base.to_rows import new_row_phase, new_window_phase
 from streamsel.serialization.invariants import expect_explained, expect_relevances
-from streamsel.serialization.schema import BoolKind, CountKind, FloatKind, OptionalKind, expect
+from streamsel.serialization.schema import (
+    ArrayKind,
+    BoolKind,
+    CountKind,
+    FloatKind,
+    NamesKind,
+    OptionalKind,
+    expect,
+)
 from streamsel.state.sketch import RandomSketch
 from streamsel.targets.glm import FAMILIES
 from streamsel.targets.observation import NO_TARGET
@@ -56,6 +66,8 @@ def _restore_columns(model: Learner, state: dict[str, Any]) -> ColumnPhase:
     elif state["n_rows"] is not None:
         phase.target = NoTarget.restored(state)
         refuse_weights(model, phase.target)
+    if "constants" in state:
+        phase.constants = _restored_constants(state)
     if "group_counts" in state:
         phase.group_counts = GroupCounts.restored(state["group_counts"])
         check_groups(model, phase.target)
@@ -68,6 +80,26 @@ def _restore_columns(model: Learner, state: dict[str, Any]) -> ColumnPhase:
     elif "moments" in state or (phase.space is not None and phase.n_columns):
         phase.summary = None
     return phase
+
+
+def _restored_constants(state: dict[str, Any]) -> dict[Hashable, ConstantColumn] | None:
+    """Return the constant columns from a file, which are not more than their number."""
+    expect(state, constants=OptionalKind(NamesKind()))
+    names = state["constants"]
+    if names is None:
+        return None
+    shape, below = (len(names),), state["n_columns"]
+    expect(
+        state,
+        constant_values=ArrayKind(shape),
+        constant_arrivals=ArrayKind(shape, np.int64, minimum=0, below=below),
+    )
+    if len(names) > state["n_constant"]:
+        raise ValueError(
+            f"Expected at most {state['n_constant']} constant columns. Got: {len(names)}."
+        )
+    numbers = state["constant_values"].tolist(), state["constant_arrivals"].tolist()
+    return dict(zip(names, map(ConstantColumn, *numbers), strict=True))
 
 
 def _expect_target(model: Learner, state: dict[str, Any]) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from streamsel.base.phase import LearnerHooks, Phase
+from collections.abc import Hashable, Mapping
+
+import numpy as np
+
+from streamsel.base.phase import ConstantColumn, LearnerHooks, Phase
 from streamsel.base.rows import RowPhase
 from streamsel.base.windows import Window, WindowPhase
+from streamsel.data.chunks import Stats
 from streamsel.state.base import ColumnState
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.vocabulary import Vocabulary
@@ -41,11 +46,31 @@ def _add_columns(moments: Moments, before: Phase, state: ColumnState | None) -> 
     """Add the variables that were learnt as columns to the moments."""
     if state is None:
         return
-    moments.add_column_moments(state.names, state.stats())
-    # A constant variable that was not kept need not have been 0.
-    keeps_all = state.complete and state.accepts_constant
-    if not keeps_all and moments.complete and before.n_columns > len(moments.table):
+    moments.add_column_moments(*_with_constants(state, before.constants))
+    # A variable that was not kept need not have been 0.
+    if moments.complete and before.n_columns > len(moments.table):
         moments.note_discard()
+
+
+def _with_constants(
+    state: ColumnState, constants: Mapping[Hashable, ConstantColumn] | None
+) -> tuple[list[Hashable], Stats]:
+    """Return the names and moments of all variables of a state, and of constant columns.
+
+    They are in order of arrival. After a discard, constant columns are of no use.
+    """
+    names, stats = [*state.names], state.stats()
+    arrivals = state.arrivals(np.arange(len(names)))
+    if arrivals is None or not state.complete or not constants:
+        return names, stats
+    added = {name: column for name, column in constants.items() if name not in state.index_of}
+    values = np.array([column.value for column in added.values()])
+    zeros = np.zeros(values.size)
+    of_added = Stats(values, zeros, zeros, np.zeros((values.size, stats.cxy.shape[1])))
+    order = np.argsort([*arrivals, *(column.arrival for column in added.values())], kind="stable")
+    names += added
+    both = (np.concatenate(parts)[order] for parts in zip(stats, of_added, strict=True))
+    return [names[j] for j in order.tolist()], Stats(*both)
 
 
 def new_window_phase(model: LearnerHooks, before: Phase) -> WindowPhase:

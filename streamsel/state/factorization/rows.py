@@ -18,7 +18,7 @@ from streamsel.serialization.invariants import (
     expect_totals,
 )
 from streamsel.serialization.schema import ArrayKind, CountKind, ListKind, expect, expect_shapes
-from streamsel.state.base import Floats, Indices, VariableTable
+from streamsel.state.base import ColumnState, Floats, Indices, VariableTable
 from streamsel.state.factorization.model import Coder, Codes, FactorModel, solve_components, whiten
 from streamsel.state.moments.moments import Moments
 from streamsel.state.moments.row_extension import (
@@ -28,6 +28,7 @@ from streamsel.state.moments.row_extension import (
     replace_attributes,
     run_steps,
 )
+from streamsel.targets.target import NoTarget, Target
 
 # Number of rows in the first batch; each later batch is as long as all before it, up to `width`.
 _FIRST = 8
@@ -153,6 +154,17 @@ class RowFactorization(RowExtension):
         spread = np.sqrt(self.noise)
         self._append(names, V=V, B=V @ A, squares=squares, spread=spread, shift=means)
         self._begin_batch(n)
+
+    starts_from_columns: ClassVar[bool] = True
+
+    def start(
+        self,
+        columns: ColumnState | None,  # noqa: ARG002
+        target: Target | NoTarget | None,  # noqa: ARG002
+        moments: Moments,
+    ) -> None:
+        """Track the variables of the columns that have no loadings, as they were constant."""
+        self.follow(moments)
 
     def _append(self, names: Sequence[Hashable], **values: Any) -> None:
         m = len(names)

@@ -386,21 +386,23 @@ def _start_window(
     moments: Moments,
     target: Target | NoTarget,
 ) -> None:
-    """Start a window with the cross-moments of those columns that are still tracked."""
-    names: list[Any] = (
-        [] if columns is None else [n for n in columns.names if n in moments.index_of]
-    )
+    """Start a window with the cross-moments of those columns that are still tracked.
+
+    Variables that the columns do not have were constant.
+    """
+    names = [] if columns is None else [*moments.index_of]
     c = 0 if isinstance(target, NoTarget) else len(target.cyy)
     size = c + len(names)
     mean, products = np.zeros(size), np.zeros((size, size))
     if isinstance(target, Target):
         mean[:c], products[:c, :c] = target.mean + target.low, target.cyy
     if columns is not None and names:
-        indices = np.array([columns.index_of[name] for name in names], dtype=np.intp)
-        stats = columns.stats(indices)
-        mean[c:] = stats.mean + stats.mean_error
-        if c:
-            products[c:, :c], products[:c, c:] = stats.cxy, stats.cxy.T
-        products[c:, c:] = columns.cross_products(indices)
+        mean[c:] = moments.stats().mean
+        known = [j for j, name in enumerate(names) if name in columns.index_of]
+        indices = np.array([columns.index_of[names[j]] for j in known], dtype=np.intp)
+        stats, at = columns.stats(indices), c + np.array(known, dtype=np.intp)
+        mean[at] = stats.mean + stats.mean_error
+        products[at, :c], products[:c, at] = stats.cxy, stats.cxy.T
+        products[np.ix_(at, at)] = columns.cross_products(indices)
     window.begin(names, mean, products, c, target.n)
     window.squares = moments.squares

@@ -196,6 +196,8 @@ class Moments(VariableState):
             self.table = VariableTable(fields(c))
             self.target_moments = np.vstack([target.low, target.cyy])
             self.before_arrival = np.zeros(1 + c)
+        else:
+            self.target.form = NO_TARGET
 
     def add_column_moments(self, names: Iterable[Hashable], stats: Stats) -> None:
         """Add variables that all rows so far named, with their moments over these."""
