@@ -11,7 +11,7 @@ import numpy as np
 from streamsel._utils.sparse import is_sparse
 from streamsel.base.embedder import Embedder
 from streamsel.base.extractor import Extractor
-from streamsel.base.row_input import as_frame, frame_columns, refuse_text
+from streamsel.base.frame_columns import as_frame, frame_columns, refuse_text
 from streamsel.base.selector import Selector
 from streamsel.stream import ColumnStream, as_stream
 from streamsel.stream.files import open_by_name

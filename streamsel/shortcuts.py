@@ -13,8 +13,8 @@ import numpy as np
 from streamsel import params, registry
 from streamsel._utils.sparse import as_dense
 from streamsel._utils.text import count_text, named_text, skipped_text, spelling_hint
+from streamsel.base.frame_columns import as_frame, locate_columns
 from streamsel.base.learn_columns import no_columns_error
-from streamsel.base.row_input import as_frame, locate_columns
 from streamsel.fit_result import FitResult, source_of
 from streamsel.stream import ColumnStream, as_stream
 from streamsel.stream.files import CleanStream, find_indices

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel.base.row_input import as_frame
+from streamsel.base.frame_columns import as_frame
 from streamsel.params import parameter_repr, type_name
 
 

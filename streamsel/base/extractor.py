@@ -13,16 +13,11 @@ import numpy as np
 from streamsel import params
 from streamsel._utils.numeric import argsort_by_relevance
 from streamsel.base.caching import cached_until_update
+from streamsel.base.frame_columns import as_frame, select_features
 from streamsel.base.learner import Learner
 from streamsel.base.linear_map import Alignment, LinearMap
 from streamsel.base.report import Report, is_above, number
-from streamsel.base.row_input import (
-    as_frame,
-    bad_value_error,
-    first_bad_value,
-    read_features,
-    select_features,
-)
+from streamsel.base.row_values import bad_value_error, first_bad_value, read_features
 from streamsel.params import param
 from streamsel.serialization.invariants import MAX_FACTOR, expect_between, expect_bounded
 from streamsel.serialization.schema import CountKind, expect, expect_shapes

@@ -13,21 +13,14 @@ from streamsel import params
 from streamsel._kernels.random_entries import add_row, add_row_in_any_order
 from streamsel._kernels.row_moments import MAX_ABS_VALUE
 from streamsel.base.extractor import Extractor
+from streamsel.base.frame_columns import as_frame
 from streamsel.base.linear_map import LinearMap
 from streamsel.base.merging import different_rows_error
 from streamsel.base.phase import Phase, columns_to_state
 from streamsel.base.report import Report
 from streamsel.base.river import Unsupervised
-from streamsel.base.row_input import (
-    RowReader,
-    as_frame,
-    bad_value_error,
-    first_bad_value,
-    read_frame,
-    read_strictly,
-    read_values,
-    refuse_infinite,
-)
+from streamsel.base.row_input import RowReader, read_frame, refuse_infinite
+from streamsel.base.row_values import bad_value_error, first_bad_value, read_strictly, read_values
 from streamsel.base.undo import with_rollback
 from streamsel.data.chunks import DenseChunk
 from streamsel.data.columns import iter_chunks

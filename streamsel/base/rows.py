@@ -16,14 +16,11 @@ from streamsel._kernels.row_moments import HAS_MISSING, REFUSE_DUE, REFUSE_MISSI
 from streamsel.base.phase import LearnerHooks, Phase
 from streamsel.base.row_input import (
     RowReader,
-    bad_value_error,
-    first_bad_value,
     in_canonical_order,
     read_frame_with_covariates,
-    read_strictly,
-    read_values,
     refuse_infinite,
 )
+from streamsel.base.row_values import bad_value_error, first_bad_value, read_strictly, read_values
 from streamsel.base.undo import PendingRow, PendingRows, register_restore, with_rollback
 from streamsel.data.names import bad_name_error, first_invalid_name
 from streamsel.serialization.schema import CountKind, expect

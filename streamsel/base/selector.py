@@ -14,18 +14,12 @@ import numpy as np
 from streamsel import params
 from streamsel.base.caching import cached_until_update
 from streamsel.base.direction import directions_of
+from streamsel.base.fill_missing import fill_row, fill_rows
+from streamsel.base.frame_columns import as_frame, frame_columns, locate_columns, select_features
 from streamsel.base.leakage import outcome_warning
 from streamsel.base.learner import Learner
 from streamsel.base.report import Report, count_excluded, is_above, number
-from streamsel.base.row_input import (
-    as_frame,
-    fill_row,
-    fill_rows,
-    frame_columns,
-    locate_columns,
-    not_a_row_error,
-    select_features,
-)
+from streamsel.base.row_values import not_a_row_error
 from streamsel.params import param
 from streamsel.state.base import ColumnState, Floats, Indices, VariableState
 from streamsel.state.moments.moments import Moments

@@ -14,14 +14,8 @@ import numpy as np
 
 from streamsel.base.groups import GroupCounts, groups_to_state
 from streamsel.base.phase import LearnerHooks, Phase, columns_to_state
-from streamsel.base.row_input import (
-    bad_value_error,
-    first_bad_value,
-    in_canonical_order,
-    read_frame,
-    read_strictly,
-    read_values,
-)
+from streamsel.base.row_input import in_canonical_order, read_frame
+from streamsel.base.row_values import bad_value_error, first_bad_value, read_strictly, read_values
 from streamsel.base.undo import with_rollback
 from streamsel.data.names import bad_name_error, first_invalid_name
 from streamsel.serialization.invariants import expect_bounded

@@ -181,7 +181,7 @@ def _rows(X: Any) -> tuple[int, Callable[[NDArray[np.intp]], Any]]:
     if isinstance(X, np.ndarray) and X.ndim == 2:
         return len(X), lambda indices: X[indices]
     # Imported late: this module imports the compiled kernels, which arrays do not need.
-    from streamsel.base.row_input import as_frame
+    from streamsel.base.frame_columns import as_frame
 
     frame = as_frame(X)
     if frame is None:

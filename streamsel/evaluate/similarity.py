@@ -64,7 +64,8 @@ def as_numbers(values: Any, what: str) -> Floats:
     """Return an array or a frame as float64, NaN for null; raise TypeError for other values."""
     if not isinstance(values, np.ndarray | list | tuple):
         # Imported late: this module imports the compiled kernels, which arrays do not need.
-        from streamsel.base.row_input import as_frame, read_frame
+        from streamsel.base.frame_columns import as_frame
+        from streamsel.base.row_input import read_frame
 
         if as_frame(values) is not None:
             return read_frame(values)[1]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsel.base.row_input import select_features
+from streamsel.base.frame_columns import select_features
 from streamsel.plot._axes import rank_ticks
 from streamsel.plot._labels import count_label, hover_name, variable_label
 from streamsel.plot.inputs import check_has_columns, report_from, selected_columns

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel._utils.text import printable
+from streamsel.base.frame_columns import as_frame
 from streamsel.base.report import Report
-from streamsel.base.row_input import as_frame
 from streamsel.plot._labels import count_label, variable_label
 from streamsel.plot.inputs import check_has_columns, report_from
 from streamsel.plot.style import (

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsel.base.frame_columns import frame_columns
 from streamsel.base.learner import Learner
 from streamsel.base.report import NOISE_LEVEL, Density, Report
-from streamsel.base.row_input import frame_columns
 from streamsel.params import type_name
 from streamsel.state.base import Floats
 

@@ -137,7 +137,7 @@ def values_of_data(
     ValueError
         For rows that lack a variable, and for a target of another length.
     """
-    from streamsel.base.row_input import select_features
+    from streamsel.base.frame_columns import select_features
 
     if columns is None:
         columns = {row["name"]: row["name"] for row in report.results}

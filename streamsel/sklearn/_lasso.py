@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 
-from streamsel.base.row_input import select_features
+from streamsel.base.frame_columns import select_features
 from streamsel.sklearn import _inputs
 from streamsel.sklearn._predictor import (
     Floats,

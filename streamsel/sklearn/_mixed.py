@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils.validation import validate_data
 
-from streamsel.base.row_input import frame_columns
+from streamsel.base.frame_columns import frame_columns
 from streamsel.stream import ColumnStream, iter_frame
 from streamsel.stream.inputs import EncodedStream, columns_not_numeric, not_encoded_text
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from streamsel.base.row_input import select_features
+from streamsel.base.frame_columns import select_features
 from streamsel.sklearn import _inputs
 from streamsel.sklearn._extractors import LinearExtractorEstimator
 from streamsel.sklearn._predictor import (

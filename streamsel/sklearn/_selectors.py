@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from streamsel.base.row_input import select_features
+from streamsel.base.frame_columns import select_features
 from streamsel.sklearn import _inputs, _mixed
 from streamsel.sklearn._base import StreamEstimator
 from streamsel.stream import ColumnStream
