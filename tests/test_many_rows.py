@@ -237,6 +237,17 @@ def test_pls_is_exact_after_as_many_readings_as_components(X, y, scale):
     assert [*model.relevance.values()] == pytest.approx([*whole.relevance.values()], rel=1e-6)
 
 
+@pytest.mark.parametrize("cls", [PLS, PrivateFeatures])
+def test_loadings_use_all_of_the_target(X, y, cls):
+    """Its part outside the leading axes too: rows that were learnt have their components."""
+    model = cls(2, **FEW)
+    model.learn_target(y)
+    model.learn_columns(X)
+    model.learn_loadings(X, max_loadings=P)
+    Z = model.embedding
+    np.testing.assert_allclose(model.transform_many(X), Z, atol=1e-8 * np.abs(Z).max())
+
+
 def test_pls_of_classes_and_covariates(X):
     rng = np.random.default_rng(3)
     y, age = rng.integers(3, size=N).astype(str), rng.normal(size=N)

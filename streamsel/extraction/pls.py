@@ -64,8 +64,7 @@ class PLS(GramExtractor, Supervised):
     then exact after one pass, and $q$ components after $q - 1$ additional passes, made by
     `learn_loadings`: each pass gives the next power of $K$. After one pass, the first five
     components of Isolet and mnist agreed with those of the whole matrix to three digits; on
-    Basehock, four of five. Loadings are approximate, as the part of the target outside the leading
-    axes is not used for them: off by up to 3 % of the largest in a simulation.
+    Basehock, four of five.
 
     **Cost.** $n^2$ per column. Computing components takes $O(n^2 c q)$ for a target of $c$ columns.
 

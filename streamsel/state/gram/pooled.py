@@ -11,6 +11,7 @@ from streamsel.data.chunks import Chunk, Stats
 from streamsel.serialization.invariants import expect_between
 from streamsel.serialization.schema import CountKind, FloatKind, OptionalKind, expect
 from streamsel.state.base import Floats, Indices, StoredLoadings
+from streamsel.state.gram.block_lanczos import new_directions
 from streamsel.state.gram.gram import Gram
 from streamsel.state.gram.subspace import Subspace
 from streamsel.state.gram.view import (
@@ -144,6 +145,8 @@ class GramState(PooledState, Generic[PoolT]):
         )
 
 
+# The target has no part outside the leading axes that is shorter than this.
+_ZERO_TOL = 1e-10
 _TOTALS = ("total", "largest", "sum_of_squared_squares")
 
 
@@ -282,9 +285,15 @@ class SharedGram(GramState[Pool]):
         return GramView(K, self.pool.basis.T, self.Y.T, self._about())
 
     def _along_axes(self) -> tuple[GramView, Floats]:
-        """Return the inner products along the kept axes, and these axes, (n, k)."""
+        """Return the inner products along the kept axes, and these axes, (n, k).
+
+        Axes of variance 0 follow, which complete the span of the target: loadings need all of it.
+        """
         d, E = self.subspace.axes(self.pool.covariate_basis, self._n_needed)
-        U, Y = E.T @ self.pool.basis.T, E.T @ self.Y.T
+        basis = self.pool.basis.T
+        further = new_directions(basis, E, _ZERO_TOL)
+        d, E = np.append(d, np.zeros(further.shape[1])), np.hstack([E, further])
+        U, Y = E.T @ basis, E.T @ self.Y.T
         view = GramView(d * self.unit, U, Y, self._about(), self.total * self.unit)
         return view, E
 
