@@ -45,7 +45,9 @@ def expect_consistent_sparse(matrix: Any, *, indices: bool = True) -> None:
 
 
 def _within(indices: np.ndarray[Any, Any], size: int) -> bool:
-    return not indices.size or bool(indices.min() >= 0 and indices.max() < size)
+    # Read as unsigned, a negative index is larger than any size: one pass suffices.
+    unsigned = indices.view(f"u{indices.itemsize}") if indices.dtype.kind == "i" else indices
+    return not indices.size or bool(unsigned.max() < size)
 
 
 def _invalid_matrix(matrix: Any) -> ValueError:

@@ -76,11 +76,12 @@ def test_sospca_dense_short(against, rng, size):
     against(what, ours, lambda: y @ X, threshold=1.35, rounds=31, data=X.nbytes)
 
 
-def test_sospca_sparse(against, rng, size):
+@pytest.mark.parametrize("p", [100_000, 1_000_000])
+def test_sospca_sparse(against, rng, size, p):
     n = 1000
-    X, y = sparse(rng, n, size(100_000)), rng.standard_normal(n)
+    X, y = sparse(rng, n, size(p)), rng.standard_normal(n)
     ours = learner(SOSPCA, y, X)
-    what = "SOSPCA CSC 1 %, n=1,000 p=100,000 / X.T @ y"
+    what = f"SOSPCA CSC 1 %, n=1,000 p={p:,} / X.T @ y"
     against(what, ours, lambda: X.T @ y, threshold=3, rounds=51, data=bytes_of(X))
 
 
