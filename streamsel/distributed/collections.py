@@ -17,16 +17,19 @@ from streamsel.stream import ColumnStream, as_stream
 
 def is_dask_array(source: Any) -> bool:
     """Whether this is a dask array."""
-    return _of_dask(source) and hasattr(source, "numblocks") and hasattr(source, "chunks")
+    return _of_dask(source) and hasattr(type(source), "numblocks")
 
 
 def is_dask_frame(source: Any) -> bool:
     """Whether this is a dask frame."""
-    return _of_dask(source) and hasattr(source, "npartitions") and hasattr(source, "columns")
+    return _of_dask(source) and hasattr(type(source), "columns")
 
 
 def _of_dask(source: Any) -> bool:
-    """Whether this is a Dask collection, without importing Dask."""
+    """Whether this is a collection or a Delayed of Dask, without importing Dask.
+
+    An instance of Delayed has every attribute; only its class shows what it is.
+    """
     return hasattr(type(source), "__dask_graph__")
 
 
@@ -109,6 +112,8 @@ def array_leaves(array: Any, names: Sequence[Hashable] | None) -> list[TreeLeaf]
             f"{array.numblocks[0]} chunks.\nHint: array.rechunk({{0: -1}})."
         )
     n, p = array.shape
+    if array.dtype.kind not in "biufO":
+        raise TypeError(f"Expected a dask array of real numbers. Got: dtype {array.dtype}.")
     if math.isnan(n) or math.isnan(p):
         raise ValueError(
             f"Expected a dask array of known shape. Got: {array.shape}.\n"
@@ -162,16 +167,37 @@ def split_source(
     if isinstance(source, list | tuple) and all(map(_is_part, source)):
         _expect(parts is None, "parts=None, since the source is a list of parts", parts)
         return [TreeLeaf(part) for part in source]
+    of_dask = _of_dask(source) or (isinstance(source, list | tuple) and any(map(_of_dask, source)))
+    hint = (
+        "da.concatenate of da.from_delayed(value, (n, b), dtype), one per block, with axis=1, is "
+        "a dask array."
+        if of_dask
+        else "learn_columns is faster for an array in memory; iter_npy and iter_parquet read files "
+        "in parts."
+    )
     raise TypeError(
         "Expected a ColumnStream, a list of its parts, a dask array or a dask frame. Got: "
-        f"{type(source).__name__}.\n"
-        "Hint: learn_columns is faster for an array in memory; iter_npy and iter_parquet read "
-        "files in parts."
+        f"{_type_text(source)}.\nHint: {hint}"
     )
 
 
+def n_rows_of(source: Any) -> int | None:
+    """Return the number of rows of a source of columns; None if unknown before reading."""
+    if is_dask_array(source):
+        return int(source.shape[0])
+    return source.n_rows if isinstance(source, ColumnStream) else None
+
+
 def _is_part(value: Any) -> bool:
-    return all(hasattr(value, name) for name in ("open", "key", "n_bytes"))
+    return not _of_dask(value) and all(hasattr(value, name) for name in ("open", "key", "n_bytes"))
+
+
+def _type_text(source: Any) -> str:
+    """Return the type of a source; of a list, with the types of its values."""
+    name = type(source).__name__
+    if not isinstance(source, list | tuple):
+        return name
+    return f"{name} of {', '.join(sorted({type(value).__name__ for value in source}))}"
 
 
 def _expect(condition: bool, expected: str, got: Any) -> None:

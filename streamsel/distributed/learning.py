@@ -26,7 +26,12 @@ from streamsel.distributed._tasks import (
 )
 from streamsel.distributed._tree import Tree, TreeLeaf, results
 from streamsel.distributed.cluster import connect, import_distributed
-from streamsel.distributed.collections import frame_leaves, is_dask_frame, split_source
+from streamsel.distributed.collections import (
+    frame_leaves,
+    is_dask_frame,
+    n_rows_of,
+    split_source,
+)
 from streamsel.targets.whitening import Whitening
 
 if TYPE_CHECKING:
@@ -193,8 +198,9 @@ def learn(
     ConnectionError
         If no scheduler answers, or the connection to it is lost.
     ValueError, TypeError
-        For a model that cannot learn in parts, and for an invalid source or target; before anything
-        is read.
+        For a model that cannot learn in parts, for an invalid source or target, and for a source
+        whose number of rows is known and differs from the target's; before anything is read. A part
+        of a list is opened only by its task, so its number of rows is not known before.
 
     Notes
     -----
@@ -242,7 +248,8 @@ def learn(
                 "them.\nHint: learn_loadings reads all columns again."
             )
         leaves = split_source(source, parts, names)
-        _take_target(model, y, covariates)
+        arguments = model, y, covariates, n_rows_of(source)
+        learn_in_session(model, BaseException, _take_target, *arguments)
     job = DistributedJob(model, leaves, rows=rows, fan_in=fan_in, retries=retries)
     with connect(client) as connection:
         with closing(job.results(connection)) as results:
@@ -297,11 +304,10 @@ def _check_rows(model: Any, y: Any, covariates: Any) -> None:
         raise ValueError(f"Expected {expected} for {name}. Got: {y!r}.")
 
 
-def _take_target(model: Any, y: Any, covariates: Any) -> None:
-    """Set the target of a model, or check that it equals the current one."""
+def _take_target(model: Any, y: Any, covariates: Any, n_rows: int | None) -> None:
+    """Set the target of a model, or check the current one; compare it with the source's rows."""
     if y is None and covariates is None:
-        # Raises if a required target is missing.
-        model._column_phase.expected_target(model, 2)
+        pass
     elif not model.n_columns:
         model.learn_target(y, covariates=covariates)
     else:
@@ -312,3 +318,11 @@ def _take_target(model: Any, y: Any, covariates: Any) -> None:
                 f"Expected the target of the {model.n_columns} columns that were learnt. Got: "
                 "another.\nHint: start over with model.clone()."
             )
+    # Raises if a required target is missing.
+    target = model._column_phase.expected_target(model, 2 if n_rows is None else n_rows)
+    n = target.n if target.kept is None else target.kept.n
+    if n_rows not in (None, target.n, n):
+        raise ValueError(
+            f"Expected a source of {n} rows, as the target has. Got: {n_rows}.\n"
+            "Hint: a column has one value for every observation of the target."
+        )

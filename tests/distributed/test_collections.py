@@ -7,9 +7,11 @@ import scipy.sparse
 
 from streamsel import MRMR, OSFS, PCA, ForwardSelection, SelectKBest
 from streamsel.distributed import PartError, learn
+from streamsel.stream import iter_npy
 from tests.conformance.modes import bits, same
 
 pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
@@ -61,11 +63,53 @@ def test_sparse_blocks(columns, client):
         (da.ones((50, 30), chunks=(25, 10)), r"cut into 2 chunks.\nHint: array.rechunk\({0: -1}\)"),
         (da.ones(50), r"Expected a dask array of shape \(n, p\)"),
         (da.ones((50, 30))[:, da.ones(30) > 0], r"compute_chunk_sizes"),
+        (da.ones((50, 30), dtype="complex64"), r"real numbers. Got: dtype complex64"),
+        (da.ones((50, 30)).astype(str), r"real numbers. Got: dtype <U"),
     ],
 )
 def test_arrays_that_hold_no_columns(array, message, columns):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         learn(SelectKBest(3), array, columns[1], client="nowhere")
+
+
+@pytest.mark.parametrize("kind", ["target", "dropped rows", "weights"])
+@pytest.mark.parametrize("source", ["array", "stream"])
+def test_rows_that_do_not_match_the_target_are_refused(kind, source, columns, tmp_path):
+    X, y = columns
+    np.save(tmp_path / "X.npy", X)
+    array = da.from_array(X, chunks=(-1, 100))
+    model, y = PCA(2) if kind == "weights" else SelectKBest(3), y[:40]
+    if kind == "weights":
+        model.learn_target(None, weights=np.ones(40))
+    elif kind == "dropped rows":
+        model.learn_target(np.where(y > 0.0, y, np.nan), missing="drop")
+    before = bits(model)
+    with pytest.raises(ValueError, match=r"a source of 40 rows, as the target has. Got: 50.\nHint"):
+        learn(
+            model,
+            array if source == "array" else iter_npy(tmp_path / "X.npy"),
+            y if kind == "target" else None,
+            client="nowhere",
+        )
+    assert bits(model) == before
+
+
+def test_rows_without_a_target_are_dropped(columns, client):
+    X, y = columns
+    model, whole = SelectKBest(3), SelectKBest(3)
+    for one in (model, whole):
+        one.learn_target(np.where(y > -1.0, y, np.nan), missing="drop")
+    learn(model, da.from_array(X, chunks=(-1, 100)), client=client)
+    whole.learn_columns(X)
+    same(model, whole, in_parts=True)
+
+
+@pytest.mark.parametrize("in_list", [False, True])
+def test_delayed_values_are_refused_before_anything_is_read(in_list, columns):
+    X, y = columns
+    delayed = dask.delayed(X)
+    with pytest.raises(TypeError, match=r"Got: .*Delayed.*\nHint: .*da.from_delayed"):
+        learn(SelectKBest(3), [delayed] if in_list else delayed, y, client="nowhere")
 
 
 def test_a_block_that_cannot_be_learnt_is_named(columns, client):
