@@ -16,14 +16,14 @@ PAGES = ROOT / "docs" / "pages"
 # Oracles of what is no learner, and of learners on rows.
 OTHER_ORACLES = {
     "alignment",
-    "calm",
     "evaluate",
     "frames",
     "noise",
-    "target",
-    "text",
+    "refresh",
     "rows",
     "sospca_rows",
+    "target",
+    "text",
 }
 OTHER_ORACLES |= {"ridge_components_rows", "gram"}
 # And of a source, and of what methods share.

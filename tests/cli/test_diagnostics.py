@@ -1,4 +1,4 @@
-"""What looks like a mistake is said: on stderr, in JSON and in the model's notes."""
+"""Warnings about likely mistakes: on stderr, in JSON output and in the metadata of the model."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Dummies: the same however they are read, beside columns that are left as they are."""
+"""`with_probes`: probes do not depend on blocks or parts; columns of the source are unchanged."""
 
 import itertools
 import tracemalloc

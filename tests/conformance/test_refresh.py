@@ -1,4 +1,4 @@
-"""What a transform uses stands, in every mode that learns rows, and is renewed as it should be."""
+"""Refresh schedule of the snapshot that transforms use, in every mode that learns rows."""
 
 import copy
 
@@ -35,7 +35,7 @@ from tests.conformance.rowwise import (
 )
 from tests.copies import COPIES, as_of_now
 from tests.reference.alignment import FadedAlignment
-from tests.reference.calm import Standing
+from tests.reference.refresh import Standing
 
 CALM = {
     "at once": {"refresh_factor": 1.0, "hysteresis": 1.0, "warm_up": 0},

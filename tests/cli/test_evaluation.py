@@ -1,4 +1,4 @@
-"""`stability` and `evaluate`: what the functions of the same name say, read from files."""
+"""`stability` and `evaluate`: the results of the Python functions of the same name, from files."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Blocks read ahead come as they would have come, and leave no thread behind."""
+"""`prefetch` yields the blocks and errors of its iterator in order, and leaves no thread behind."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""PCA on rows of more variables than joint moments are kept of: none of them is let go."""
+"""Low-rank moments of PCA on rows of more variables than joint moments are stored for."""
 
 import copy
 import pickle

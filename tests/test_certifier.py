@@ -1,4 +1,4 @@
-"""What a review found: plans, certificates and merges of pools whose answer has stages."""
+"""Regression tests of selections in stages: candidate solutions, certificates, merges of pools."""
 
 import contextlib
 import copy

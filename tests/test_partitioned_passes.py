@@ -1,4 +1,4 @@
-"""Columns learnt and read again in parts, by models that share nothing."""
+"""First and further passes over columns in parts, run by models that share no memory."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What stands at every row, from the definition: slow and obvious."""
+"""Reference for the refresh schedule: the variables in use after every row, by definition."""
 
 import math
 

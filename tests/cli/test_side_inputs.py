@@ -1,4 +1,4 @@
-"""Times to an event, and weights of rows: of FILE, or of the target's file, joined by `--id`."""
+"""Survival times and row weights, from FILE or from the target's file, joined by `--id`."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""From columns to rows, and merging along either axis: the same as learning all of it at once."""
+"""Continuing from columns to rows, and merging along either axis, equals learning all data."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""The screen: what is let by untouched, what is left out and why, what is filled in."""
+"""`clean`: which columns pass unchanged, which are skipped and why, which values are filled in."""
 
 from decimal import Decimal
 
