@@ -1,16 +1,16 @@
-"""What the learners answer, to the last bit: scenarios that a later version is held against.
+"""Record the answers of all learners, bit by bit, to compare them with those of another version.
 
     python -m tests.answers OUT.json             write the answers of all scenarios
-    python -m tests.answers --compare FILE.json  say which of them are another version's, bit by bit
-    python -m tests.answers --models FOLDER      write small model files, and what they answer
-    python -m tests.answers --compare FOLDER     say which of these are another version's
+    python -m tests.answers --compare FILE.json  list the answers that differ in a bit
+    python -m tests.answers --models FOLDER      write small model files, and their answers
+    python -m tests.answers --compare FOLDER     list the answers of these files that differ
 
-Nothing but the public interface is used, and all data come from seeds. A scenario answers with
-plain JSON: floats as `float.hex` says them, names as their `repr`, many floats as a digest of their
-bits with the sum of their sizes, the largest, the first and the last. The last bits depend on the
-machine, its vector unit, BLAS and libm; what is left, 1e-12, is a hundred times what was seen of
-that. Left out is what 0.3.0 does not tell for certain: ties between components, and SOSPCA on
-columns whose scales differ by many powers of ten.
+Scenarios use only the public interface, and data from fixed seeds. An answer is plain JSON: floats
+as `float.hex`, names as their `repr`, and many floats as a digest of their bits with the sum of
+their magnitudes, the largest, the first and the last. The last bits depend on the machine: its
+vector unit, BLAS and libm. The tolerance of 1e-12 is a hundred times the largest difference
+observed between machines. Scenarios exclude results of 0.3.0 that are not well defined: ties
+between components, and SOSPCA on columns whose scales differ by many powers of ten.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""Workers of pytest-xdist share what they compile: no kernel is compiled by two at a time.
+"""Share compilation between workers of pytest-xdist: no kernel is compiled by two at a time.
 
-Where nothing is compiled yet, each worker first compiles its share of what the learners need. The
-second to need a kernel waits for the first, then loads it from the cache.
+If the cache is empty, each worker first compiles its share of the kernels of the learners. The
+second worker that needs a kernel waits for the first, then loads it from the cache.
 """
 
 import fcntl

@@ -1,4 +1,4 @@
-"""What every test file may use: a steady Hypothesis, seeded random numbers, real datasets."""
+"""Fixtures for all tests: deterministic Hypothesis, seeded random numbers, real datasets."""
 
 import gc
 import os

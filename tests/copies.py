@@ -1,4 +1,4 @@
-"""The ways in which a model is copied in the middle of a stream, and one that is of now."""
+"""All ways to copy a model during learning, and a copy whose snapshot is the current solution."""
 
 import copy
 import pickle

@@ -1,11 +1,11 @@
-"""Random streams that are hard to be exact on, and what must hold of every selector on each.
+"""Random streams on which exactness is hard, and the properties of every selector on each.
 
-Copies, opposites, constants, sums of others, near copies, whole numbers that tie, fewer rows than
-picks, pools of hardly more than k, blocks of any width. `python -m tests.exactness 10000` runs that
-many a learner; the suite runs a few of them. So does `python -m tests.exactness 10000 parts`, where
-the streams are learnt and read again in parts, covariates and classes among them; and with `tiny`,
-streams of three to eight rows, of which picks leave one direction or none, without a bound of the
-pool, with one, and read again.
+They contain copies, negated and constant columns, sums of others, near copies, and integers that
+tie; fewer rows than picks, pools of little more than k columns, and blocks of any width.
+`python -m tests.exactness 10000` runs as many streams per learner; the suite runs a few of them.
+`python -m tests.exactness 10000 parts` learns streams, also with covariates and classes, in parts
+with further passes. `tiny` has streams of three to eight rows, where picks leave one direction or
+none, without a bounded pool, with one, and with further passes.
 """
 
 import sys

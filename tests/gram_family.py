@@ -1,4 +1,4 @@
-"""Methods of the Gram family that are compared: cases, data, models, and what both say."""
+"""Shared helpers for methods on the Gram matrix: cases, data, models, and comparisons."""
 
 from importlib import import_module
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Columns that are learnt, and read again, in parts: as processes would that share nothing."""
+"""Learn columns in parts, with further passes, like processes that share no memory."""
 
 import itertools
 import pickle

@@ -1,8 +1,8 @@
-"""Exceptions at any line: what a call leaves behind when it is interrupted there.
+"""Raise exceptions at any line of a call, and check the model afterwards.
 
-A trace function raises at the n-th line of the package that a call executes, as a Ctrl-C or a lack
-of memory would. What the interrupted model holds must be, to the last bit, what it held before the
-call or what it holds after it; and it must go on as a model that was never interrupted.
+A trace function raises at the n-th line of the package that a call executes, like Ctrl-C or a lack
+of memory. The state of the interrupted model must equal, bit by bit, the one before the call or the
+one after it; and the model must continue like one that was never interrupted.
 """
 
 import copy

@@ -1,4 +1,4 @@
-"""Columns taught to a model in whatever form a test has them."""
+"""Learn columns in the form that a test has them."""
 
 
 def learn(model, columns, y, covariates=None):

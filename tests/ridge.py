@@ -1,4 +1,4 @@
-"""Ridge components that are compared: data, models, and what both say."""
+"""Shared helpers for tests of ridge components: data, models, and comparisons."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What chooses the tests, modes and cases of a run."""
+"""Choose the tests, modes and cases of a run by a seed."""
 
 import heapq
 import os

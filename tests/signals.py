@@ -1,4 +1,4 @@
-"""Signals as they reach a program in a terminal, however these tests were started."""
+"""Restore the handling of signals that the parent process ignores."""
 
 import signal
 

@@ -1,6 +1,6 @@
-"""What scikit-learn's own checks say of every estimator: `python -m tests.sklearn_checks`.
+"""Results of scikit-learn's estimator checks: `python -m tests.sklearn_checks`.
 
-Prints the table that stands in `docs/pages/sklearn.md`, of the scikit-learn that is installed.
+Prints the table of `docs/pages/sklearn.md` for the installed version of scikit-learn.
 """
 
 import warnings

@@ -1,4 +1,4 @@
-"""AlphaInvesting: six columns by hand, and what must hold of any stream."""
+"""AlphaInvesting: an example of six columns, and invariants of any stream."""
 
 import hypothesis.strategies as st
 import numpy as np

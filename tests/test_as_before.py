@@ -1,12 +1,12 @@
-"""The answers are those of 0.3.0, and its model files are read, and go on as they did.
+"""Answers equal those of 0.3.0, and its model files load and continue with the same answers.
 
-But for `n_rows` of a model that has learnt nothing: it was None there, and is 0.
+Strings and counts are compared exactly, and floats to 1e-12, because machines differ in their
+vector units. On the machine where `answers-0.3.0.json` was made all are bit-identical, as
+`python -m tests.answers --compare tests/files/answers-0.3.0.json` shows.
 
-Strings and counts are compared exactly, floats to 1e-12, for machines differ in their vector units:
-on the one where `answers-0.3.0.json` was made all are equal to the last bit, as
-`python -m tests.answers --compare tests/files/answers-0.3.0.json` shows. But those of
-SOSPCA(signed=True) are of 0.4.0: before, the order of a pair was that of slots. So is that of a row
-without components, `{}`: before, these were 0.0.
+There are three exceptions: `n_rows` of an unfitted model was None, and is 0. Answers of
+SOSPCA(signed=True) are those of 0.4.0; before, the order of a pair was that of indices. A row
+without components is transformed to `{}`; before, its components were 0.0.
 """
 
 import copy

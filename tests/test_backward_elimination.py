@@ -1,4 +1,4 @@
-"""BackwardElimination: what removal costs, what must hold of any data, and of what is held."""
+"""BackwardElimination: costs of removal, invariants of any data, and the bounded pool."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The page of the benchmarks shows all results: losses, gaps and their reasons too."""
+"""The benchmark page shows all results, including slower ones, with the reasons."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Compiled loops are kept where they can be; where they cannot, or are damaged, all goes on."""
+"""The cache of compiled loops: used if possible; a missing or damaged one costs only time."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Corners where a learner once went wrong without a word."""
+"""Regression tests of silent errors of selectors and extractors on columns."""
 
 import datetime as dt
 import decimal

@@ -1,4 +1,4 @@
-"""Covariates: what is asked given them is asked of the residuals, on columns and on rows."""
+"""Covariates: results equal those of the residuals, on columns and on rows."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""The demonstration: what it reads, what it holds out, and that what it reports is true."""
+"""The demonstration: what it reads, its held-out data, and correct reported figures."""
 
 import dataclasses
 import io

@@ -1,4 +1,4 @@
-"""Where the columns lie, arrival by relevance: what a report carries from the stream."""
+"""The histogram of relevance by arrival in reports."""
 
 import json
 import pickle

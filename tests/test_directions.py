@@ -1,4 +1,4 @@
-"""The sign of each selected variable, and the other variable that it resembles most."""
+"""The sign of each selected variable, and the other variable that it correlates with most."""
 
 import numpy as np
 import pytest

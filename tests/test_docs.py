@@ -1,4 +1,4 @@
-"""Every Python example in README.md, CONTRIBUTING.md and the docs is run, as a doctest."""
+"""All Python examples of README.md, CONTRIBUTING.md and the documentation run as doctests."""
 
 import importlib.util
 import re

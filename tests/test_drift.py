@@ -1,7 +1,8 @@
-"""What was learnt is forgotten when the world changes, and what is still true is not.
+"""Concept drift: with a fading factor old associations are forgotten, and stable ones are kept.
 
-Forty independent variables; the target is the sum of three, and noise. Every so many rows three
-others take their place. With a fading factor of 0.01 the rows weigh as much as 199 equal ones.
+There are forty independent variables; the target is the sum of three of them, and noise. At
+regular intervals three other variables replace them. With a fading factor of 0.01 the effective
+number of rows is 199.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Stability and nested folds of groups of columns, against models that learn by themselves."""
+"""Stability and nested folds of groups of columns, against separately trained models."""
 
 from itertools import chain, pairwise
 

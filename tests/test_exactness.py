@@ -1,4 +1,4 @@
-"""What is said to be exact is: on random streams made to be hard."""
+"""Exact selectors on random streams that are made to be hard."""
 
 import numpy as np
 import pytest

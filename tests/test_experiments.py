@@ -1,4 +1,4 @@
-"""The harness of the experiments, and whether the docs have the output of the scripts."""
+"""The harness of the experiments; outputs in the documentation are those of the scripts."""
 
 import html
 import importlib

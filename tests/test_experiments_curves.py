@@ -1,4 +1,4 @@
-"""The intervals that the figures of the experiments show."""
+"""Confidence intervals in the figures of the experiments."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The experiments with PCA and related extractors: planted structure, and a quick run."""
+"""The experiments with PCA and related extractors: planted structure, and a short run."""
 
 import sys
 from pathlib import Path

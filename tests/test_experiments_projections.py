@@ -1,4 +1,4 @@
-"""The experiment with random projections: dimensions that are cut, pruned trees, intervals."""
+"""The experiment with random projections: dimensions, pruned trees, intervals."""
 
 import functools
 import sys

@@ -1,4 +1,4 @@
-"""Words of messages: what the script counts, on a stream that is made up."""
+"""The experiment with words of messages: its counts on a synthetic stream."""
 
 import sys
 from pathlib import Path

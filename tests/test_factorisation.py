@@ -1,4 +1,4 @@
-"""Sparse, robust and probabilistic PCA: near the best that all columns at once allow."""
+"""Sparse, robust and probabilistic PCA: close to the optimum over all columns at once."""
 
 import copy
 import pickle

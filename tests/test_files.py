@@ -1,4 +1,4 @@
-"""Files written whole: what was there stays until they are, and nothing is left over."""
+"""Atomic writes: the old file remains until the new one is complete; no temporary files remain."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""Every compiled score against its definition and its peers, and what must hold of it."""
+"""Every compiled score against its definition and other packages, and its invariants."""
 
 import hypothesis.strategies as st
 import numpy as np

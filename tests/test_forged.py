@@ -1,6 +1,6 @@
-"""Model files that anybody may have written: a right seal says nothing of what is inside.
+"""Forged model files: a valid checksum does not make the contents valid.
 
-Each of these was read once, and then ended in something else than an error of ours.
+Each of these files was once accepted, and later caused an undocumented error.
 """
 
 import contextlib

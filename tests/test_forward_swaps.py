@@ -1,4 +1,4 @@
-"""Exchanges of picks after forward selection: what they gain, and that they are certified."""
+"""Exchanges of picks after forward selection: their gain, and their certificate."""
 
 import numpy as np
 import pytest

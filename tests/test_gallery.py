@@ -1,4 +1,4 @@
-"""The scripts of `demos/gallery` run, and print what the page of examples shows."""
+"""The scripts of `demos/gallery` run, and print the output on the page of examples."""
 
 import re
 import runpy

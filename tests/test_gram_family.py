@@ -1,4 +1,4 @@
-"""The Gram family on columns and rows against its references, and what does not matter to it."""
+"""Methods on the Gram matrix, on columns and rows: equal to their references, and invariant."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""What the non-linear of the Gram family do with new rows, and what private features hide."""
+"""KernelPCA and LaplacianEigenmaps on new rows, and leakage from PrivateFeatures."""
 
 import numpy as np
 import pytest

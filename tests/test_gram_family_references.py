@@ -1,4 +1,4 @@
-"""The references of the Gram family against scikit-learn's, and against what is known by theory."""
+"""References of methods on the Gram matrix against scikit-learn, and against theory."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A Gram matrix with a pool is one state: undone together, ranked by an object, never pickled."""
+"""A Gram matrix with a pool is one state: one rollback, one ranking object, never pickled."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""A history notes what stands, as whoever looks after every row would, and is else the learner."""
+"""A history records the variables in use after every row, and otherwise equals its learner."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Joint moments on rows: what a batch over the same rows says, over one period for all."""
+"""Joint moments on rows equal those of a batch over the same rows, in one aligned window."""
 
 import copy
 import pickle

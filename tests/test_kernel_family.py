@@ -1,4 +1,4 @@
-"""KernelPCA and LaplacianEigenmaps: scikit-learn's, graphs of known spectra, new rows."""
+"""KernelPCA and LaplacianEigenmaps: against scikit-learn, graphs of known spectra, new rows."""
 
 import pickle
 

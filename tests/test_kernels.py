@@ -1,4 +1,4 @@
-"""Every compiled loop against numpy, in sizes small enough to run without compilation too."""
+"""Every compiled loop against NumPy, with data small enough to run without compilation."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Knockoffs: those of the definition however columns are cut, exchangeable, and refused in time."""
+"""Knockoffs: equal to their definition for any blocks, exchangeable, invalid input refused."""
 
 import itertools
 import tracemalloc

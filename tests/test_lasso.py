@@ -1,4 +1,4 @@
-"""Lasso: against its definition and scikit-learn, and a bounded pool against all columns."""
+"""Lasso: against its definition and scikit-learn; a bounded pool against all columns."""
 
 import numpy as np
 import pytest

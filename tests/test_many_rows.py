@@ -1,4 +1,4 @@
-"""Methods on the Gram matrix where rows are too many for one: leading axes in its place."""
+"""Methods on the Gram matrix with too many rows for one: leading axes replace it."""
 
 import copy
 import pickle

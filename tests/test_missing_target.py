@@ -1,4 +1,4 @@
-"""Rows without a target: in what forms they come, and that nothing else comes of them."""
+"""Rows without a target: all forms of missing values, and their exclusion has no other effect."""
 
 import array
 import copy

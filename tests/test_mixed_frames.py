@@ -1,4 +1,4 @@
-"""Frames with text, categories, dates, booleans, decimals and gaps, as users have them."""
+"""Frames of text, categories, dates, booleans, decimals and missing values."""
 
 import datetime as dt
 import decimal

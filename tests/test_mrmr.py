@@ -1,4 +1,4 @@
-"""MRMR: by hand, against scikit-learn's mutual information, and exact over any stream."""
+"""MRMR: by hand, against scikit-learn's mutual information, and exact on any stream."""
 
 import numpy as np
 import pytest

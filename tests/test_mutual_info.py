@@ -1,4 +1,4 @@
-"""Mutual information of SelectKBest: its p-values hold their level, and find what is there."""
+"""Mutual information of SelectKBest: p-values have their level and power."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Nested folds by one reading, against loops of models that learn and predict by themselves."""
+"""Nested folds in one pass, against loops of models that learn and predict separately."""
 
 import json
 import math

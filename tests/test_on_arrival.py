@@ -1,4 +1,4 @@
-"""What is decided on arrival: accepted, dropped, undone, given covariates, and never taken back."""
+"""Selectors that decide on arrival: acceptance, rollback, covariates, irrevocable decisions."""
 
 import pickle
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""One thread a model: two that let it learn at once are told, and the model can go on."""
+"""One thread per model: concurrent learning raises an error, and the model remains usable."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""OnlineFDR: its rules by hand, against sums over all discoveries, and what must hold of them."""
+"""OnlineFDR: its rules by hand, against sums over all discoveries, and their invariants."""
 
 import hypothesis.strategies as st
 import numpy as np

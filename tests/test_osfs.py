@@ -1,4 +1,4 @@
-"""OSFS: chains and small sets by hand, the tests at their thresholds, what must hold always."""
+"""OSFS: chains and small sets by hand, tests at their thresholds, invariants."""
 
 from itertools import combinations, permutations
 

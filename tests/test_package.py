@@ -1,4 +1,4 @@
-"""The package as a whole: what an import costs, what is public, what every public name has."""
+"""The package: cost of imports, public names, and their documentation."""
 
 import ast
 import functools

@@ -1,4 +1,4 @@
-"""Files that publish the package repeat facts of the project, and do not drift from them."""
+"""Files for publication agree with `pyproject.toml` and the documentation."""
 
 import re
 import tomllib

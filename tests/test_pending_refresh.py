@@ -1,4 +1,4 @@
-"""Refreshes in another thread: the snapshot of their row, in use some known rows later."""
+"""Refreshes in a background thread: a snapshot of their row, in use some rows later."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Permuted targets in the same pass: maxima, adjusted p-values, floor; however columns come."""
+"""Permuted targets in the same pass: maxima, adjusted p-values, noise floor, for any blocks."""
 
 import itertools
 import pickle

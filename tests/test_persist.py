@@ -1,4 +1,4 @@
-"""Model files: what goes in comes out, and nothing else is let in."""
+"""Model files: round trips, and refused contents."""
 
 import hashlib
 import io

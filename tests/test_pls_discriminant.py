@@ -1,4 +1,4 @@
-"""PLS, Discriminant and their kin: what they have in common with scikit-learn, and their limits."""
+"""PLS, Discriminant and related methods: agreement with scikit-learn, and limiting cases."""
 
 import numpy as np
 import pandas as pd

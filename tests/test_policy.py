@@ -1,4 +1,4 @@
-"""What a user is told when loops are compiled for the first time, and when they are not."""
+"""The message at the first compilation of loops: when it is shown, and when not."""
 
 import os
 import subprocess

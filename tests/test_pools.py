@@ -1,4 +1,4 @@
-"""Pools, their rankings and solvers: objects that know nothing of a learner."""
+"""Pools, their rankings and solvers work without a learner."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""What is compiled before it is needed: all that columns and rows need, and of a model nothing."""
+"""Compilation in advance: everything that columns and rows need, without changing the model."""
 
 import os
 import subprocess

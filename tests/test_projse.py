@@ -1,4 +1,4 @@
-"""ProjSe against its batch definition, LAPACK, dense kernel matrices, and the paper's algorithm."""
+"""ProjSe against its batch definition, LAPACK, dense kernel matrices and the paper's algorithm."""
 
 import copy
 

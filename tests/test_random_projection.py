@@ -1,4 +1,4 @@
-"""Random projections and Fourier features: the same bits everywhere, and what theory promises."""
+"""Random projections and Fourier features: bit-identical everywhere, with theoretical bounds."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Rank scores of SelectKBest: the tests of SciPy, however columns are stored, cut and scored."""
+"""Rank scores of SelectKBest equal the tests of SciPy, for any storage and blocks of columns."""
 
 import copy
 import itertools

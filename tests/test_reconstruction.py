@@ -1,4 +1,4 @@
-"""Columns as principal components show them."""
+"""Reconstruction of columns from principal components."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Selection given relatedness: the estimates, the whitening, and what is refused."""
+"""Selection adjusted for relatedness: estimates, whitening, and refused arguments."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Ridge components of columns against their reference: K, the pool, loadings, merges, copies."""
+"""RidgeComponents on columns against its reference: K, pool, loadings, merges, copies."""
 
 import pickle
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Ridge components: the methods that are their limits, what does not matter to them, corners."""
+"""RidgeComponents: methods that are limiting cases, invariances, degenerate data."""
 
 import numpy as np
 import pytest

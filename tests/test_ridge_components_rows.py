@@ -1,4 +1,4 @@
-"""Ridge components on rows: the batch over all rows, what columns left, and what stands."""
+"""RidgeComponents on rows: against a batch over all rows, after columns, and its snapshot."""
 
 import copy
 import math

@@ -1,4 +1,4 @@
-"""Leading axes of variables over rows, against scikit-learn's and against those of all rows."""
+"""Leading axes of variables over rows, against scikit-learn and the axes of all rows."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""River's w: rows that count more, or less, than others."""
+"""Row weights: River's argument w."""
 
 import numpy as np
 import pandas as pd

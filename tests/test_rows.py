@@ -1,4 +1,4 @@
-"""ProjSe on rows against all rows stored and weighed: exact after every row."""
+"""ProjSe on rows against all rows stored and weighted: exact after every row."""
 
 import os
 import subprocess

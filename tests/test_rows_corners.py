@@ -1,4 +1,4 @@
-"""Corners that were found by trying to break the row axis; each was broken once."""
+"""Regression tests of learning rows."""
 
 import copy
 import warnings

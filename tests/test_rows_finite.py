@@ -1,6 +1,6 @@
-"""Nothing that a model on rows holds or says is NaN or infinite, and an error leaves no trace.
+"""State and results on rows are finite, and an error changes nothing.
 
-Each of the small cases was broken once; the random ones are a sample of those that found them.
+Each of the small cases failed once; the random ones sample those that found them.
 """
 
 import decimal

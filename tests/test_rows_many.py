@@ -1,4 +1,4 @@
-"""learn_many: frames of every library, in any split, are a loop of learn_one."""
+"""`learn_many`: frames of every library, in any split, equal a loop of `learn_one`."""
 
 import copy
 import math

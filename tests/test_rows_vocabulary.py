@@ -1,4 +1,4 @@
-"""A bounded vocabulary of rows: who stays, who goes, and who waits."""
+"""A bounded vocabulary of rows: variables that are kept, evicted, and candidates."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Rows of many features: a factor of their products takes the place of principal axes."""
+"""Rows of many features: a factor of their products replaces principal axes."""
 
 import copy
 from importlib import import_module

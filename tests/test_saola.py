@@ -1,4 +1,4 @@
-"""SAOLA: pairs by hand, the test at its threshold, and what must hold always."""
+"""SAOLA: pairs by hand, the test at its threshold, invariants."""
 
 from itertools import permutations
 

@@ -1,4 +1,4 @@
-"""SelectKBest: how many variables it selects."""
+"""SelectKBest: the number of selected variables."""
 
 import numpy as np
 import pytest

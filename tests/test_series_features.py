@@ -1,4 +1,4 @@
-"""Every feature of series against its formula, in sizes small enough to run without compilation."""
+"""Every feature of series against its formula, with few data, to run without compilation too."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""`streamsel.select` and `streamsel.extract`: one call gives what the learner gives."""
+"""`streamsel.select` and `streamsel.extract` give the results of the learner."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""How far statistics can be trusted: false alarms, heavy tails, normal scores, inflation."""
+"""Reliability of p-values: level, heavy tails, normal scores, inflation."""
 
 import numpy as np
 import pytest

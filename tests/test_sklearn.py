@@ -1,4 +1,4 @@
-"""Learners as estimators of scikit-learn: they are that, and learn what the learner learns."""
+"""Learners as scikit-learn estimators: they pass its checks, and equal the learner."""
 
 import ast
 import copy

@@ -1,4 +1,4 @@
-"""What the estimators take and show beyond X and y: weights, covariates, AnnData, all scores."""
+"""Inputs and attributes of the estimators beyond X and y: weights, covariates, AnnData, scores."""
 
 import pickle
 

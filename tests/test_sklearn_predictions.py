@@ -1,4 +1,4 @@
-"""Estimators that predict, and PCA: what scikit-learn's own of these names find."""
+"""Estimators that predict, and PCA, against scikit-learn's estimators of the same names."""
 
 import numpy as np
 import pandas as pd

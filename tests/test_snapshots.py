@@ -1,4 +1,4 @@
-"""Copies of a model that another thread teaches, and forks under it: each is of a whole state."""
+"""Copies and forks while another thread trains the model: each has a consistent state."""
 
 import copy
 import gc

@@ -1,4 +1,4 @@
-"""SOSPCA against the paper's example, the n-vector reference, and its own invariants."""
+"""SOSPCA against the paper's example, the n-vector reference, and its invariants."""
 
 import importlib
 import itertools

@@ -1,4 +1,4 @@
-"""SOSPCA on rows against all rows stored: every decision, and what the model says of itself."""
+"""SOSPCA on rows against all rows stored: every decision, and its reported state."""
 
 import numpy as np
 import pandas as pd

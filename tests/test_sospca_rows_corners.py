@@ -1,4 +1,4 @@
-"""SOSPCA on rows where it is hard: merges, a bounded vocabulary, and rows that have it in them."""
+"""SOSPCA on rows in hard cases: merges, bounded vocabularies, and degenerate rows."""
 
 import copy
 import math

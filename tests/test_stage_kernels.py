@@ -1,4 +1,4 @@
-"""The loops of answers in stages against NumPy, small enough to run without compilation too."""
+"""Compiled loops for selection in stages against NumPy, small enough to run without compilation."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Copies of columns for further passes, and the principal coordinates of rows with many of them."""
+"""Stored copies of columns for further passes, and principal coordinates of rows with many."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Stability on subsamples: one reading for all models, against a model a subsample by itself."""
+"""Stability on subsamples: one pass for all models, against one model per subsample."""
 
 import json
 from itertools import chain

@@ -1,4 +1,4 @@
-"""Leading axes of columns against their definitions, and against those of all the columns."""
+"""Leading axes of columns against their definitions, and against those of all columns."""
 
 import copy
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""target="survival": times and events, by the residuals that they leave under the null model."""
+"""target_type="survival": times and events, by the residuals of the null model."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""What ends the learning of columns: certified picks, a spent budget, n columns, a function."""
+"""Conditions that end learning: certified picks, a spent budget, n columns, a function."""
 
 import itertools
 

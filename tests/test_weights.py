@@ -1,6 +1,6 @@
-"""Weights of observations on columns: what they mean, and what knows nothing of them.
+"""Weights of observations on columns: their meaning, and what they do not change.
 
-That whole weights are repeated rows, for every learner, is in tests/conformance/test_weights.py.
+tests/conformance/test_weights.py tests for every learner that integer weights repeat rows.
 """
 
 import copy

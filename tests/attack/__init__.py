@@ -1,1 +1,1 @@
-"""Attacks: bad inputs by the thousand, and kills, outside of pytest and bounded by time."""
+"""Attacks: thousands of bad inputs, and killed processes, outside pytest and with a time limit."""

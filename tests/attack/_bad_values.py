@@ -1,4 +1,4 @@
-"""Values that no caller should hand over, and somebody will."""
+"""Invalid arguments for every parameter: wrong types, shapes, values and names."""
 
 from __future__ import annotations
 

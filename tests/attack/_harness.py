@@ -1,8 +1,8 @@
-"""Try many bad inputs in a child process, and know which of them killed it.
+"""Try many bad inputs in a child process, and find those that kill it.
 
-An attack is a function that a child makes once and calls for each index: `attempt(index)` returns a
-verdict and what to say of it. The parent sends one index after the other, so that it knows which
-one was tried when the child dies or hangs; then it starts another and goes on with the next.
+An attack is a function that a child builds once and calls for each index: `attempt(index)` returns
+a verdict and its description. The parent sends one index after the other, so the current input is
+known if the child dies or hangs. The parent then starts another child and continues.
 """
 
 from __future__ import annotations

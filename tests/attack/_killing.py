@@ -1,4 +1,4 @@
-"""A run of the command that is killed at a chosen moment, then taken up again."""
+"""Kill a run of the command at a chosen moment, then resume it."""
 
 from __future__ import annotations
 

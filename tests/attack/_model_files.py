@@ -1,4 +1,4 @@
-"""Model files of every learner, taken apart, changed where it hurts, and sealed again."""
+"""Model files of every learner with one change in their contents and a valid checksum."""
 
 from __future__ import annotations
 

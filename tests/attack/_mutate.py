@@ -1,4 +1,4 @@
-"""Damage to bytes, the same for the same seed."""
+"""Deterministic damage to bytes: the same for the same seed."""
 
 from __future__ import annotations
 

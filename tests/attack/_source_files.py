@@ -1,4 +1,4 @@
-"""Small files of every format that columns are read from, to be damaged."""
+"""Small valid files of every source format, to be damaged."""
 
 from __future__ import annotations
 

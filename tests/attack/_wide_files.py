@@ -1,4 +1,4 @@
-"""One wide table in every format that the command reads: what runs are killed over."""
+"""One wide table in every format that the command reads, for runs that are killed."""
 
 from __future__ import annotations
 

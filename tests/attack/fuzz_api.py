@@ -1,10 +1,9 @@
-"""Bad values into everything that can be called: an error of ours, and the model as it was.
+"""Call the public interface with bad values: a documented error must leave the model unchanged.
 
     python -m tests.attack.fuzz_api --seconds 20 --seed 1
 
-takes models of every learner, and the functions that make streams, and calls them with what no
-caller should hand over. It exits with 1 if anything ends in another error than ours, or if a model
-that has refused something is not what it was.
+calls models of every learner, and the functions that make streams, with invalid arguments. It exits
+with 1 if a call ends in an undocumented error, or if a model changed although it refused the call.
 """
 
 from __future__ import annotations

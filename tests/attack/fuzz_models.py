@@ -1,10 +1,10 @@
-"""Forged model files: refused in one line that names the file, or models that can be used.
+"""Load forged model files: a file is refused in one line that names it, or gives a usable model.
 
     python -m tests.attack.fuzz_models --seconds 20 --seed 1
 
-takes files of every learner apart, changes what they say and seals them again, for a seal is no
-secret. What is read is asked, taught, merged and saved. It exits with 1 if anything ends in another
-way than an answer or an error of ours.
+changes the contents of files of every learner, and recomputes their checksums as anyone can. Models
+that load are queried, trained, merged and saved. It exits with 1 if one ends in anything but an
+answer or a documented error.
 """
 
 from __future__ import annotations

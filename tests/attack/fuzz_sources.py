@@ -1,9 +1,9 @@
-"""Damaged files of every format: read as they were, or refused in one line.
+"""Read damaged files of every format: they are read as before the damage, or refused in one line.
 
     python -m tests.attack.fuzz_sources --seconds 20 --seed 1
 
-tries the kept files of `tests/attack/seeds` first, then mutants of small whole files. It exits with
-1 if one ends in anything else, and says how to see it again.
+tries the files of `tests/attack/seeds` first, then mutants of small valid files. It exits with 1 if
+one ends in anything else, and prints how to reproduce it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Exceptions at any line of any call that changes a model: it is as before the call, or after it.
+"""Raise exceptions at any line of any call that changes a model: it is as before or after the call.
 
     python -m tests.attack.interrupts --seconds 20 --seed 1
 
-takes a learner in any mode, a kind of call (`tests.conformance.calls`), and some of the lines that
-it executes, and raises there. The model must be, to the last bit, what it was
-before the call or what it is after it, must not be locked, and must go on as one that was never
-interrupted. It exits with 1 if one does not, and says how to see it again.
+chooses a learner in any mode, a kind of call (`tests.conformance.calls`) and some lines that it
+executes, and raises there. The model must equal, bit by bit, the one before the call or the one
+after it. It must not be locked, and must continue like a model that was never interrupted. The
+script exits with 1 if one does not, and prints how to reproduce it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Workers killed while they learn: `python -m tests.attack.kill_workers --kills 30 --seed 0`.
+"""Kill workers while they learn: `python -m tests.attack.kill_workers --kills 30 --seed 0`.
 
-A file is learnt again and again by three processes, of which one after the other is killed at a
-random moment, by SIGKILL, SIGSEGV or SIGTERM. Every run must end, with the bits of a run in which
-nobody died.
+Three processes learn a file repeatedly; one after the other is killed at a random moment, by
+SIGKILL, SIGSEGV or SIGTERM. Every run must end with results bit-identical to an undisturbed run.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""Runs killed at any moment and taken up again: the same bits, nothing cut short or left over.
+"""Kill runs at any moment and resume them: same bits, no truncated and no leftover files.
 
     python -m tests.attack.kills --kills 20 --seed 1
 
-kills `streamsel select` and `reduce` over every format, at random moments of every phase, and runs
-each again with `--resume`. What is there at the end must be what a run leaves that nobody killed.
-It exits with 1 if it is not, and says how to see it again.
+kills `streamsel select` and `reduce` on every format, at random moments of every phase, and repeats
+each with `--resume`. The files at the end must equal those of an undisturbed run. It exits with 1
+if they do not, and prints how to reproduce it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Ten million columns, then a million rows: memory, and how far results are from exact sums.
+"""Learn ten million columns, then a million rows: check memory and the distance from exact sums.
 
     python -m tests.attack.soak
 
-takes some ten minutes, and is no part of the checks. Each learner has a process of its own. Columns
-and rows are made anew for the sums that it is compared with, in extended precision.
-It exits with 1 where a result is further from them than `TOLERANCE`, or memory grows.
+takes about ten minutes, and is not part of the checks. Each learner runs in a separate process.
+Columns and rows are generated a second time for the reference sums in extended precision. It exits
+with 1 if a result differs from them by more than `TOLERANCE`, or if memory grows.
 """
 
 from __future__ import annotations

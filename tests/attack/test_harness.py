@@ -1,4 +1,4 @@
-"""The attacks know what became of each try: also of one that kills the child."""
+"""The harness of the attacks reports the result of every try, also if the child process dies."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""Where the browser of the system is, and how it is begun."""
+"""Find the Chromium of the system, and start it."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""A real browser, the Chromium of the system, that lets a page reach nothing but itself."""
+"""Fixtures: a headless Chromium whose pages cannot access the network."""
 
 from contextlib import contextmanager
 

@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/pages/report.md anew: `python -m tests.browser.screenshots`."""
+"""Render the screenshots of docs/pages/report.md: `python -m tests.browser.screenshots`."""
 
 import io
 import tempfile

@@ -1,4 +1,4 @@
-"""Every page of the built docs as a reader has it: links, pictures, formulas, on a phone too."""
+"""Every page of the built documentation in a browser: links, images, formulas, narrow screens."""
 
 import functools
 import http.server

@@ -1,4 +1,4 @@
-"""The page in a browser, on a telephone and on a desk, by day and by night."""
+"""The HTML report in a browser: narrow and wide screens, light and dark colour schemes."""
 
 import csv
 from dataclasses import replace

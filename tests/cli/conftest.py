@@ -1,4 +1,4 @@
-"""The command as a test calls it, and one small dataset in every format it reads."""
+"""Fixtures: calls of the command, and one small dataset in every format that it reads."""
 
 import csv
 import gzip

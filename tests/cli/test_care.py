@@ -1,4 +1,4 @@
-"""What the command takes care of: files it must not destroy, results it must not lose."""
+"""The command protects its inputs and earlier results from being overwritten or lost."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""Cells that are no numbers among numbers: --na-values, and what is said of the others."""
+"""Cells of text in columns of numbers: `--na-values`, and the report on other such cells."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a shell offers after the tab key."""
+"""Shell completion."""
 
 import pytest
 from click.shell_completion import ShellComplete

@@ -1,4 +1,4 @@
-"""What the command line does not say: the environment does, or a file."""
+"""Options from environment variables and configuration files."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`--covariate`: what everything is asked given, from the file of columns or the target's."""
+"""`--covariate`: adjustment for columns of FILE or of the target's file."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""Text and dates in files: encoded, counted, and found again by their names in new files."""
+"""Text and dates in files: encoded, counted, and encoded in the same way in new files."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""What goes wrong: one line on stderr that says what to do, an exit code, and no traceback."""
+"""Errors: one line on stderr with a hint, an exit code, and no traceback."""
 
 import gzip
 import os

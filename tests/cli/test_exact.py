@@ -1,4 +1,4 @@
-"""Identifiers of many digits join rows, and come out as they went in."""
+"""Identifiers of many digits join rows, and are written as they were read."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What the command writes: columns, models, and what becomes of a model afterwards."""
+"""Files that the command writes: columns and models, and what can be done with a saved model."""
 
 import csv
 

@@ -1,4 +1,4 @@
-"""--target-type binary and count."""
+"""`--target-type binary` and `count`."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Groups of columns from a file: --groups."""
+"""`--groups`: groups of columns from a file."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""`--id`: the target is joined by identifier, whatever the order; by position only if asked for."""
+"""`--id`: the target is joined by identifier, in any order; by position only on request."""
 
 import csv
 

@@ -1,4 +1,4 @@
-"""Ctrl-C: what was learnt so far is saved and printed, and the run can be taken up again."""
+"""Ctrl-C: results so far are saved and printed, and the run can be resumed."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""`--keep`: columns that go along into what is written."""
+"""`--keep`: columns that are copied to the output."""
 
 import csv
 

@@ -1,4 +1,4 @@
-"""What a run says where nobody watches: lines now and then, JSON for programs, or errors only."""
+"""The log without a terminal: periodic lines of text, JSON events, or errors only."""
 
 import json
 import os

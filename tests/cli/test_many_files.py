@@ -1,4 +1,4 @@
-"""Several files at once: their columns stand side by side, whatever their formats."""
+"""Several files of any formats in one run: their columns are concatenated."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Models of parts, put together: what one run over all of them would have found."""
+"""`streamsel merge`: merged models of parts equal the model of one run over all of them."""
 
 import os
 import re

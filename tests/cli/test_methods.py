@@ -1,4 +1,4 @@
-"""`--method` and `--set`: all that the catalogue has, with the parameters that it has."""
+"""`--method` and `--set`: all methods of the registry, with all their parameters."""
 
 import pytest
 

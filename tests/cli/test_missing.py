@@ -1,4 +1,4 @@
-"""Columns with missing values, and a method that takes them."""
+"""Columns with missing values, and a method that supports them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Rows without a target: left out of a run, counted and told, or refused, by their identifiers."""
+"""Rows without a target: excluded, counted and reported, or refused with their identifiers."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Whatever a file calls its columns, nothing of it commands a terminal; data keep it as it is."""
+"""Names of columns: control characters do not reach the terminal, and output files keep them."""
 
 import csv
 import io

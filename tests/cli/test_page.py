@@ -1,4 +1,4 @@
-"""`streamsel report`: a page of a saved model, whole or not at all."""
+"""`streamsel report`: the HTML report of a saved model is written completely or not at all."""
 
 import json
 import re

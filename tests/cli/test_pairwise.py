@@ -1,4 +1,4 @@
-"""select --set pairwise=true: genotypes with missing calls are kept."""
+"""`select --set pairwise=true`: genotypes with missing calls are kept."""
 
 import numpy as np
 import pytest

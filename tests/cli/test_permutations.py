@@ -1,4 +1,4 @@
-"""--permutations and --strata: the same null distribution as in Python, however the run ends."""
+"""`--permutations` and `--strata`: the null distribution of Python, also after a resumed run."""
 
 import numpy as np
 import pytest

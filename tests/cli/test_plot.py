@@ -1,4 +1,4 @@
-"""`streamsel plot`: the pictures of a saved model, whole or not at all."""
+"""`streamsel plot`: plots of a saved model are written completely or not at all."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""`streamsel reduce`: the components of the command are those of Python."""
+"""`streamsel reduce`: the components equal those of Python."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Relatedness of the rows of a run: --relatedness auto or FILE, and --loco."""
+"""`--relatedness auto` or FILE, and `--loco`: relatedness of the rows of a run."""
 
 import csv
 import json

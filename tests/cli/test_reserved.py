@@ -1,4 +1,4 @@
-"""Two runs that would write the same file: the second ends at once, and says who has it."""
+"""Two runs that would write the same file: the second ends at once, and names the first."""
 
 import os
 import signal

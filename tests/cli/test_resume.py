@@ -1,4 +1,4 @@
-"""--resume: the same line, as often as one likes, ends where one run would have ended."""
+"""`--resume`: the same command, repeated any number of times, ends with the result of one run."""
 
 import gzip
 import shutil

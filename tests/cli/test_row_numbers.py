@@ -1,4 +1,4 @@
-"""A column that only numbers the rows, as pandas writes it, is no candidate."""
+"""A column of row numbers, as written by pandas, is not a candidate."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""`streamsel select`: every format, every way to a target, the options of the learner."""
+"""`streamsel select`: every format, every source of a target, and the options of the learner."""
 
 import functools
 

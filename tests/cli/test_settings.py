@@ -1,4 +1,4 @@
-"""What follows from the declarations of settings: options, metadata, checks of resume and merge."""
+"""Options, metadata, and checks of resume and merge follow from the declared settings."""
 
 from dataclasses import fields
 

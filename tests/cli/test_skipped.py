@@ -1,4 +1,4 @@
-"""Columns that no learner can use are counted, listed on request, and end no run."""
+"""Columns that no learner can use are counted, listed on request, and do not end a run."""
 
 import numpy as np
 import pytest

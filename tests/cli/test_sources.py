@@ -1,4 +1,4 @@
-"""Genotypes, cells and chunked arrays as a FILE, with the target that stands beside them."""
+"""Genotypes, single cells and chunked arrays as FILE, with a target from their row metadata."""
 
 import csv
 import gzip

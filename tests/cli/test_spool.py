@@ -1,4 +1,4 @@
-"""Standard input and pipes: copied to a file that is gone at the end."""
+"""Standard input and pipes: copied to a temporary file, which is deleted at the end."""
 
 import errno
 import gzip

@@ -1,4 +1,4 @@
-"""Statistics of all columns in a file: --statistics."""
+"""`--statistics`: a file with statistics of all columns."""
 
 import csv
 

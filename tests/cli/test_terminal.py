@@ -1,4 +1,4 @@
-"""The command as a process: what a terminal sees, pipes that close, packages that are not there."""
+"""The command as a process: terminal output, closed pipes, packages that are not installed."""
 
 import os
 import subprocess

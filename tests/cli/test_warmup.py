@@ -1,4 +1,4 @@
-"""`streamsel warmup`: compiled before it is needed."""
+"""`streamsel warmup`: compiles all kernels in advance."""
 
 import pytest
 

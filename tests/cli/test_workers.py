@@ -1,4 +1,4 @@
-"""`--workers` and `--scheduler`: others read the files, and the command says the same."""
+"""`--workers` and `--scheduler`: output is identical to that of one process."""
 
 import os
 import signal

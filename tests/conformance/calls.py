@@ -1,4 +1,4 @@
-"""Calls of every kind that change a model, and must leave it whole if an exception comes."""
+"""Every kind of call that changes a model, for tests of atomicity under exceptions."""
 
 import copy
 from collections.abc import Callable, Iterator

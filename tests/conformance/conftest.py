@@ -1,4 +1,4 @@
-"""Let the learners that no one has registered be registered while the suite runs."""
+"""Register the unregistered test learners of `imagined` while the suite runs."""
 
 import pytest
 

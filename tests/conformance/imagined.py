@@ -1,6 +1,6 @@
-"""Learners that no one has registered: as short as a newcomer would write them.
+"""Minimal learners that are not registered, as a contributor would write them.
 
-They are in the catalogue while the conformance suite runs, and no test has a line for them.
+They are in the registry while the conformance suite runs; no test mentions them by name.
 """
 
 from collections.abc import Iterator

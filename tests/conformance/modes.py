@@ -1,8 +1,8 @@
-"""Every learner in every mode: what the whole suite is run over.
+"""Every learner in every mode: the cases of the conformance suite.
 
-A mode is a learner of the catalogue with one of its `_unit_test_params`; learners that take no
-target have each mode once more without. On columns some modes are one, and others come twice: with
-a bounded pool too, where a learner has one.
+A mode is a learner of the registry with one of its `_unit_test_params`. Learners that do not
+require a target have each mode twice, with and without one. On columns some modes coincide, and
+learners with an optional bounded pool have further modes with it.
 """
 
 import random

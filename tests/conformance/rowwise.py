@@ -1,4 +1,4 @@
-"""What the conformance tests of rows have in common: modes that learn rows, rows, and how."""
+"""Shared helpers for conformance tests on rows: modes that learn rows, data, and loops."""
 
 import numpy as np
 

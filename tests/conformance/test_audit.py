@@ -1,4 +1,4 @@
-"""Every learner has an oracle, a benchmark, a page, an example and documented parameters."""
+"""Every learner has a reference, a benchmark, a page, an example and documented parameters."""
 
 import importlib
 import inspect

@@ -1,4 +1,4 @@
-"""Every bad input is refused, says why, and leaves the model exactly as it was."""
+"""Every invalid input is refused with an explanation, and leaves the model unchanged."""
 
 import inspect
 import itertools

@@ -1,4 +1,4 @@
-"""Copies: whole, independent, and going on as the original would."""
+"""Copies are complete, independent, and continue like the original."""
 
 import pickle
 

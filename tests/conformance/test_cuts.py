@@ -1,4 +1,4 @@
-"""However columns are cut, threaded, held and named: the same decisions, the same state."""
+"""Blocks, threads, memory layout and names of columns do not change decisions or state."""
 
 import importlib
 

@@ -1,6 +1,6 @@
-"""Files of every learner: a state that contradicts itself is refused, never half a model.
+"""Model files of every learner: a contradictory state is refused, never partly loaded.
 
-Compiled loops do not look where they read, so what does not fit must stop at the door.
+Compiled loops do not check bounds, so every inconsistency must be detected on loading.
 """
 
 import io

@@ -1,4 +1,4 @@
-"""Columns whose moments are computed without making them: the same answers as from the columns."""
+"""Columns whose moments are computed without their values give the same answers as the columns."""
 
 import numpy as np
 

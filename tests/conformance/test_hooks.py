@@ -1,4 +1,4 @@
-"""A hook that asks for what its learner does not keep fails when its class is defined."""
+"""A hook that uses state which its learner does not have fails when its class is defined."""
 
 import ast
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Columns learnt and read again in parts: what is said to be exact is what one process finds."""
+"""Columns learnt in parts, with further passes: exact results equal those of one process."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Every learner shows what its user set, and offers only names that are documented."""
+"""Every learner shows its parameters, and its public names are documented."""
 
 import ast
 import inspect

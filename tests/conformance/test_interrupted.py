@@ -1,4 +1,4 @@
-"""Exceptions at any line: what is learnt is learnt whole, or not at all, and goes on as ever."""
+"""Exceptions at any line: an update is applied completely or not at all, and can be repeated."""
 
 import itertools
 from zlib import crc32

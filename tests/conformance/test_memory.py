@@ -1,4 +1,4 @@
-"""What is bounded stays so: ten times the columns take no more memory."""
+"""Bounded memory stays bounded: ten times as many columns need no more."""
 
 import pickle
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Models put together: what both have learnt, and nothing of what does not fit."""
+"""Merged models contain the data of both, and models that do not fit are refused."""
 
 import itertools
 import pickle

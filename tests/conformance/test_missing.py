@@ -1,4 +1,4 @@
-"""What a selector's transform makes of None and NaN: it hands them on, or puts means there."""
+"""None and NaN in transforms of selectors: passed on, or replaced by means."""
 
 import importlib
 import math

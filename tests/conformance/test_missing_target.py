@@ -1,4 +1,4 @@
-"""Rows without a target, in every mode: left out as if they were not there."""
+"""Rows without a target, in every mode: excluded as if they were not in the data."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""A caller's function between blocks: it may look, save and end, and changes no answer."""
+"""`on_block`: the callback may inspect, save and stop, and does not change results."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Every learner has a page, in every format, and shows itself in a notebook."""
+"""Every learner has an HTML report in every format, and a representation in notebooks."""
 
 import json
 

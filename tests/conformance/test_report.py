@@ -1,4 +1,4 @@
-"""The report says what the model shows, in rows of equal keys, and JSON can hold it."""
+"""Reports agree with the attributes of the model, have rows of equal keys, and convert to JSON."""
 
 import json
 

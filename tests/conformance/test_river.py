@@ -1,4 +1,4 @@
-"""Every learner as a guest of River: its checks, its pipelines, and what is built on them."""
+"""Every learner in River: its checks, pipelines, and models built on transforms."""
 
 import functools
 import importlib

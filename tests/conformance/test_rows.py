@@ -1,4 +1,4 @@
-"""Rows in every mode: frames are loops of rows, errors leave no trace, columns go on as rows."""
+"""Rows in every mode: frames equal loops of rows, errors roll back, columns continue as rows."""
 
 import copy
 import datetime as dt

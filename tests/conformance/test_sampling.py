@@ -1,7 +1,7 @@
-"""Nothing is left out where the suite samples: no learner, no mode of a case, no case.
+"""Samples of the suite cover every learner, every mode of a case, and every case.
 
-Which test meets which mode is said by `over`, `rotated` and `sampled` of `modes`; here it is read
-off what pytest is going to run.
+`over`, `rotated` and `sampled` of `modes` define which test runs which mode; here the tests that
+pytest collected are compared with this.
 """
 
 import inspect

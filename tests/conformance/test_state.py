@@ -1,4 +1,4 @@
-"""After whatever calls: finite numbers, nothing held aside, and a state that says it all."""
+"""After any sequence of calls: numbers are finite, and the state alone determines the model."""
 
 import math
 import pickle

@@ -1,4 +1,4 @@
-"""Many rows are transformed as one is, whatever they are handed in as."""
+"""Transforms of many rows equal those of single rows, for every type of input."""
 
 import importlib
 from collections import ChainMap, defaultdict

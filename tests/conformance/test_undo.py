@@ -1,4 +1,4 @@
-"""Errors and interruptions: the model is as it was, or goes on where it stood."""
+"""Errors and interrupts: the model is rolled back, or continues from where it was."""
 
 import pickle
 

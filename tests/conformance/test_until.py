@@ -1,4 +1,4 @@
-"""A condition that ends the learning: the model is that of the columns up to a check."""
+"""`until`: learning ends at a condition, and the model is that of the columns before the check."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Weights of observations, in every mode: whole ones say how often a row was there."""
+"""Weights of observations, in every mode: integer weights are equivalent to repeated rows."""
 
 import numpy as np
 import pytest

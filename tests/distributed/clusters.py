@@ -1,4 +1,4 @@
-"""A cluster on this machine that listens to nobody else and says nothing."""
+"""A quiet Dask cluster on this machine, without network access."""
 
 import logging
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""One cluster within this process for all that needs no process of its own."""
+"""One cluster in this process, for tests that do not need separate processes."""
 
 import pytest
 

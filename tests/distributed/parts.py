@@ -1,4 +1,4 @@
-"""Parts of columns made on the spot, some of which come to grief."""
+"""Parts of columns generated on request, with failures at chosen ones."""
 
 import os
 import signal

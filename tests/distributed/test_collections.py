@@ -1,4 +1,4 @@
-"""Dask's own collections: columns of arrays, rows of frames."""
+"""Collections of Dask: arrays as columns, frames as rows."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""What many workers learn is what one process learns; and of what cannot be learnt they say so."""
+"""`learn` on many workers equals learning in one process; invalid arguments are refused."""
 
 import gc
 import pickle

@@ -1,4 +1,4 @@
-"""Workers that are processes of their own: how many there are, and how they die."""
+"""Workers in separate processes: their number, and their deaths."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""A page as a reader of HTML sees it: what is in it, and whether its tags close."""
+"""Parse an HTML page: its contents, and whether all tags are closed."""
 
 from html.parser import HTMLParser
 

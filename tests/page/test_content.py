@@ -1,4 +1,4 @@
-"""What the table of a report has beside relevances: directions, redundancy, histograms, a CSV."""
+"""Contents of the HTML report: directions, redundancy, histograms, and the CSV download."""
 
 import csv
 import json

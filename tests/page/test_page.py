@@ -1,4 +1,4 @@
-"""The page: what it says is so, in every format, and whatever things are called it is whole."""
+"""The HTML report: correct in every format, and well-formed for any names."""
 
 import json
 from dataclasses import replace

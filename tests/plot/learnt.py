@@ -1,4 +1,4 @@
-"""Where columns lie, counted from their relevances."""
+"""The density of relevances by arrival, counted from all relevances."""
 
 import numpy as np
 

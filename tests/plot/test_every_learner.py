@@ -1,4 +1,4 @@
-"""Of every learner every picture is drawn, or refused in words that say what is there instead."""
+"""Every plot of every learner is drawn, or refused with a hint at those that it has."""
 
 import re
 

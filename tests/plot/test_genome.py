@@ -1,4 +1,4 @@
-"""p-values along a genome: every column is where its chromosome and position place it."""
+"""Plots of p-values along a genome: every column is at its chromosome and position."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""A picture of what stood when shows every span, and nothing else."""
+"""Plots of selections over time show exactly the recorded spans."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Relevance by arrival, and against its null: what is drawn is what the report says."""
+"""Plots of relevance by arrival, and against the null distribution, agree with the report."""
 
 from dataclasses import replace
 

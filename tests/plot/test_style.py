@@ -1,4 +1,4 @@
-"""Pictures are the same bytes every time, and stand in a page beside others."""
+"""Plots are byte-identical in every run, and do not depend on the Matplotlib style of the user."""
 
 import pickle
 import re

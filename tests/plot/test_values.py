@@ -1,4 +1,4 @@
-"""What is drawn is what was learnt, value by value."""
+"""Plots show the values of the model, one by one."""
 
 import itertools
 from dataclasses import replace

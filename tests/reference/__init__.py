@@ -1,1 +1,1 @@
-"""Slow, obvious programs written from the formulas: what the package is compared with."""
+"""Slow, simple implementations of the definitions, with which the package is compared."""

@@ -1,4 +1,4 @@
-"""Components aligned with those in use: orthogonal Procrustes between both, of unit variance."""
+"""Alignment of components with those in use: orthogonal Procrustes of both at unit variance."""
 
 import numpy as np
 from scipy.linalg import orthogonal_procrustes

@@ -1,8 +1,8 @@
-"""Alpha-investing by definition: a regression for every column, and the wealth as it is spent.
+"""Alpha-investing by definition: a regression for every column, and the wealth after each test.
 
-A column that does not vary is no test. One that the selected explain in full has p = 1, and so has
-every column once nothing of the target, or no degree of freedom, is left. What leaves less than
-1e-10 of a square leaves nothing.
+A constant column is not tested. A column that the selected variables explain has p = 1, and so has
+every column once no variance of the target, or no degree of freedom, is left. A residual below
+1e-10 of a sum of squares counts as zero.
 """
 
 import numpy as np

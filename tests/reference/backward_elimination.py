@@ -1,13 +1,14 @@
-"""Backward elimination by definition: refit without each variable, and leave out the cheapest.
+"""Backward elimination by definition: refit without each variable, and remove the cheapest.
 
-With the columns of length 1, centred, and U an orthonormal basis of the centred target, what a set
-of variables leaves is the least of |U - X b|^2 + ridge |b|^2. Over and over the variable goes
-without which that grows least; of several within 1e-12 the last. The last to go is selected first,
-with what its going cost; those who went first, and all at no cost, are not selected. Without a
-ridge those go before all others of which the columns before them leave less than 1e-7.
+Columns are centred and have length 1; U is an orthonormal basis of the centred target. The cost of
+a set of variables is the minimum over b of |U - X b|^2 + ridge |b|^2. Each step removes the
+variable whose removal increases the cost least; among several within 1e-12, the last. The variable
+removed last is selected first, and its score is the increase at its removal. Variables removed
+first, and all whose removal costs nothing, are not selected. Without a ridge, columns whose
+residual given the columns before them is below 1e-7 are removed before all others.
 
-A pool that held twice `max_candidates` was cut back to the most relevant; from then on only columns
-more relevant than the least of those came in.
+A pool that contained twice `max_candidates` columns was reduced to the most relevant; from then on
+it only admitted columns more relevant than the least relevant of those.
 """
 
 import numpy as np

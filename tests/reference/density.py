@@ -1,4 +1,4 @@
-"""When columns come, and how relevant they are: the histogram as its definition has it."""
+"""The histogram of relevance by arrival, by definition."""
 
 import numpy as np
 

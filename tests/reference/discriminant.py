@@ -1,7 +1,7 @@
-"""Fisher's discriminant axes, of covariance matrices as they are defined.
+"""Fisher's discriminant axes, from covariance matrices by definition.
 
-B is the covariance of the means of classes, W that within them, both of n; w solves B w = l M w
-with M = (1 - γ) W + γ tr(W)/p I, and is so long that wᵀMw = 1.
+B is the covariance of the class means and W the covariance within classes, both with divisor n.
+The axes solve B w = l M w with M = (1 - γ) W + γ tr(W)/p I, scaled so that wᵀMw = 1.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Columns of numbers of a column that is not numeric, one row after the other."""
+"""Encoding of a column that is not numeric as columns of numbers, row by row."""
 
 import calendar
 import datetime as dt

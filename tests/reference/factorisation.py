@@ -1,8 +1,8 @@
-"""One online factorisation by definition: a column at a time, coded by what is observed of it.
+"""Online matrix factorization by definition: one column at a time, coded by its observed values.
 
-Columns are gone over a batch at a time: they are coded by the components there are, and these are
-renewed as the codes of this batch and of all before ask for; a few times. Columns that were gone
-over when there were t of them count with √(t/p) when there are p.
+Columns are processed in batches. Each batch alternates a few times between coding its columns with
+the current components, and updating the components from the codes of this and all earlier batches.
+Columns processed when t had arrived get the weight √(t/p) once p have arrived.
 """
 
 import numpy as np

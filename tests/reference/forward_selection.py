@@ -1,11 +1,11 @@
-"""Forward selection by definition: the whole ridge matrix, and every column under it, at each pick.
+"""Forward selection by definition: the full ridge matrix, and every column scored, at each pick.
 
 With x of unit length and U an orthonormal basis of the centred target, R = lambda (lambda I + the
-sum of x x' over the picks)^-1, and the next pick is the column of the largest |U'R x|^2 / (lambda +
-x'R x). With lambda = 0, R is the projector on what is orthogonal to the picks, and a column of
-which less than 1e-10 is left is spent. Equal scores go to the first: those that differ by no more
-than 1e-12 of the highest, or by what rounding does to its root: 1e-14 over the root of lambda, 1e-9
-at most.
+sum of x x' over the picks)^-1. The next pick is the column with the largest |U'R x|^2 / (lambda +
+x'R x). With lambda = 0, R projects onto the orthogonal complement of the picks, and columns whose
+residual is below 1e-10 are excluded. Scores tie if they differ by at most 1e-12 of the highest, or
+by the effect of rounding on its root: 1e-14 over the root of lambda, at most 1e-9. The first column
+wins a tie.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Generated columns by their definitions: name -> column, in the order of the stream."""
+"""Generated columns by definition: name -> column, in the order of the stream."""
 
 from itertools import combinations
 

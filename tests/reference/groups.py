@@ -1,8 +1,8 @@
-"""Groups of columns by definition: dense bases by SVD, every group anew at every step.
+"""Groups of columns by definition: dense bases by SVD, every group recomputed at every step.
 
-With Q an orthonormal basis of the centred columns of a group, covariates projected out, q its
-dimension, U one of the target and r its own: V = |U'Q|^2, s = min(q, r), and V / s is compared with
-a beta distribution with parameters q r / 2 and s (n - 1 - max(q, r)) / 2.
+Q is an orthonormal basis of the centred columns of a group, adjusted for covariates, of dimension
+q; U is one of the target, of dimension r. V = |U'Q|^2, s = min(q, r), and V / s is compared with a
+beta distribution with parameters q r / 2 and s (n - 1 - max(q, r)) / 2.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
-"""Independence of a column and the target given others, by definition: what least squares leaves.
+"""Conditional independence of a column and the target by definition, from least-squares residuals.
 
-What leaves less than 1e-10 of a square leaves nothing, and of nothing everything is independent.
+A residual below 1e-10 of a sum of squares counts as zero, and zero is independent of everything.
 """
 
 import math

@@ -1,7 +1,7 @@
-"""Kernel principal components: the kernel matrix of the rows, an entry at a time, and centred.
+"""Kernel PCA by definition: the kernel matrix of the rows, entry by entry, then centred.
 
-The kernel is of rows less their mean: exp(-γ‖a - b‖²), or (γ a·b + coef0)^degree. A component is an
-eigenvector times the root of its eigenvalue, of the sign that makes its largest entry positive.
+The kernel of centred rows is exp(-γ‖a - b‖²), or (γ a·b + coef0)^degree. A component is an
+eigenvector times the root of its eigenvalue; its sign makes the largest entry positive.
 """
 
 import numpy as np

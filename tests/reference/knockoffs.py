@@ -1,4 +1,4 @@
-"""Knockoffs by their definition: least squares of one column after the other, and all of a sort."""
+"""Knockoffs by definition: sequential least squares, one column after the other."""
 
 import numpy as np
 

@@ -1,8 +1,8 @@
-"""Eigenvectors of the Laplacian of the graph of nearest neighbours, without the constant one.
+"""Eigenvectors of the Laplacian of the nearest-neighbour graph, without the constant one.
 
-Rows i and j are neighbours where one is no farther from the other than that one's `n_neighbors`-th
-nearest, itself not counted. L = D - A. Components are of length 1, orthogonal to the constant
-vector, and of the sign that makes the largest entry positive, of equals the first.
+Rows i and j are neighbours if one is no farther from the other than that one's `n_neighbors`-th
+nearest row, itself not counted. L = D - A. Components have length 1 and are orthogonal to the
+constant vector. Their sign makes the largest entry positive, the first of equal ones.
 """
 
 import numpy as np

@@ -1,10 +1,10 @@
-"""LASSO by definition: for each alpha an active set, one variable more or fewer at a time.
+"""LASSO by definition: an active set for each alpha, changed by one variable at a time.
 
-The objective is (1/n) Σ loss + α ρ Σ s|w| + α (1 - ρ)/2 Σ s² w², s the standard deviation of a
-column, or 1 without `scale`; the loss is ½ (y - Xw)², centred, or the logistic one, with an
-intercept. Of coefficients that are not 0 the conditions of optimality are linear equations, solved
-exactly; the variable that violates them most comes in, one whose sign would change goes out. What
-is returned is checked against the conditions.
+The objective is (1/n) Σ loss + α ρ Σ s|w| + α (1 - ρ)/2 Σ s² w², where s is the standard deviation
+of a column, or 1 without `scale`. The loss is ½ (y - Xw)², centred, or the logistic loss with an
+intercept. For non-zero coefficients the optimality conditions are linear equations, which are
+solved exactly. The variable that violates its condition most enters; one whose sign would change
+leaves. The result is checked against the conditions.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
-"""What references of linear components have in common: columns, and what a model shows of them.
+"""Shared definitions of linear components: scaled columns, and the attributes of a model.
 
-A column x that varies counts as W = D x̃, x̃ the column less its mean, D 1 or what makes its variance
-1 (of n - 1). Components are W V: V are their loadings in this metric, D V those of columns as they
-come. A component has the sign that makes the largest of its loadings in the metric positive.
+A varying column enters as W = D x̃, where x̃ is the centred column and D is 1, or scales the
+variance to 1 (divisor n - 1). Components are W V: V are their loadings in this metric, and D V
+those of the original columns. The sign makes the largest loading in the metric positive.
 """
 
 from typing import Any, NamedTuple

@@ -1,12 +1,12 @@
-"""mRMR by definition: what a column tells of the target, against what the picks have told already.
+"""mRMR by definition: relevance to the target, and redundancy with earlier picks.
 
-The quotient is rel / mean of max(red, 0.001) over the picks, the difference rel - mean red, or with
-beta rel - beta times the sum of red; the first pick is that of the largest rel. What tells nothing
-of the target is never picked.
+The quotient is rel / mean of max(red, 0.001) over the picks. The difference is rel - mean red, or
+with beta, rel - beta times the sum of red. The first pick has the largest rel. A column without
+relevance is never picked.
 
-Scores are equal that differ by no more than rounding does: what they are made of is known to 1e-12
-of itself and to 1e-14. Of those that equal the highest the first is picked. F is that of r² = 1 -
-1e-9 where r² is more.
+Scores tie if they differ by no more than rounding: their terms have a relative error of 1e-12 and
+an absolute error of 1e-14. The first of the columns that tie with the highest is picked. F is
+evaluated at r² = 1 - 1e-9 if r² is larger.
 """
 
 import numpy as np

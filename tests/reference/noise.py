@@ -1,4 +1,4 @@
-"""The relevance that pure noise reaches: relevance² ~ Beta(r/2, (n−1−r)/2) under no association."""
+"""The relevance of pure noise: relevance² ~ Beta(r/2, (n−1−r)/2) under no association."""
 
 import numpy as np
 from scipy import stats

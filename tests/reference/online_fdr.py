@@ -1,7 +1,6 @@
-"""Online control of the false discovery rate by definition: a sum over all discoveries, each time.
+"""Online control of the false discovery rate by definition: each level sums over all discoveries.
 
-The three rules as their authors write them, with their constants. A column that does not vary is
-no test.
+The three rules and their constants are those of their authors. A constant column is not tested.
 """
 
 import math

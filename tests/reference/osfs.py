@@ -1,4 +1,4 @@
-"""OSFS and Fast-OSFS by definition: all small subsets of the others, by least squares."""
+"""OSFS and Fast-OSFS by definition: all small subsets of the other variables, by least squares."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""Scores of a column on the rows in which it is observed, by a least-squares fit."""
+"""Scores of a column on its observed rows, by a least-squares fit."""
 
 import numpy as np
 from scipy import stats

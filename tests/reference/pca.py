@@ -1,4 +1,4 @@
-"""Principal components by the singular value decomposition of all columns, and how many to keep."""
+"""PCA by the singular value decomposition of all columns, and the rules for how many to keep."""
 
 import numpy as np
 

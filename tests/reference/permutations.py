@@ -1,4 +1,4 @@
-"""Adjusted p-values by permuted targets, from the definition: Westfall and Young (1993)."""
+"""Adjusted p-values by permuted targets, by definition: Westfall and Young (1993)."""
 
 import numpy as np
 

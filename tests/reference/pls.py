@@ -1,6 +1,7 @@
-"""Partial least squares by deflation: NIPALS with the leading singular vectors, as it is printed.
+"""Partial least squares by deflation: NIPALS with the leading singular vectors.
 
-Columns and targets are of variance 1 (of n - 1), or only centred. Scores are X̃R with R = W(PᵀW)⁻¹.
+Columns and targets have variance 1 (divisor n - 1), or are only centred. Scores are X̃R with
+R = W(PᵀW)⁻¹.
 """
 
 import numpy as np

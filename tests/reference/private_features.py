@@ -1,8 +1,8 @@
-"""Linear features of the largest variance among those that have no covariance with the target.
+"""Linear features of maximal variance without covariance with the sensitive attribute.
 
-With c_k the covariances of the columns with column k of the sensitive property, the features are
-X̃w, w of length 1 and orthogonal to all c_k and to the features before: the eigenvectors of PCP, C
-the covariance of the columns and P the projection onto what is orthogonal to the c_k.
+c_k is the vector of covariances of the columns with column k of the sensitive attribute. Features
+are X̃w, with w of length 1 and orthogonal to all c_k and to earlier features: the eigenvectors of
+PCP, where C is the covariance of the columns and P projects onto the complement of the c_k.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Probabilistic PCA by definition: the factorisation with Gaussian codes (Tipping, Bishop 1999)."""
+"""Probabilistic PCA by definition: factorization with Gaussian codes (Tipping, Bishop 1999)."""
 
 from tests.reference.factorisation import Factorisation, shown
 

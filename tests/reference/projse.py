@@ -1,9 +1,9 @@
-"""ProjSe by definition: explicit projectors, dense kernel matrices, and the paper's own algorithm.
+"""ProjSe by definition: explicit projectors, dense kernel matrices, and the paper's algorithm.
 
-A pick is (column, score, round); its score is ‖P_s φ(x)‖² / ‖φ(x)‖², and columns whose scores
-differ by less than `TIE` are equal: the first of them is picked. A column is spent, for the rest
-of a round, when less than `SPENT` of its own relevance² is left, and is never a candidate when its
-relevance² is less than that. When nothing is left, `restart` opens a new round with P₀.
+A pick is (column, score, round). Its score is ‖P_s φ(x)‖² / ‖φ(x)‖². Columns whose scores differ by
+less than `TIE` tie, and the first of them is picked. A column is excluded for the rest of a round
+when less than `SPENT` of its own relevance² is left, and is never a candidate if its relevance² is
+below `SPENT`. When no candidate is left, `restart` starts a new round with P₀.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Pruning by its definition: one column after the other, against all that were kept."""
+"""Pruning by definition: each column is compared with all that were kept before."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Random Fourier features by the definition, an entry at a time."""
+"""Random Fourier features by definition, entry by entry."""
 
 import hashlib
 import math

@@ -1,4 +1,4 @@
-"""Random projections by the definition: an entry at a time, in whole numbers of Python."""
+"""Random projections by definition: entry by entry, in Python integers."""
 
 import hashlib
 import math

@@ -1,8 +1,8 @@
-"""All principal components, ranked by how much each tells of the target.
+"""All principal components, ranked by their association with the target.
 
-That is, for one target, q²/λ with q the covariance of component and target and λ the variance of
-the component: the squared correlation up to what is the same for all. For several it is the squared
-multiple correlation.
+For one target the score is q²/λ, where q is the covariance of component and target and λ the
+variance of the component: the squared correlation up to a constant factor. For several targets it
+is the squared multiple correlation.
 """
 
 from tests.reference import linear

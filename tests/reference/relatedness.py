@@ -1,4 +1,4 @@
-"""Mixed models by their definitions: V is built and inverted, determinants are computed."""
+"""Mixed models by definition: V is formed and inverted, and determinants are computed."""
 
 import numpy as np
 from scipy import optimize, stats

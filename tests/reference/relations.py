@@ -1,4 +1,4 @@
-"""Relations of variables to a target and to each other, from whole matrices."""
+"""Correlations of variables with the target and with each other, from full matrices."""
 
 import numpy as np
 

@@ -1,14 +1,14 @@
-"""Ridge components from their formulas, with every column kept and dense algebra.
+"""Ridge components from their formulas, with all columns and dense algebra.
 
-With x̃ a centred column, ρ its relevance and μ its mass (1 but in a pool) its weight is D = ρ^γ √μ /
-‖x̃‖, all scaled so that D²‖x̃‖² is 1 in the mean; of several γ the mean of D² is taken. W = X̃D, K =
-WWᵀ, C = WᵀW. The first components are F = (C + λI)⁻¹WᵀU Q, Q the eigenvectors of UᵀW(C + λI)⁻¹WᵀU;
-the others the leading eigenvectors of C − CF(FᵀCF)⁻¹FᵀC, less what F explains of them. Loadings are
-D times these, scaled so that scores have variance 1, and of the sign that makes the largest of a
-column of length 1 positive.
+For a centred column x̃ with relevance ρ and weight μ of a representative (1 except in a pool), the
+scale is D = ρ^γ √μ / ‖x̃‖, normalized so that the mean of D²‖x̃‖² is 1; for several γ, D² is
+averaged. W = X̃D, K = WWᵀ, C = WᵀW. The first components are F = (C + λI)⁻¹WᵀU Q, where Q are the
+eigenvectors of UᵀW(C + λI)⁻¹WᵀU. The others are the leading eigenvectors of C − CF(FᵀCF)⁻¹FᵀC,
+minus their part explained by F. Loadings are D times these, scaled to unit variance of the scores;
+the sign makes the largest loading of a column of length 1 positive.
 
-λ is a multiple of the mean eigenvalue, tr K / min(p, n − 1), and those tried are a grid. What is
-below `SPENT` of the largest of its kind is rounding.
+λ is a multiple of the mean eigenvalue, tr K / min(p, n − 1), from a grid. Values below `SPENT` of
+the largest of their kind are rounding errors.
 """
 
 from typing import Any, NamedTuple

@@ -1,8 +1,8 @@
-"""Ridge components on rows by definition: every row is stored, and solved as a batch when asked.
+"""Ridge components on rows by definition: all rows are stored, and solved as a batch.
 
-The rows, each times the root of its weight, are the observations of columns that are centred; of n
-in the likelihood stands the number of equal rows that tell as much. Masses are those that columns
-left; a variable that comes on rows has 1.
+Rows, each multiplied by the root of its weight, are the observations of columns, which are then
+centred. In the likelihood, n is the effective number of rows. Weights of representatives come from
+the phase on columns; a variable that first appears on rows has weight 1.
 """
 
 import numpy as np

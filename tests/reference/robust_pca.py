@@ -1,4 +1,4 @@
-"""Robust PCA by definition: Gaussian codes of what is left of a column without its outliers."""
+"""Robust PCA by definition: Gaussian codes of columns without their outliers."""
 
 import numpy as np
 

@@ -1,12 +1,13 @@
-"""Rows by definition: store them all, weigh them, and make columns of them when asked.
+"""Learning rows by definition: all rows are stored and weighted, and form columns on request.
 
-A name that a row lacks is 0 there, also before the name first came. NaN and None are not observed:
-in their place stands the variable's own weighted mean over the rows that observed it. A label is
-one indicator a class, and a class that has not come yet was 0. Every new row multiplies the weights
-of the earlier ones by 1 - fading_factor. Sums are taken in long doubles, about the mean.
+A name that a row lacks has value 0 there, also before it first appeared. NaN and None are not
+observed, and replaced by the variable's weighted mean over the rows that observed it. A label is
+encoded as one indicator per class, which is 0 before the class appeared. Every new row multiplies
+the weights of earlier rows by 1 - fading_factor. Sums use long doubles and are taken about the
+mean.
 
-Covariates are columns beside the target, labels one indicator each; what they explain, by least
-squares with a constant, is taken out of the target's columns and of every variable.
+Covariates are auxiliary columns; labels are encoded as one indicator per class. Their least-squares
+fit, with a constant, is subtracted from the target's columns and from every variable.
 """
 
 import numpy as np

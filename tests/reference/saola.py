@@ -1,4 +1,4 @@
-"""SAOLA by definition: every pair of columns."""
+"""SAOLA by definition: all pairs of columns."""
 
 import numpy as np
 

@@ -1,9 +1,9 @@
 """SelectKBest by definition: sums of squares, contingency tables, all cuts and all pairs.
 
-A column that does not vary has no score and is never selected. Scores are ranked by a strength, the
-greater the better, and strengths that differ by no more than `TIE` are equal: the first column goes
-first. It is the relevance for `correlation`, `f` and `t`, which are functions of it, for in a
-perfect column f and t are rounding over rounding.
+A constant column has no score and is never selected. Scores are ranked by a strength, larger is
+better. Strengths that differ by at most `TIE` tie, and the first column wins. The strength of
+`correlation`, `f` and `t` is the relevance, which determines them: for a perfectly correlated
+column f and t are ratios of rounding errors.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""Features of a series by their formulas, one at a time; NaN if undefined."""
+"""Features of a series from their formulas, one at a time; NaN if undefined."""
 
 import itertools
 import math

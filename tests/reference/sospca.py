@@ -1,10 +1,10 @@
-"""SOSPCA with n-vectors, step by step, keeping the whole p×q matrix B.
+"""SOSPCA by definition, with n-vectors and the full p×q matrix B.
 
-Slots: the survivor of a rotation stands in the lower slot of the pair, the last component takes the
-other. The order of the pair is not that of slots: a is the least relevant, b the next. Numbers
-closer than `TIE` are equal: then the component that came first goes first, and a column that is not
-more relevant than the weakest by more than `TIE` is rejected. What survives a rotation came when
-the one came in whose place of the pair it stands.
+The survivor of a rotation takes the lower index of the pair, and the last component the other. The
+order of the pair is not that of the indices: a is the least relevant component, b the next. Numbers
+closer than `TIE` tie: the component that arrived first goes first, and a column is rejected unless
+it is more relevant than the weakest by more than `TIE`. The survivor has the arrival of the
+component whose position in the pair it takes.
 """
 
 import numpy as np

@@ -1,17 +1,17 @@
-"""SOSPCA on rows by definition: every row is stored, and every decision is taken from all of them.
+"""SOSPCA on rows by definition: all rows are stored, and every decision is computed from all.
 
-A variable is watched while it has loadings or is a candidate. Of a watched variable every row has a
-value: 0 where the row lacks it, and where it was not observed its mean as of the last refresh, or
-its first value before there was one. What the rows since a refresh add to a sum of products is what
-they add about their own mean, and what their mean adds against that of all rows before. A variable
-that was new when it became a candidate had been 0 before, so its sums since are those over all
-rows; those of any other stand for all rows that observed it when it joins. One that has loadings
-joins, if rows fade, with what is left of its direction, if that is at least half of it. One that no
-row has observed since it became a candidate does not join.
+A variable is tracked while it has loadings or is a candidate. A tracked variable has a value in
+every row: 0 if the row lacks it; if it is not observed, its mean at the last refresh, or its first
+value before that. Rows after a refresh add to a sum of products their products about their own
+mean, and the product of their mean's difference from that of all rows before. A variable that was
+new when it became a candidate was 0 before, so its sums since then are those over all rows. Sums
+of other candidates represent all rows that observed them when they join. If rows fade, a variable
+with loadings joins with the remaining part of its direction, if that is at least half of it. A
+candidate that no row has observed since it became one does not join.
 
-While there are no components, those candidates whose products are known of all rows that observed
-them join after every `warm_up` rows too, at least 2, if they are relevant at all. The first refresh
-after them drops these components, and makes others of more rows.
+While there are no components, candidates whose products cover all rows that observed them also
+join after every `warm_up` rows, at least 2, if their relevance is positive. The next refresh drops
+these components, and computes others from more rows.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Sparse PCA by definition: the factorisation with lasso codes (Mairal et al. 2010)."""
+"""Sparse PCA by definition: factorization with lasso codes (Mairal et al. 2010)."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Leading axes of columns, by the definition of each way to them, in plain NumPy."""
+"""Leading axes of columns, by the definition of each algorithm, in plain NumPy."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Principal components of the columns that are relevant (Bair et al. 2006)."""
+"""Supervised PCA: principal components of the relevant columns (Bair et al. 2006)."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Martingale residuals and Cox's score test at no effect, by their definitions: row by row."""
+"""Martingale residuals and Cox's score test at zero effect, by definition: row by row."""
 
 import numpy as np
 

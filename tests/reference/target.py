@@ -1,7 +1,7 @@
 """The target space and the relevance of a column, by definition: centre, span, project.
 
-Every vector is divided by its largest entry before anything is squared, and centred twice, so that
-offsets and scales which float64 can hold cost nothing but the digits they must.
+Every vector is divided by its largest entry before it is squared, and centred twice, so that large
+offsets and scales within float64 cost no avoidable precision.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Slow, obvious references for the sources of text: dictionaries of counts."""
+"""Slow, simple references for sources of text: dictionaries of counts."""
 
 import re
 

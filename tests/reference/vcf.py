@@ -1,4 +1,4 @@
-"""A VCF file by its definition: line by line, cell by cell."""
+"""A VCF reader by definition: line by line, cell by cell."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""AnnData: what anndata has written, dense or sparse, is read by columns."""
+"""AnnData: dense and sparse matrices written by anndata are read by columns."""
 
 import pickle
 

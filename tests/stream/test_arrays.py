@@ -1,4 +1,4 @@
-"""Arrays in memory, sparse matrices, and .npy files: what is kept, what is refused."""
+"""Arrays in memory, sparse matrices and .npy files: preserved types, refused inputs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Genotypes of PLINK: what bed-reader has written is read as bed-reader reads it."""
+"""PLINK .bed files: files written by bed-reader give the same values as bed-reader."""
 
 import pickle
 import re

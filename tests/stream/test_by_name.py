@@ -1,4 +1,4 @@
-"""Columns of a file, given its name: any format, and text whichever way it lies."""
+"""Columns of a file by its name: any format, and text in either orientation."""
 
 import functools
 import gzip

@@ -1,4 +1,4 @@
-"""Numbers in the cells of texts: Arrow and numpy read what Python reads, to the last bit."""
+"""Numbers in cells of text: Arrow and NumPy parse them like Python, bit by bit."""
 
 import math
 

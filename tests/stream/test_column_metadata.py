@@ -1,4 +1,4 @@
-"""Metadata of columns: what a source shows about its variants or variables, read on request."""
+"""Column metadata: the variants or variables of a source, read on request."""
 
 import gzip
 import re

@@ -1,4 +1,4 @@
-"""Columns that come one by one, polynomials, and whatever else a learner is handed."""
+"""Columns passed one by one, polynomials, and other inputs of learners."""
 
 from itertools import combinations, combinations_with_replacement
 

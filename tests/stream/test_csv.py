@@ -1,4 +1,4 @@
-"""Text with one observation a line: turned once, numbers and texts told apart."""
+"""Text with one observation per line: transposed once, numbers distinguished from text."""
 
 import gc
 import gzip

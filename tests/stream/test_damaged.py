@@ -1,4 +1,4 @@
-"""Damaged files: refused in one line, whatever they claim, and nothing is read from elsewhere."""
+"""Damaged files are refused in one line, and never cause reads outside the file."""
 
 import functools
 import io

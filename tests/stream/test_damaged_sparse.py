@@ -1,4 +1,4 @@
-"""Sparse matrices whose parts do not fit: SciPy looks at nothing, and goes where they tell it."""
+"""Inconsistent sparse matrices, which SciPy does not detect, are refused."""
 
 import numpy as np
 import pytest

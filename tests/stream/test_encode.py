@@ -1,4 +1,4 @@
-"""Columns of numbers that text, categories, dates, times and durations become."""
+"""Encoding of text, categories, dates, times and durations as columns of numbers."""
 
 import datetime as dt
 import zoneinfo

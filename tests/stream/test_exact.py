@@ -1,4 +1,4 @@
-"""Integers that a float64 does not hold are read as the files have them."""
+"""Integers that float64 cannot represent are preserved."""
 
 import numpy as np
 import pyarrow as pa

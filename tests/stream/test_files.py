@@ -1,4 +1,4 @@
-"""Many files as one stream: order, names, rows, and files that do not fit."""
+"""Many files as one stream: order, names and rows, and files that do not fit together."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""What is remembered of columns: the same however they come, another where they are others."""
+"""Fingerprints of columns: equal for equal columns in any form, different for others."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""One record per format: found by suffix or first bytes, in help and in the documentation."""
+"""One record per format: detected by suffix or first bytes, listed in help and documentation."""
 
 import re
 import subprocess

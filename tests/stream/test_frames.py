@@ -1,4 +1,4 @@
-"""Frames, Parquet and IPC: dtypes, nulls, what is no number, and names."""
+"""Frames, Parquet and IPC: dtypes, nulls, values that are not numbers, and names."""
 
 import datetime as dt
 import decimal

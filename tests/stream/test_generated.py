@@ -1,4 +1,4 @@
-"""Interactions and lags: the columns, and what is computed without them."""
+"""Interactions and lags: their values, and statistics that are computed without them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Streams of groups: any order of members, any cut into blocks, and files of groups."""
+"""Streams of groups: any order of members, any blocks, and files of groups."""
 
 from itertools import pairwise
 

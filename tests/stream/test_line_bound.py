@@ -1,4 +1,4 @@
-"""A line of text has an end: one that is too long is refused, in little memory and at once."""
+"""Lines of text that are too long are refused at once, in little memory."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""Text with one variable a line: headers, missing values, and lines that are wrong."""
+"""Text with one variable per line: headers, missing values, and invalid lines."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""Sources stay inside the memory they promise: peaks measured in processes of their own."""
+"""Memory of sources is bounded: peaks are measured in separate processes."""
 
 import json
 import os

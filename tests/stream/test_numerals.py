@@ -1,4 +1,4 @@
-"""Cells that are nearly numbers: missing values by any name, and separators of thousands."""
+"""Cells that need interpretation: names of missing values, and thousands separators."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Pruning: which columns repeat another, in which order they are decided, what is left alone."""
+"""Pruning: correlated columns, the order of decisions, and columns that are never pruned."""
 
 import tracemalloc
 

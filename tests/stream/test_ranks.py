@@ -1,4 +1,4 @@
-"""Ranks and normal scores: those of SciPy, however columns are stored, cut and read."""
+"""Ranks and normal scores equal SciPy's, for any storage and blocks of columns."""
 
 import itertools
 import pickle

@@ -1,4 +1,4 @@
-"""Files at URLs: in the memory of fsspec, at a web server of this machine, and as file://."""
+"""Files at URLs: in fsspec's memory, on a local web server, and as file://."""
 
 import functools
 import gzip

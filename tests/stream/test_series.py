@@ -1,4 +1,4 @@
-"""Streams of features of series: every form of series, names, and what a row depends on."""
+"""Streams of features of series: forms of input, names, and dependence on rows."""
 
 import tracemalloc
 from pathlib import Path

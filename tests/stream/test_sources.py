@@ -1,4 +1,4 @@
-"""Every source yields the columns of the matrix it was made of: in order, in bounded blocks."""
+"""Every source yields the columns of its matrix, in order and in bounded blocks."""
 
 import functools
 import gzip

@@ -1,4 +1,4 @@
-"""Parts of streams: their columns, in order, are bit by bit those of the whole."""
+"""Parts of streams: concatenated, they are bit-identical to the whole stream."""
 
 import gzip
 import os

@@ -1,4 +1,4 @@
-"""The sources of text, against dictionaries of counts and scikit-learn's CountVectorizer."""
+"""Sources of text against dictionaries of counts and scikit-learn's CountVectorizer."""
 
 import re
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Sources whose values depend on other rows: people without a target must not change them."""
+"""Sources whose values depend on other rows: rows without a target do not change them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Genotypes in VCF files: as they are read cell by cell, and as a .bed file of them is read."""
+"""Genotypes in VCF files: compared with a cell-by-cell reader, and with a .bed file of them."""
 
 import gzip
 import pickle

@@ -1,4 +1,4 @@
-"""Zarr arrays: what zarr has written is read by columns, however its chunks lie."""
+"""Zarr arrays written by zarr are read by columns, for any layout of chunks."""
 
 import json
 import pickle
