@@ -1,4 +1,4 @@
-"""The contestants of the association tests: each a process that reads files and writes p-values.
+"""Association tests that are compared: each runs in a process that reads files and writes p-values.
 
 `python _association.py JOB FOLDER` reads FOLDER, writes log10 p to FOLDER/JOB.npy and prints the
 seconds of its work as JSON: reading included, imports and compilation left out. A job imports only

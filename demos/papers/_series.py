@@ -1,4 +1,4 @@
-"""The contestants of the features of series: each a process that reads files and writes results.
+"""Features of series that are compared: each job is a process that reads files and writes results.
 
 `python _series.py JOB FOLDER` reads FOLDER/data.npz, writes FOLDER/JOB.npz and prints what it took
 as JSON: seconds, and the rise of its memory above libraries and data. A job imports only its own
