@@ -178,7 +178,24 @@ class Extractor(Learner):
         One row per component, in descending order of relevance: its relevance, whether this is
         above the noise floor of single columns, and its loadings in descending order of size: the
         weight of each variable times its standard deviation over the rows learnt, and the weight
-        itself.
+        itself. The results are empty before the first column or row.
+
+        Notes
+        -----
+        Costs O(m q) for m variables with loadings, in addition to the computation of the
+        components. Components of a method without a target have `above_noise` None.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from streamsel import PCA
+        >>> rng = np.random.default_rng(0)
+        >>> factor = rng.normal(size=100)
+        >>> model = PCA(1)
+        >>> model.learn_columns(np.column_stack([3.0 * factor, factor, rng.normal(size=100)]))
+        >>> row, = model.report().results
+        >>> row["name"], [entry["variable"] for entry in row["loadings"]]
+        ('pca0', [0, 1, 2])
         """
         floor = self._report_noise_floor()
         relevance = self.relevance
@@ -297,10 +314,32 @@ class Extractor(Learner):
             A row. Variables of the map that are absent count as 0, as everywhere in River; NaN or
             None counts as not observed and is replaced by the mean; unknown features are ignored.
 
+        Returns
+        -------
+        Component -> value, q entries in the order of `components`.
+
         Raises
         ------
         ValueError, TypeError
-            For a value of a variable of the map that is infinite, or not a number.
+            For a value of a variable of the map that is infinite, or not a number, and for an x
+            that is not a mapping.
+
+        Notes
+        -----
+        Costs O(m q) for m variables with loadings.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from streamsel import PCA
+        >>> model = PCA(1)
+        >>> model.transform_one({"a": 1.0})
+        {}
+        >>> model.learn_columns(np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]]), ["a", "b"])
+        >>> model.transform_one({"a": 2.0, "b": 4.0, "new": 9.0})
+        {'pca0': 0.0}
+        >>> model.transform_one({"a": None, "b": float("nan")})
+        {'pca0': 0.0}
         """
         used = self._map_in_use()
         row = read_features(x, used.names)
@@ -324,12 +363,30 @@ class Extractor(Learner):
         Returns
         -------
         A frame of the same library, or an array of shape (n, q) for any other input. The number of
-        columns is constant: components that do not exist yet are 0.0.
+        columns is constant: components that do not exist yet are 0.0. A missing value is replaced
+        by the mean; a variable that a frame lacks counts as 0.
 
         Raises
         ------
         ValueError, TypeError
-            For a value of a variable of the map that is infinite, or not a number.
+            For a value of a variable of the map that is infinite, or not a number; for an array or
+            matrix without a column for each variable of the map; for an X of another type.
+
+        Notes
+        -----
+        Costs one copy of the m variables with loadings, O(n m), and O(n m q) for the product.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from streamsel import PCA
+        >>> X = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [2.0, 4.0, 6.0]})
+        >>> model = PCA(1)
+        >>> model.learn_columns(X)
+        >>> Z = model.transform_many(X)
+        >>> list(Z.columns), Z["pca0"].round(2).tolist()
+        (['pca0'], [-2.24, 0.0, 2.24])
         """
         frame = as_frame(X)
         used = self._map_in_use()

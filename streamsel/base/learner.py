@@ -615,6 +615,26 @@ class Learner(river.MiniBatchTransformer, params.Declared):
             (names of discarded columns may be used again).
         TypeError
             For values that are not real numbers, or a name that cannot be hashed.
+
+            After any of these errors the model is unchanged.
+
+        Notes
+        -----
+        The statistics of a column cost O(n c), c the number of target columns; the docstring of the
+        class states the cost of the method. Missing values are refused: `stream.clean` imputes or
+        skips such columns, and `SelectKBest(pairwise=True)` accepts them. `learn_columns` is
+        faster for many columns, since it passes over blocks of them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from streamsel import ProjSe
+        >>> model = ProjSe(1)
+        >>> model.learn_target([1.0, 2.0, 3.0, 5.0])
+        >>> model.learn_column("height", [1.0, 2.0, 2.5, 4.0])
+        >>> model.learn_column("noise", [2.0, 1.0, 1.5, 2.0])
+        >>> model.selected, model.n_columns
+        (['height'], 2)
         """
         learn_exclusively(self._guard, self._learn_column, name, values)
 
@@ -739,6 +759,30 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         -----
         The result depends neither on how the columns are divided into blocks, nor on `n_jobs`.
         After an interrupt (Ctrl-C) every complete block is learnt and the model is usable.
+
+        The statistics cost O(n c) per column, c the number of target columns, and memory is that of
+        one block in addition to the state; the docstring of the class states the cost of the
+        method. Columns with missing values are refused, as by `learn_column`.
+
+        Examples
+        --------
+        Columns of an array, with names, and a stream that ends when the selection is stable:
+
+        >>> import numpy as np
+        >>> from streamsel import SelectKBest
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(100, 3000))
+        >>> y = X[:, 7] - X[:, 42] + 0.1 * rng.normal(size=100)
+        >>> model = SelectKBest(2)
+        >>> model.learn_target(y)
+        >>> model.learn_columns(X, [f"v{j}" for j in range(3000)])
+        >>> sorted(model.selected)
+        ['v42', 'v7']
+        >>> early = model.clone()
+        >>> early.learn_target(y)
+        >>> early.learn_columns(((f"v{j}", X[:, j]) for j in range(3000)), until=500)
+        >>> early.selected == model.selected, early.n_columns
+        (True, 1000)
         """
         learn_columns(self, X, names, on_block, until)
 
@@ -890,8 +934,26 @@ class Learner(river.MiniBatchTransformer, params.Declared):
     def refresh(self) -> None:
         """Refresh the snapshot that transforms use at once, for example when a drift is detected.
 
-        On columns, transforms always use the current results. Selectors then keep only the best k,
-        regardless of `hysteresis`.
+        On columns, transforms always use the current results, and this has no effect. Selectors
+        then keep only the best k, regardless of `hysteresis`.
+
+        Notes
+        -----
+        Costs one computation of the results from the current state, and no pass over rows. The next
+        refresh is scheduled from here on, by `refresh_factor`. Before a result exists, nothing
+        changes.
+
+        Examples
+        --------
+        >>> from streamsel import SelectKBest
+        >>> model = SelectKBest(1, warm_up=50)
+        >>> for i in range(20):
+        ...     model.learn_one({"a": float(i % 3), "b": float(i % 5)}, float(i % 3))
+        >>> model.transform_one({"a": 1.0, "b": 2.0})
+        {'a': 1.0, 'b': 2.0}
+        >>> model.refresh()
+        >>> model.transform_one({"a": 1.0, "b": 2.0})
+        {'a': 1.0}
         """
         learn_atomically(self, self._refresh_now)
 
@@ -957,13 +1019,47 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         Raises
         ------
         ValueError
-            If class, parameters or targets differ, or, along columns, if both models track the same
-            variable.
+            If class, parameters or targets differ, if both models are the same object, or, along
+            columns, if both track the same variable. For a method that decides on arrival, if this
+            model has learnt columns; along rows, for a method that uses windows of rows. The model
+            is then unchanged.
 
         Notes
         -----
+        The cost depends on the sizes of both states, as the docstring of the class gives them, and
+        not on the number of rows. Counts, noise floor and reports are those of all data. Along
+        rows, a variable or a class that one model has not seen counts as 0 in its rows. Along
+        columns, the variables of the other model arrive after those of this one, which decides
+        ties.
+
         Along rows with a `fading_factor`, the rows of both models keep their weights, as if both
         streams had ended at the same time, not as if one had followed the other.
+
+        Examples
+        --------
+        Two halves of the columns, which may have been learnt on two machines:
+
+        >>> import numpy as np
+        >>> from streamsel import SelectKBest
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(100, 60))
+        >>> y = X[:, 7] - X[:, 42] + 0.1 * rng.normal(size=100)
+        >>> left, right = SelectKBest(2), SelectKBest(2)
+        >>> for model, part in ((left, range(30)), (right, range(30, 60))):
+        ...     model.learn_target(y)
+        ...     model.learn_columns(X[:, list(part)], part)
+        >>> left.merge(right)
+        >>> sorted(left.selected), left.n_columns
+        ([7, 42], 60)
+
+        Two batches of rows of the same variables:
+
+        >>> first, second = SelectKBest(2), SelectKBest(2)
+        >>> first.learn_many(X[:40], y[:40])
+        >>> second.learn_many(X[40:], y[40:])
+        >>> first.merge(second, along="rows")
+        >>> sorted(first.selected), first.n_rows
+        ([7, 42], 100)
         """
         check_mergeable(self, other, along)
         learn_atomically(self, self._merge, other, along)

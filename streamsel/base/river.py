@@ -69,6 +69,18 @@ class Supervised(
         -----
         Costs O(c) for each feature of the row, c the number of target columns. Each feature takes
         memory for 3c + 6 numbers.
+
+        Examples
+        --------
+        A feature that first appears later counts as 0 in earlier rows:
+
+        >>> from streamsel import SelectKBest
+        >>> model = SelectKBest(1)
+        >>> for i in range(40):
+        ...     x = {"a": float(i % 2), "b": None if i % 5 else 1.0}
+        ...     model.learn_one(x | ({"late": float(i)} if i >= 30 else {}), i % 2 > 0)
+        >>> model.selected, model.n_columns, model.n_rows
+        (['a'], 3, 40)
         """
         learn_exclusively(self._guard, self._learn_row, x, y, w)
 
@@ -90,6 +102,24 @@ class Supervised(
         ------
         ValueError, TypeError
             As `learn_one`, and if the lengths of X and y differ. The model is then unchanged.
+
+        Notes
+        -----
+        The number of operations is that of `learn_one` for each row, without the cost of Python
+        for each feature.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from streamsel import SelectKBest
+        >>> rng = np.random.default_rng(0)
+        >>> X = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"])
+        >>> model = SelectKBest(1)
+        >>> model.learn_many(X[:30], X["b"][:30])
+        >>> model.learn_many(X[30:], X["b"][30:])
+        >>> model.selected, model.n_rows
+        (['b'], 60)
         """
         if y is None:
             raise missing_target_error(y)
@@ -127,6 +157,15 @@ class Unsupervised(base.MiniBatchTransformer):
         ValueError, TypeError
             For a value or a weight that is infinite, or not a number, and for a target. The model
             is then unchanged.
+
+        Examples
+        --------
+        >>> from streamsel import PCA
+        >>> model = PCA(1, warm_up=5)
+        >>> for i in range(20):
+        ...     model.learn_one({"a": float(i), "b": 2.0 * i, "c": float(i % 2)})
+        >>> model.n_rows, model.components, sorted(model.loadings)
+        (20, ['pca0'], ['a', 'b', 'c'])
         """
         if extra:
             raise _unexpected_target_error(self, "learn_one(x)", extra[0])
@@ -148,7 +187,23 @@ class Unsupervised(base.MiniBatchTransformer):
         Raises
         ------
         ValueError, TypeError
-            As `learn_one`.
+            As `learn_one`. The model is then unchanged.
+
+        Notes
+        -----
+        The number of operations is that of `learn_one` for each row, without the cost of Python
+        for each feature.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from streamsel import PCA
+        >>> X = np.random.default_rng(0).normal(size=(60, 3))
+        >>> model = PCA(1)
+        >>> model.learn_many(X[:30])
+        >>> model.learn_many(X[30:])
+        >>> model.n_rows, model.n_columns
+        (60, 3)
         """
         if extra:
             raise _unexpected_target_error(self, "learn_many(X)", extra[0])

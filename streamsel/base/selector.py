@@ -290,7 +290,29 @@ class Selector(Learner, Generic[State]):
         -------
         One row per selected variable, in order: its relevance, score and round, whether it is
         certified to be the pick of a selection over all columns at once, and whether it is above
-        the noise floor.
+        the noise floor. The results are empty before the first column or row.
+
+        Notes
+        -----
+        Costs one selection from the state, which is cached until the model learns more. On rows the
+        report shows the current selection, not the snapshot `in_use`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from streamsel import ProjSe
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(100, 50))
+        >>> model = ProjSe(2)
+        >>> model.learn_target(X[:, 7] - X[:, 42])
+        >>> model.learn_columns(X)
+        >>> report = model.report()
+        >>> report.noise_floor
+        0.32
+        >>> for row in report.results:
+        ...     print(row["name"], row["relevance"], row["certified"], row["above_noise"])
+        7 0.73 True True
+        42 0.67 True True
         """
         floor = self._report_noise_floor()
         relevance, scores, rounds = self.relevance, self.scores, self.rounds
@@ -478,13 +500,31 @@ class Selector(Learner, Generic[State]):
 
         Returns
         -------
-        The features by name. With `missing="mean"`, those that are None or NaN have the mean of
+        The features by name, in order of selection, with their values unchanged: None, NaN and
+        text are passed on. With `missing="mean"`, those that are None or NaN have the mean of
         earlier rows.
 
         Raises
         ------
         TypeError
             If x is not a mapping.
+
+        Notes
+        -----
+        Costs O(k), or O(len(x)) for rows with fewer features than k.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from streamsel import SelectKBest
+        >>> model = SelectKBest(2)
+        >>> model.learn_target([1.0, 2.0, 3.0, 5.0])
+        >>> X = np.array([[1, 5, 2], [2, 4, 2], [3, 4, 2], [4, 1, 1]])
+        >>> model.learn_columns(X, ["a", "b", "c"])
+        >>> model.transform_one({"a": 7, "b": None, "c": 2, "new": 1})
+        {'a': 7, 'b': None}
+        >>> model.transform_one({"a": 7, "c": 2})
+        {'a': 7}
         """
         if type(x) is not dict and not isinstance(x, Mapping):
             raise not_a_row_error(x)
@@ -532,7 +572,35 @@ class Selector(Learner, Generic[State]):
         -------
         A frame of the same library with those selected columns that X has, in order of selection;
         an array of shape (n, number of variables in use) for any other input. X itself, without
-        covariates, before the warm-up ends.
+        covariates, before the warm-up ends. Missing values are passed on, or with `missing="mean"`
+        replaced by the mean of earlier rows.
+
+        Raises
+        ------
+        ValueError
+            For an array or matrix without a column for each selected variable.
+        TypeError
+            For an X of another type, such as a list.
+
+        Notes
+        -----
+        Costs one copy of the selected columns, O(n k); other columns are not read, except from a
+        `ColumnStream` that cannot take columns by name.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from streamsel import SelectKBest
+        >>> rng = np.random.default_rng(0)
+        >>> X = pd.DataFrame(rng.normal(size=(50, 4)), columns=list("abcd"))
+        >>> model = SelectKBest(2)
+        >>> model.learn_target(2.0 * X["d"] - X["b"])
+        >>> model.learn_columns(X)
+        >>> list(model.transform_many(X).columns)
+        ['d', 'b']
+        >>> list(model.transform_many(X[["a", "b"]]).columns)
+        ['b']
         """
         in_use = self._features_in_use()
         if in_use is None:

@@ -361,7 +361,25 @@ class PCA(GramExtractor, Unsupervised):
             stream is read: for columns of another length, and for a column with a missing or
             infinite value.
         TypeError
-            When the stream is read: for a column that does not hold real numbers.
+            When the stream is read: for a column that does not contain real numbers.
+
+        Notes
+        -----
+        Costs O(n q) per column and one block of memory; columns are read lazily, as the stream is
+        iterated over.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from streamsel import PCA
+        >>> X = np.outer([1.0, 2.0, 4.0], [1.0, -1.0, 3.0])
+        >>> model = PCA(1)
+        >>> model.learn_columns(X)
+        >>> for name, values in model.reconstruct(X):
+        ...     print(name, values.round(6))
+        0 [1. 2. 4.]
+        1 [-1. -2. -4.]
+        2 [ 3.  6. 12.]
         """
         Z = self.embedding
         if self._columns is None:

@@ -315,6 +315,10 @@ class PrivateFeatures(GramExtractor, Supervised):
         seed
             Seed of the split.
 
+        Returns
+        -------
+        A `Leakage`: the scores of the attackers, and those of guesses without features.
+
         Raises
         ------
         ValueError
