@@ -165,12 +165,61 @@ def test_null_models_without_finite_coefficients_are_refused():
     for kind, target, Z, message in (
         ("binary", y, group, "do not separate"),
         ("binary", x > 0.0, x, "do not separate"),
+        ("binary", np.tile([0, 1, 1, 0, 0], 10), np.arange(50.0) == 3, "do not separate"),
+        # One row far from the boundary, and a rare group of one class.
+        ("binary", y, np.column_stack([np.append(x[1:], 900.0), group]), "do not separate"),
+        # Classes that meet in one value.
+        ("binary", np.where(x > 0.5, 1, y * (x > -0.5)), np.round(x), "do not separate"),
         ("count", y, group, "counts are all 0"),
     ):
         model = SelectKBest(target_type=kind)
         with pytest.raises(ValueError, match=message):
             model.learn_target(target, covariates=Z)
         assert model._target is None
+
+
+@pytest.mark.parametrize("outlier", [None, 100.0, 1e6])
+@pytest.mark.parametrize("kind", ["binary", "count"])
+def test_rows_far_from_the_boundary_are_not_separation(kind, outlier):
+    """The normal equations of the means, and the test from its definition, hold nevertheless."""
+    rng = np.random.default_rng(1)
+    z = np.exp(1.5 * rng.normal(size=200)) if outlier is None else rng.normal(size=200)
+    z[0] = z[0] if outlier is None else outlier
+    eta = 1.5 * (z - 1.0) if kind == "binary" else 1.0 - 4.0 * np.abs(z)
+    mean = 1.0 / (1.0 + np.exp(-np.clip(eta, -300.0, 300.0))) if kind == "binary" else np.exp(eta)
+    y = (rng.random(200) < mean).astype(float) if kind == "binary" else rng.poisson(mean)
+    z = np.abs(z) if kind == "count" else z
+    X = rng.normal(size=(200, 20))
+    model = learnt(kind, X, y, z)
+    null = model._target.null_model
+    # Beyond the limits that were taken for separation.
+    predictor = np.log(null.mean) - (np.log1p(-null.mean) if kind == "binary" else 0.0)
+    assert np.abs(predictor).max() > (30.0 if kind == "binary" else 200.0)
+    w = reference.VARIANCE[kind](null.mean)
+    D = np.column_stack([np.ones(200), z - np.average(z, weights=w)])
+    assert np.abs(D.T @ null.residual / np.sqrt(w @ np.square(D))).max() < 1e-6
+    G = X - D @ np.linalg.solve((D.T * w) @ D, (D.T * w) @ X)
+    expected = np.square(null.residual @ G) / (w @ np.square(G))
+    scores = [model.scores[j] for j in range(20)]
+    np.testing.assert_allclose(scores, expected, rtol=1e-7, atol=1e-10)
+    p_values = np.array([model.p_values[j] for j in range(20)])
+    np.testing.assert_allclose(p_values, stats.chi2.sf(expected, 1), rtol=0.5)
+
+
+def test_a_row_that_contradicts_the_covariates_keeps_its_digits():
+    rng = np.random.default_rng(0)
+    z = np.append(rng.normal(size=3999), 200.0)
+    y = np.append(rng.random(3999) < 1.0 / (1.0 + np.exp(1.0 - 2.0 * z[:-1])), False)
+    X = rng.normal(size=(4000, 5))
+    model = learnt("binary", X, y, z)
+    null = model._target.null_model
+    assert null.residual[-1] < -0.99
+    assert null.mean[-1] > 1.0 - 1e-15
+    w = null.mean * (1.0 - null.mean)
+    D = np.column_stack([np.ones(4000), z])
+    G = X - D @ np.linalg.solve((D.T * w) @ D, (D.T * w) @ X)
+    expected = np.square(null.residual @ G) / (w @ np.square(G))
+    np.testing.assert_allclose([model.scores[j] for j in range(5)], expected, rtol=1e-5, atol=1e-6)
 
 
 def test_dependent_covariates_change_nothing(study):

@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from streamsel import SAOLA, SOSPCA, ForwardSelection, ProjSe, RidgeComponents, SelectKBest
 from streamsel.state.permutation_null import N_LEADERS
+from streamsel.targets.permutations import PermutedTarget
 from tests.reference import glm
 from tests.reference import permutations as reference
 
@@ -173,6 +174,24 @@ def test_counts_are_permuted_in_units_of_their_standard_deviations():
     found = [model.relevance[j] for j in range(30)]
     assert_allclose(found, observed, rtol=1e-9)
     assert_allclose(null_of(model).leaders.permuted.max(axis=0), permuted.max(axis=1) ** 2)
+
+
+@pytest.mark.parametrize("kind", ["binary", "count"])
+def test_permuted_statistics_vary_as_a_null_model_where_outcomes_are_certain(kind):
+    rng = np.random.default_rng(3)
+    z, X = np.exp(1.5 * rng.normal(size=200)), rng.normal(size=(200, 200))
+    y = rng.random(200) < 1 / (1 + np.exp(1.5 - 1.5 * z))
+    if kind == "count":
+        y = rng.poisson(np.exp(1.0 - 0.8 * z))
+    model = SelectKBest(target_type=kind)
+    model.learn_target(y, covariates=z)
+    target, space = model._target, model._space
+    assert target.null_model.pearson < 170.0
+    bases = next(PermutedTarget(target, space, 100, 0).bases()).vectors
+    x = reference.residuals(X, z[:, None], target.row_transform.row_weights)
+    x = target.row_transform.reflect(x.T)
+    chi_squares = target.null_model.pearson * np.square(x @ bases).T / np.square(x).sum(axis=1)
+    assert chi_squares.mean() == pytest.approx(1.0, abs=0.05)
 
 
 def test_pooled_p_values():

@@ -124,7 +124,7 @@ def saddlepoint_p_values(
     X
         (b, n) columns as rows, float64.
     root
-        (n,) square roots of the variance function at the means.
+        (n,) square roots of the variance function at the means; 0 for an observation to leave out.
     basis
         (d, n) orthonormal basis of the intercept and the covariates, each times `root`.
     mean, residual
@@ -158,7 +158,7 @@ def saddlepoint_p_values(
         length = math.sqrt(variance)
         z = 0.0
         for i in range(n):
-            g[i] /= root[i] * length
+            g[i] = g[i] / (root[i] * length) if root[i] > 0.0 else 0.0
             z += g[i] * residual[i]
         sign = 1.0 if z > 0.0 else -1.0
         p = math.nan

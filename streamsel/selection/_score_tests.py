@@ -51,10 +51,13 @@ class FittedNull(NamedTuple):
         model, n = target.null_model, target.n
         assert model is not None  # noqa: S101
         space = TargetSpace(target.cyy, n, VariableKernel(), target.is_covariate)
-        root = np.sqrt(model.variance)
+        # A certain outcome is no part of the distribution: a leverage of many standard deviations
+        # would shift the saddlepoint by an event of no probability.
+        root = np.where(model.is_certain, 0.0, np.sqrt(model.variance))
         rows = space.covariate_map @ target.Y[: target.c]
         if target.row_transform is not None:
             rows = target.row_transform.reflect(rows)
+        rows[:, model.is_certain] = 0.0
         intercept = root / np.sqrt(root @ root)
         return cls(model, space, root, np.ascontiguousarray(np.vstack([intercept, rows])))
 

@@ -23,13 +23,18 @@ Floats = NDArray[np.float64]
 FAMILIES = {"binary": "class", "count": "numeric"}
 
 _MAX_ITERATIONS, _MAX_HALVINGS = 60, 30
-# Largest change of a linear predictor in the last iteration: Newton's error is its square.
+# Largest change of a linear predictor in the last iteration, relative to it if it exceeds 1:
+# Newton's error is its square.
 _TOLERANCE = 1e-7
 # Relative change of the dispersion in the last iteration.
 _DISPERSION_RTOL = 1e-6
-# Largest absolute linear predictor, beyond which a variance has no correct digits.
-_MAX_PREDICTOR = {"binary": 30.0, "count": 200.0}
 _MAX_EXPONENT = 300.0
+# Largest mean of a class.
+_LARGEST_MEAN = float(np.nextafter(1.0, 0.0))
+# Least variance of an observation, relative to the mean one: residuals are divided by variances.
+_MIN_VARIANCE = 1e-16
+# An observation whose variance is below this, relative to the mean one or 1, is certain.
+_CERTAIN = 1e-13
 # Covariates with a singular value below this share of the largest are linearly dependent.
 _RANK_RTOL = 1e-10
 
@@ -51,8 +56,21 @@ class NullModel(NamedTuple):
 
     @property
     def variance(self) -> Floats:
-        """The variance function at the means, (n,)."""
-        return self.mean * (1.0 - self.mean) if self.family == "binary" else self.mean
+        """The variance function at the means, (n,), at least 1e-16 of its mean."""
+        variance = _variance(self.family, self.mean)
+        bounded: Floats = np.maximum(variance, _MIN_VARIANCE * variance.mean())
+        return bounded
+
+    @property
+    def is_certain(self) -> NDArray[np.bool_]:
+        """Which outcomes the covariates predict with certainty, and rightly, (n,).
+
+        Such a row contributes only rounding errors to the information.
+        """
+        variance = _variance(self.family, self.mean)
+        is_small = variance < _CERTAIN * max(1.0, float(variance.mean()))
+        fits: NDArray[np.bool_] = is_small & (np.square(self.residual) < self.variance)
+        return fits
 
     @property
     def working_residual(self) -> Floats:
@@ -84,7 +102,7 @@ class NullModel(NamedTuple):
         """Return the model that `to_state` saved."""
         expect(state, family=StringKind(), mean=ArrayKind((n,)), residual=ArrayKind((n,)))
         model = cls(state["family"], state["mean"], state["residual"])
-        if model.family not in FAMILIES or not (model.variance > 0.0).all():
+        if model.family not in FAMILIES or not (_variance(*model[:2]) > 0.0).all():
             raise ValueError("Expected means with a variance above 0. Got: others.")
         return model
 
@@ -125,12 +143,12 @@ def fit_null_model(kind: str, y: Floats, Z: Floats) -> NullModel:
     predictor = np.full(y.size, np.log(mean / (1.0 - mean) if kind == "binary" else mean))
     likelihood = _log_likelihood(kind, y, predictor)
     for _ in range(_MAX_ITERATIONS):
-        model = NullModel(kind, *_moments(kind, y, predictor))
-        information = (basis * model.variance[:, None]).T @ basis
-        step = basis @ _solved(information, basis.T @ model.residual, kind)
-        change = float(np.abs(step).max())
-        if change <= _TOLERANCE * max(1.0, float(np.abs(predictor).max())):
-            return NullModel(kind, *_moments(kind, y, predictor + step))
+        mean, residual = _moments(kind, y, predictor)
+        step = _newton_step(kind, basis, mean, residual)
+        if (np.abs(step) <= _TOLERANCE * np.maximum(1.0, np.abs(predictor))).all():
+            model = NullModel(kind, *_moments(kind, y, predictor + step))
+            _expect_determined(model, Z, basis.shape[1])
+            return model
         for _ in range(_MAX_HALVINGS):
             after = predictor + step
             found = _log_likelihood(kind, y, after)
@@ -138,9 +156,37 @@ def fit_null_model(kind: str, y: Floats, Z: Floats) -> NullModel:
                 break
             step = 0.5 * step
         predictor, likelihood = after, found
-        if np.abs(predictor).max() > _MAX_PREDICTOR[kind]:
-            break
     raise _no_maximum(kind)
+
+
+def _newton_step(kind: str, basis: Floats, mean: Floats, residual: Floats) -> Floats:
+    """Return the change of the linear predictor in one iteration of Newton's method, (n,)."""
+    # Directions whose information is 1: that of a direction along outliers is tiny compared with
+    # others, and would lose its digits in a matrix of all.
+    root = np.sqrt(_variance(kind, mean))[:, None]
+    factor = np.asarray(np.linalg.qr(root * basis, mode="r"))
+    try:
+        directions = np.linalg.solve(factor.T, basis.T).T
+    except np.linalg.LinAlgError:
+        raise _no_maximum(kind) from None
+    step: Floats = directions @ (directions.T @ residual)
+    if not np.isfinite(step).all():
+        raise _no_maximum(kind)
+    return step
+
+
+def _expect_determined(model: NullModel, Z: Floats, rank: int) -> None:
+    """Raise ValueError if the rows that are not certain leave a coefficient undetermined.
+
+    Where covariates separate the classes, an iteration moves the predictors of the separated rows
+    away from 0 by about one, until their variances are rounding errors, and so is the next step. A
+    row far from the boundary alone is not separation: other rows determine all coefficients.
+    """
+    is_certain = model.is_certain
+    if not is_certain.any():
+        return
+    if is_certain.all() or _basis(Z[~is_certain]).shape[1] < rank:
+        raise _no_maximum(model.family)
 
 
 def _fitted_dispersion(mean: Floats, squares: Floats) -> Floats:
@@ -180,14 +226,19 @@ def _basis(Z: Floats) -> Floats:
     return np.hstack([ones, left[:, values > _RANK_RTOL * values[0]]])
 
 
+def _variance(kind: str, mean: Floats) -> Floats:
+    """Return the variance function, (n,)."""
+    return mean * (1.0 - mean) if kind == "binary" else mean
+
+
 def _moments(kind: str, y: Floats, predictor: Floats) -> tuple[Floats, Floats]:
     """Return the means, and y minus the means."""
     if kind == "count":
-        mean = np.exp(np.minimum(predictor, _MAX_EXPONENT))
+        mean = np.exp(np.clip(predictor, -_MAX_EXPONENT, _MAX_EXPONENT))
         return mean, y - mean
-    # Each of μ and 1 - μ without cancellation.
-    small = 1.0 / (1.0 + np.exp(np.abs(predictor)))
-    mean = np.where(predictor > 0.0, 1.0 - small, small)
+    # Each of μ and 1 - μ without cancellation; both are above 0.
+    small = 1.0 / (1.0 + np.exp(np.minimum(np.abs(predictor), _MAX_EXPONENT)))
+    mean = np.where(predictor > 0.0, np.minimum(1.0 - small, _LARGEST_MEAN), small)
     residual = np.where((y > 0.0) == (predictor > 0.0), small, 1.0 - small)
     return mean, np.where(y > 0.0, residual, -residual)
 
@@ -196,16 +247,6 @@ def _log_likelihood(kind: str, y: Floats, predictor: Floats) -> float:
     if kind == "count":
         return float(np.sum(y * predictor - np.exp(np.minimum(predictor, _MAX_EXPONENT))))
     return float(np.sum(y * predictor - np.logaddexp(0.0, predictor)))
-
-
-def _solved(information: Floats, score: Floats, kind: str) -> Floats:
-    try:
-        step: Floats = np.asarray(np.linalg.solve(information, score), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        raise _no_maximum(kind) from None
-    if not np.isfinite(step).all():
-        raise _no_maximum(kind)
-    return step
 
 
 def _check_counts(columns: Floats) -> None:

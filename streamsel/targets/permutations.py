@@ -52,7 +52,8 @@ class PermutedTarget:
     Weights stay on their rows, and the permuted residuals are centred with them again; residuals of
     weight 0 are not permuted. Given relatedness, whitened residuals are permuted. The residuals of
     a null model are permuted in units of their standard deviations: those of the variance function
-    for two classes, and of `NullModel.dispersion` for counts.
+    for two classes, and of `NullModel.dispersion` for counts. If they vary less than that, as where
+    covariates make outcomes nearly certain, the bases are longer than 1 by the root of the ratio.
 
     Parameters
     ----------
@@ -89,6 +90,7 @@ class PermutedTarget:
             inverse = np.zeros(self._scale.size)
             np.divide(1.0, self._scale, out=inverse, where=self._scale > 0.0)
             self._basis = self._basis * inverse
+        self._inflation = _inflation_of(target, space)
         self._target, self._seed = target, seed
         # Computed when the first column needs them.
         self._orders: NDArray[np.int32] | None = None
@@ -124,6 +126,7 @@ class PermutedTarget:
             U = U - (U @ self._covariates.T) @ self._covariates
         if self._row_transform is not None or self._covariates is not None:
             U = _orthonormal(U)
+        U *= self._inflation
         s, r, n = U.shape
         return Bases(start, start + s, r, np.ascontiguousarray(U.reshape(s * r, n).T))
 
@@ -139,6 +142,20 @@ def _scale_of(target: Target) -> Floats | None:
     if target.null_model is not None:
         return np.sqrt(target.null_model.dispersion)
     return np.sqrt(np.where(_is_permuted(target), weights.row_weights, 0.0))
+
+
+def _inflation_of(target: Target, space: TargetSpace) -> float:
+    """Return the factor of permuted relevances, above 1 if residuals vary less than a null model.
+
+    A row whose outcome is nearly certain has almost always a residual of 0, and a row that receives
+    it by a permutation would vary too little. Without covariates all rows have one mean.
+    """
+    model = target.null_model
+    if model is None or not len(space.covariate_map):
+        return 1.0
+    freedom = target.n - 1.0 - len(space.covariate_map)
+    squares = float((np.square(model.residual) / (model.variance * model.dispersion)).sum())
+    return float(np.sqrt(max(1.0, freedom / squares)))
 
 
 def _is_permuted(target: Target) -> NDArray[np.bool_]:
