@@ -99,8 +99,24 @@ def test_survival_is_of_those_who_are_in_a_subsample():
     y = np.column_stack([RNG.exponential(size=N), RNG.random(N) < 0.7]).astype(float)
     learner = SelectKBest(k=3, target_type="survival")
     found = subsample_stability(learner, X, y, n_subsamples=M, seed=3)
-    _, *selections = by_themselves(learner, X, y, None, seed=3)
+    _, *selections = by_themselves(learner, X, y, y[:, 1], seed=3)
     assert found.selections == selections
+
+
+@pytest.mark.parametrize("kind", ["survival", "count"])
+def test_a_rare_event_or_count_is_in_every_subsample(kind):
+    is_rare = np.arange(N) < 2
+    y = np.where(is_rare, 3, 0)
+    if kind == "survival":
+        y = pd.DataFrame({"event": is_rare, "time": RNG.exponential(size=N)})
+    found = subsample_stability(SelectKBest(k=3, target_type=kind), X, y, n_subsamples=20, seed=3)
+    assert found.rows_drawn == N // 2
+    for rows, selection in zip(draw(N, is_rare, 20, 0.5, 3), found.selections, strict=True):
+        assert is_rare[rows].sum() == 1
+        model = SelectKBest(k=3, target_type=kind)
+        model.learn_target(y.iloc[rows] if kind == "survival" else y[rows])
+        model.learn_columns(X[rows])
+        assert model.selected == selection
 
 
 def test_weights_are_picked_with_their_rows():

@@ -22,6 +22,7 @@ from streamsel.stream import ColumnStream
 from streamsel.targets.encoding import encode_target
 from streamsel.targets.glm import FAMILIES
 from streamsel.targets.kept_rows import kept_indices
+from streamsel.targets.survival import times_and_events
 from streamsel.targets.target import Target
 
 Rows = NDArray[np.intp]
@@ -305,24 +306,28 @@ def check_learner(learner: Any) -> None:
 
 
 def prepared_learner(learner: Any, y: Any, covariates: Any, weights: Any) -> tuple[Any, Any]:
-    """Return a learner for subsets of these rows, and the classes of all rows.
+    """Return a learner for subsets of these rows, and the strata of all rows.
 
     All rows decide whether numbers are classes, instead of every subset by itself; a target that
     cannot be learnt is refused here.
 
     Returns
     -------
-    A clone, and (n,) codes of classes; None if the target has no classes.
+    A clone, and (n,) codes of strata: classes, whether the event was observed, or whether a count
+    is above 0. None for other targets.
     """
     whole = learner.clone()
     whole.learn_target(y, covariates, weights)
     target = whole._target
     kind = learner.target_type
+    if kind == "survival":
+        return learner.clone(), times_and_events(y)[1]
     if kind in FAMILIES:
-        labels = encode_target(y, "class") if FAMILIES[kind] == "class" else None
-        return learner.clone(), None if labels is None else labels.columns.argmax(axis=1)
+        columns = encode_target(y, FAMILIES[kind]).columns
+        is_class = FAMILIES[kind] == "class"
+        return learner.clone(), columns.argmax(axis=1) if is_class else columns[:, 0] > 0.0
     # The columns of a frame have kinds of their own.
-    if not isinstance(target, Target) or target.kinds or kind == "survival":
+    if not isinstance(target, Target) or target.kinds:
         return learner.clone(), None
     known = {"target_type": "class" if target.is_class else "numeric"}
     codes = encode_target(y, "class").columns.argmax(axis=1) if target.is_class else None

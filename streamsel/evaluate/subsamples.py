@@ -201,7 +201,8 @@ def subsample_stability(
         Number of subsamples, at least 2.
     share
         Share of the rows in a subsample, drawn without replacement; stratified by class, with at
-        least one row of each.
+        least one row of each. Survival targets are stratified by the event, and counts by whether
+        they are 0.
     seed
         Random seed of the draws.
     level
@@ -321,8 +322,8 @@ class Subsampling:
                 "Expected learner: a selector, such as ProjSe(k=10). Got: "
                 f"{type(learner).__name__}, which extracts components."
             )
-        model, codes = prepared_learner(learner, y, covariates, weights)
-        self._subsamples = draw(n, codes, n_subsamples, share, seed)
+        model, strata = prepared_learner(learner, y, covariates, weights)
+        self._subsamples = draw(n, strata, n_subsamples, share, seed)
         self._settings = {"share": float(share), "seed": int(seed), "level": float(level)}
         self._parameters = dict(learner._get_params())
         all_rows = np.arange(n)
@@ -372,7 +373,7 @@ def draw(n: int, codes: Any, n_subsamples: int, share: float, seed: int) -> list
     n
         Number of rows.
     codes
-        (n,) classes for stratification, with at least one row of each; or None.
+        (n,) classes, or other strata, for stratification, with at least one row of each; or None.
     n_subsamples, share, seed
         Number of subsamples, share of the rows, and random seed.
     """

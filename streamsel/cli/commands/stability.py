@@ -170,7 +170,7 @@ _SUBSAMPLES = "Subsamples"
     metavar="X",
     section=_SUBSAMPLES,
     common="Share of the rows in each subsample.",
-    help="Share of the rows in each subsample; stratified by class.",
+    help="Share of the rows in each subsample; stratified by class, event, or zero count.",
 )
 @batch_options(
     "stability",
