@@ -72,6 +72,10 @@ class ProbabilisticPCA(FactorizationExtractor, Unsupervised):
     largest variance, coded by the current components. `learn_loadings` makes a second pass and
     keeps the loadings of all columns, or the largest.
 
+    **Scale.** `embedding` has mean square 1. A transform of the same rows correlates with it by
+    0.97 or more and has the scale of `embedding` if the signal exceeds the noise, and 0.7 to 1.5
+    times that on noise. Train downstream models on transforms of the learnt rows.
+
     **Cost.** Three products of $n q$ per column and iteration; three of $n q^2$ for a column with
     missing values. Learning a row costs $O(m q^2)$, $m$ being the number of variables tracked.
 

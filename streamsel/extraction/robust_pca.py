@@ -64,6 +64,11 @@ class RobustPCA(FactorizationExtractor, Unsupervised):
     largest variance, coded by the current components. `learn_loadings` makes a second pass and
     keeps the loadings of all columns, or the largest.
 
+    **Scale.** `embedding` has mean square 1. Without gross errors, a transform of the same rows
+    correlates with it by 0.97 or more, and has the scale of `embedding` if the signal exceeds the
+    noise, and 0.7 to 1.5 times that on noise. Train downstream models on transforms of the learnt
+    rows.
+
     **Cost.** Four alternations of $2 n q$ and two medians, per column and iteration. Learning a row
     costs $O(m q^2)$, $m$ being the number of variables tracked.
 
