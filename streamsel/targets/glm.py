@@ -31,8 +31,9 @@ _DISPERSION_RTOL = 1e-6
 _MAX_EXPONENT = 300.0
 # Largest mean of a class.
 _LARGEST_MEAN = float(np.nextafter(1.0, 0.0))
-# Least variance of an observation, relative to the mean one: residuals are divided by variances.
-_MIN_VARIANCE = 1e-16
+# Least variance of an observation, relative to the mean one: residuals are divided by variances. A
+# larger one would count outliers of a covariate, a smaller one lose digits of misfits.
+_MIN_VARIANCE = 1e-18
 # An observation whose variance is below this, relative to the mean one or 1, is certain.
 _CERTAIN = 1e-13
 # Covariates with a singular value below this share of the largest are linearly dependent.
@@ -56,7 +57,7 @@ class NullModel(NamedTuple):
 
     @property
     def variance(self) -> Floats:
-        """The variance function at the means, (n,), at least 1e-16 of its mean."""
+        """The variance function at the means, (n,), at least 1e-18 of its mean."""
         variance = _variance(self.family, self.mean)
         bounded: Floats = np.maximum(variance, _MIN_VARIANCE * variance.mean())
         return bounded
