@@ -68,6 +68,11 @@ def as_dense(values: Any) -> Any:
     return values.toarray() if is_sparse(values) else values
 
 
+def dense_column(values: Any) -> Any:
+    """Return a sparse column as a dense vector, other values as they are."""
+    return as_dense(values).ravel() if is_sparse(values) else values
+
+
 def value_bytes(values: Any) -> int:
     """Return the bytes of an array, or of the stored values of a sparse one and their indices."""
     if is_sparse(values):

@@ -113,9 +113,12 @@ def run_model_batch(ctx: click.Context, task: BatchTask) -> None:
             _learn(run, task, task.start(run, ctx.params, max_bytes), interrupts, max_bytes)
             run.check(task.report())
             found = task.result(run)
-            if out is not None:
-                write_table(out, *task.columns(found))
-            _show(run, task, found)
+            try:
+                if out is not None:
+                    write_table(out, *task.columns(found))
+            finally:
+                # A file that cannot be written must not lose the printed results.
+                _show(run, task, found)
             task.check(run, found)
 
 

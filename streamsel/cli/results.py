@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsel._utils.sparse import as_dense
+from streamsel._utils.sparse import dense_column
 from streamsel._utils.text import (
     bytes_text,
     count_text,
@@ -56,33 +56,52 @@ def write_results(run: Run, report: Report, unwritten: dict[str, str]) -> None:
     ------
     CommandError
         If there are no results, or a file could not be written; the results are printed first.
+    Exception
+        An unexpected error in writing a file, which is a bug; the results are printed and the other
+        files are written first.
     """
     check_skipped(run)
-    out, statistics = run.settings.out, run.settings.statistics
-    n, asked = n_results(report), report.n_requested
-    if out is not None and n:
-        unwritten = unwritten | _attempt("--out", out, partial(_write, run, out, report))
-    if statistics is not None:
-        written = partial(_write_statistics, run, statistics)
-        unwritten = unwritten | _attempt("--statistics", statistics, written)
+    errors = _write_files(run, report)
     show_results(run, report)
+    paths = {"--out": run.settings.out, "--statistics": run.settings.statistics}
+    texts = unwritten | {
+        option: f"{option} {paths[option]}: not written ({reason_of(error)})"
+        for option, error in errors.items()
+    }
+    for error in errors.values():
+        if not isinstance(error, EXPECTED_ERRORS):
+            for text in texts.values():
+                error.add_note(text)
+            raise error
+    n, asked = n_results(report), report.n_requested
     if not n:
         done = {"select": "selected", "reduce": "learnt"}[run.settings.command]
         raise CommandError(f"nothing was {done}: {_shortfall_reason(run, report)}")
     if asked is not None and n < asked:
         done = {"select": "selected", "reduce": "built"}[run.settings.command]
         run.log.note(f"{done} {n} of {asked} requested: {_shortfall_reason(run, report)}")
-    if unwritten:
-        raise CommandError("; ".join(unwritten.values()))
+    if texts:
+        raise CommandError("; ".join(texts.values()))
 
 
-def _attempt(option: str, path: str, write: Callable[[], None]) -> dict[str, str]:
-    """Write an output; return the option with the reason if it could not be written."""
-    try:
-        write()
-    except EXPECTED_ERRORS as error:
-        return {option: f"{option} {path}: not written ({reason_of(error)})"}
-    return {}
+def _write_files(run: Run, report: Report) -> dict[str, Exception]:
+    """Write --out and --statistics; return the errors by option.
+
+    An error in one file must not lose the other file or the printed results, even if it is a bug.
+    """
+    out, statistics = run.settings.out, run.settings.statistics
+    writers: dict[str, Callable[[], None]] = {}
+    if out is not None and n_results(report):
+        writers["--out"] = partial(_write, run, out, report)
+    if statistics is not None:
+        writers["--statistics"] = partial(_write_statistics, run, statistics)
+    errors: dict[str, Exception] = {}
+    for option, write in writers.items():
+        try:
+            write()
+        except Exception as error:  # noqa: BLE001 (raised once the results are printed)
+            errors[option] = error
+    return errors
 
 
 def check_skipped(run: Run) -> None:
@@ -194,19 +213,19 @@ def _components(run: Run) -> Any:
 
 
 def in_all_rows(run: Run, names: Sequence[Hashable]) -> dict[Hashable, Any]:
-    """Return columns with a value in every row of FILE, including rows that are not used.
+    """Return dense columns with a value in every row of FILE, including rows that are not used.
 
     In an unused row, a missing or infinite value becomes the mean of the used rows with
     `--missing mean`, and NaN otherwise.
     """
     found, kept = run.clean_stream.take(names), run.side_inputs.used_rows.kept
     if kept is None:
-        return found
+        return {name: dense_column(found[name]) for name in names}
     others = np.ones(kept.n, dtype=np.bool_)
     others[kept.index] = False
     whole = run.take_whole(names)
     for name in names:
-        values, used = (_dense(columns[name]) for columns in (whole, found))
+        values, used = (dense_column(columns[name]) for columns in (whole, found))
         if values.dtype.kind not in "biu":
             values = np.array(values, dtype=used.dtype)
             fill = used.mean() if run.metadata["missing"] == "mean" else np.nan
@@ -214,10 +233,6 @@ def in_all_rows(run: Run, names: Sequence[Hashable]) -> dict[Hashable, Any]:
             values[kept.index] = used
         whole[name] = values
     return whole
-
-
-def _dense(values: Any) -> Any:
-    return np.ravel(as_dense(values))
 
 
 def n_results(report: Report) -> int:

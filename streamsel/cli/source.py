@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamsel._utils.sparse import dense_column
 from streamsel._utils.text import utc_text
 from streamsel.cli.errors import CommandError, missing_columns_text
 from streamsel.stream import ColumnStream
@@ -88,13 +89,14 @@ class Source:
         return text if is_name else int(text)
 
     def take(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
-        """Fetch columns or row metadata; raise for missing names."""
+        """Fetch dense columns or row metadata; raise for missing names."""
         try:
             if not self.line_files:
                 if self.stream.row_metadata and self.stream.names is not None:
                     find_indices([*self.stream.row_metadata, *self.stream.names], names)
                 metadata = self._row_metadata_of(names)
                 found = self.stream.take([name for name in names if name not in metadata])
+                found = {name: dense_column(values) for name, values in found.items()}
                 return {name: metadata.get(name, found.get(name)) for name in names}
             found, seen = read_from_lines(self.line_files, names, self.options)
             found |= self._take_from_other_files([name for name in names if name not in found])
@@ -106,7 +108,7 @@ class Source:
             raise CommandError(missing_columns_text(self.path, error)) from None
 
     def take_existing(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
-        """Fetch those of the columns that exist."""
+        """Fetch those of the columns that exist, dense."""
         if self.line_files:
             found = read_from_lines(self.line_files, names, self.options)[0]
             return found | self._take_from_other_files(
@@ -117,6 +119,7 @@ class Source:
             name for name in self.stream.names or () if name in requested
         )
         found = self.stream.take([name for name in names if name in existing])
+        found = {name: dense_column(values) for name, values in found.items()}
         return found | self._row_metadata_of(names)
 
     def exact(self, name: Hashable, values: Any) -> Any:

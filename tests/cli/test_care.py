@@ -3,12 +3,15 @@
 import signal
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from streamsel import SOSPCA, ForwardSelection, ProjSe, SelectKBest, load
-from streamsel.cli import output, run
+from streamsel.cli import output, results, run
+from streamsel.cli.app import app
 from streamsel.cli.run import compile_for
 from streamsel.serialization.archive import read_metadata
 from streamsel.stream import clean, iter_array, iter_csv
@@ -96,6 +99,28 @@ def test_columns_that_cannot_be_written(call, small, tmp_path, monkeypatch):
     assert len(result.rows()) == 1
     assert model.exists()
     assert result.stderr.endswith(f"error: --out {path}: not written (No space left on device)\n")
+
+
+def test_a_bug_in_one_output_loses_no_other(small, tmp_path, monkeypatch):
+    """The bug is not hidden: it is raised after the results are printed."""
+    monkeypatch.setattr(results, "_write", Mock(side_effect=AttributeError("a bug")))
+    out, statistics = tmp_path / "out.csv", tmp_path / "statistics.csv"
+    files = ["-o", str(out), "--statistics", str(statistics)]
+    result = CliRunner().invoke(
+        app, ["select", str(small), "-t", "y", "-k", "1", "--method", "SelectKBest", *files]
+    )
+    assert result.stdout.count("\n") == 2
+    assert statistics.exists()
+    assert isinstance(result.exception, AttributeError)
+    assert result.exception.__notes__ == [f"--out {out}: not written (a bug)"]
+
+
+def test_stability_is_printed_if_it_cannot_be_written(call, small, tmp_path, monkeypatch):
+    monkeypatch.setattr(output, "_write_text", full)
+    given = ["-t", "y", "-k", 1, "--subsamples", 2, "-o", tmp_path / "out.csv"]
+    result = call("stability", small, *given, code=1)
+    assert result.rows()
+    assert "No space left on device" in result.stderr
 
 
 def test_nothing_is_certified_before_the_end(call, small, tmp_path, monkeypatch):

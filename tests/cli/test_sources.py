@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 import zarr
 from anndata import AnnData
 from bed_reader import to_bed
@@ -348,3 +349,35 @@ def test_cells_show_what_a_line_is_if_no_name_does(call, table, line):
         by_variable = "".join(",".join(row) + "\n" for row in zip(*csv.reader(file), strict=True))
     path.write_text(by_variable)
     assert call(*line, path, "--json").json()["metadata"]["columns_read"] == 4
+
+
+@pytest.fixture(params=["csr", "csc"])
+def sparse_cells(request, tmp_path):
+    """The same cells with a dense and with a sparse matrix."""
+    obs = pd.DataFrame({"kind": np.where(RISK > 1.5, "B", "T")}, index=[f"c{i}" for i in range(N)])
+    var = pd.DataFrame(index=[f"gene{j}" for j in range(P)])
+    X = GENOTYPES.astype(np.float32)
+    paths = {}
+    for name, matrix in (
+        ("dense", X),
+        ("sparse", scipy.sparse.csr_array(X).asformat(request.param)),
+    ):
+        paths[name] = tmp_path / f"{name}.h5ad"
+        AnnData(matrix, obs=obs, var=var).write_h5ad(paths[name])
+    return paths
+
+
+@pytest.mark.parametrize("suffix", ["csv", "npy", "parquet"])
+def test_sparse_columns_are_written(call, sparse_cells, tmp_path, suffix):
+    written = {}
+    for name, path in sparse_cells.items():
+        out = tmp_path / f"{name}-out.{suffix}"
+        call("select", path, "-t", "kind", "-k3", "--keep", "gene7", "-o", out)
+        written[name] = out.read_bytes()
+    assert written["sparse"] == written["dense"]
+
+
+@pytest.mark.parametrize("given", [["-t", "gene4"], ["-t", "kind", "--covariate", "gene4"]])
+def test_a_sparse_column_is_a_target_or_covariate(call, sparse_cells, given):
+    dense, sparse = (call("select", path, *given, "-k3").stdout for path in sparse_cells.values())
+    assert sparse == dense
