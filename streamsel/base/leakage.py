@@ -32,19 +32,22 @@ def outcome_warning(
     targets
         Names of the target columns, if known.
     """
-    for why, find_suspects in (
-        ("has a relevance near 1", _near_perfect),
-        ("has a name like the target's", lambda rows: _named_like_target(rows, targets)),
-        ("is far more relevant than all others", _dominant),
+    for what, find_suspects in (
+        ("a relevance near 1", _near_perfect),
+        ("a name like the target's", lambda rows: _named_like_target(rows, targets)),
+        ("a relevance far above all others", _dominant),
     ):
         names = find_suspects(found)
         if names:
             listed = ", ".join(map(str, names[:_MAX_EXAMPLES]))
             more = ", ..." if len(names) > _MAX_EXAMPLES else ""
+            # A text that began with a name would change its case at the start of a sentence.
+            of = "the variables" if len(names) > 1 else "the variable"
+            have = "have" if len(names) > 1 else "has"
             return ResultWarning(
                 "outcome",
-                f"{listed}{more} {why}. Is it another outcome, or derived from the target? "
-                "Hint: --drop excludes it, in Python drop=[...] or X without it",
+                f"{of} {listed}{more} {have} {what}. Is it another outcome, or derived from the "
+                "target? Hint: --drop excludes it, in Python drop=[...] or X without it",
             )
     return None
 

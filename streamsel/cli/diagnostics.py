@@ -150,12 +150,12 @@ def row_number_exclusion_warning(path: str, names: Sequence[str]) -> list[Result
     if not names:
         return []
     listed = ", ".join(map(repr, names))
-    verb = "numbers the rows and is" if len(names) == 1 else "number the rows and are"
-    return [
-        ResultWarning(
-            "index", f"{path}: {listed} {verb} excluded. Hint: --keep-index keeps it as a candidate"
-        )
-    ]
+    text = (
+        f"the column {listed} of {path} numbers the rows and is"
+        if len(names) == 1
+        else f"the columns {listed} of {path} number the rows and are"
+    )
+    return [ResultWarning("index", f"{text} excluded. Hint: --keep-index keeps it as a candidate")]
 
 
 def exclusion_warning(metadata: Mapping[str, Any]) -> ResultWarning | None:
@@ -295,8 +295,8 @@ def counting_warning(names: Sequence[str]) -> ResultWarning | None:
     if not names:
         return None
     listed = ", ".join(names[:MAX_EXAMPLES]) + (", ..." if names[MAX_EXAMPLES:] else "")
-    verb = "counts" if len(names) == 1 else "count"
-    text = f"{listed} {verb} up with the rows and may only number them"
+    what = f"the column {listed} counts" if len(names) == 1 else f"the columns {listed} count"
+    text = f"{what} up with the rows and may only number them"
     return ResultWarning("index", f"{text}. Hint: --drop excludes such columns")
 
 

@@ -68,7 +68,7 @@ def all_warnings(report: Report, metadata: Mapping[str, Any]) -> list[dict[str, 
 
 
 def as_sentence(text: str) -> str:
-    """Return text as a sentence, with a capital and a full stop."""
+    """Return text, which must not begin with a name, as a sentence with a capital and full stop."""
     return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
 
 

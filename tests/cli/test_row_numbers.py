@@ -63,8 +63,8 @@ def test_it_is_left_out_with_a_warning(call, folder, tmp_path, name, more):
     found = call("select", path, *GIVEN, *more, "-m", model, "--json").json()
     assert found["metadata"]["index"] == NAMES[name]
     (text,) = (alarm["text"] for alarm in found["warnings"] if alarm["code"] == "index")
-    listed = ", ".join(map(repr, NAMES[name]))
-    assert text.startswith(f"{path}: {listed} number")
+    listed, many = ", ".join(map(repr, NAMES[name])), "s" * (len(NAMES[name]) > 1)
+    assert text.startswith(f"the column{many} {listed} of {path} number")
     assert text.endswith("excluded. Hint: --keep-index keeps it as a candidate")
     assert load(model).n_columns == 3
     assert sorted(load(model).selected) == ["a", "b", "c"]
@@ -91,13 +91,13 @@ def test_other_columns_that_count_up_stay(call, frame, tmp_path):
     found = call("select", tmp_path / "x.csv", *GIVEN, "-k", 5, "--json").json()
     texts = [alarm["text"] for alarm in found["warnings"] if alarm["code"] == "index"]
     said = (
-        "sensor, t count up with the rows and may only number them. "
+        "the columns sensor, t count up with the rows and may only number them. "
         "Hint: --drop excludes such columns"
     )
     assert texts == [said]
     assert found["metadata"]["counting"] == ["sensor", "t"]
     said = call("select", tmp_path / "x.csv", *GIVEN, "-k", 5).stderr
-    assert "warning: sensor, t count up" in said
+    assert "warning: the columns sensor, t count up" in said
     for command in (["reduce", "--method", "PCA", "-q", 1], ["stability", "-t", "y", "-k", 2]):
         drop = ["--drop", "y"] if command[0] == "reduce" else []
         assert "sensor, t count up" in call(*command, tmp_path / "x.csv", *drop).stderr
@@ -150,5 +150,5 @@ def test_what_counts_up():
     counters.check_block(Block(list("ab"), X[:, :2]))
     counters.check_block(Block(["x"], X[:5, :1]))
     assert counters.names == list("abfg")
-    assert counting_warning(counters.names).text.startswith("a, b, f, ... count up")
+    assert counting_warning(counters.names).text.startswith("the columns a, b, f, ... count")
     assert counting_warning(RowCounterFinder().names) is None

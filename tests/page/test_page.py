@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import streamsel
+from streamsel.base.leakage import outcome_warning
 from streamsel.base.report import Report, ResultWarning
 from streamsel.reporting.html import render_html
 from streamsel.reporting.sections import build_document
@@ -212,6 +213,24 @@ def test_a_pipeline_shows_itself_as_river_has_it(data):
     assert "ProjSe" in shown
     union = pipeline["StandardScaler"] + streamsel.SOSPCA(2)
     assert "river-union" in union._repr_html_()
+
+
+@pytest.mark.parametrize("format", ["html", "md"])
+def test_names_in_warnings_keep_their_case(format):
+    """A sentence has a capital, but "Brca1" is another gene."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    y = X[:, 0] + 0.01 * rng.normal(size=60)
+    model = learnt(streamsel.SelectKBest(k=2), X, y, ["brca1", *"bcde"])
+    page = streamsel.report(model, format=format)
+    assert "The variable brca1 has a relevance near 1" in page
+    assert "Brca1" not in page + model._repr_html_()
+
+
+def test_several_outcomes_are_in_the_plural():
+    rows = [{"name": name, "relevance": 0.999, "above_noise": True} for name in "ab"]
+    warning = outcome_warning(rows)
+    assert warning.text.startswith("the variables a, b have a relevance near 1")
 
 
 def test_an_empty_model_says_so():
