@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Hashable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from streamsel.base.embedder import Embedder
 from streamsel.base.extractor import Extractor
 from streamsel.base.frame_columns import as_frame, frame_columns, refuse_text
 from streamsel.base.selector import Selector
-from streamsel.stream import ColumnStream, as_stream
+from streamsel.stream import ColumnStream, StreamPart, as_stream
 from streamsel.stream.files import open_by_name
 from streamsel.stream.inputs import EncodedStream
 
@@ -38,7 +39,9 @@ class FitResult:
     Notes
     -----
     In a notebook it shows the summary, the warnings and the table of results. It refers to the
-    data, and does not copy them.
+    data, and does not copy them. A pickle or a copy of a result refers to the files that it was
+    fitted to, which must not change; it has no stream of columns in memory, such as that of
+    `iter_columns` or an AnnData, so that `transform` requires rows.
 
     Examples
     --------
@@ -55,10 +58,24 @@ class FitResult:
     ) -> None:
         self.model = model
         self.skipped = dict(columns.skipped)
-        # X as it came, or a stream of its columns; and the target of all its rows.
+        # X as it came, or a stream of its columns (None or a part of it, to open, if the result was
+        # pickled); and the target of all its rows.
         self._source, self._target = source, target
         self._metadata = {"columns_read": columns.n_read, "skipped": self.skipped, **facts}
         self._metadata |= {"encoded": dict(columns.encoded), "columns_made": columns.n_made}
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        if isinstance(self._source, ColumnStream):
+            state["_source"] = _part_of(self._source)
+        return state
+
+    def _rows_of_fit(self) -> Any:
+        """Return the rows of the fit; None if no further pass is possible."""
+        if isinstance(self._source, StreamPart):
+            self._source = self._source.open()
+        is_spent = isinstance(self._source, ColumnStream) and not self._source.reiterable
+        return None if is_spent else self._source
 
     @property
     def selected(self) -> list[Hashable]:
@@ -96,14 +113,15 @@ class FitResult:
         ------
         ValueError
             If a variable is missing or has a value that is not a number, or X is None and the
-            source could be read only once.
+            source could be read only once, or was a stream in memory and the result was pickled.
         """
-        rows = self._source if X is None else source_of(X, [*map(str, self.model.in_use)])
+        rows = self._rows_of_fit() if X is None else source_of(X, [*map(str, self.model.in_use)])
         if isinstance(X, str | os.PathLike) and self.model._encodes_tables:
             rows = EncodedStream(rows, groups=False)
-        if isinstance(rows, ColumnStream) and not rows.reiterable and X is None:
+        if rows is None:
             raise ValueError(
-                "Expected rows, as the source of the fit could be read only once. Got: None.\n"
+                "Expected rows, as the source of the fit could be read only once, or was a stream "
+                "in memory, which a pickled result does not have. Got: None.\n"
                 "Hint: transform(X)."
             )
         self._expect_variables(rows)
@@ -148,7 +166,7 @@ class FitResult:
         Returns
         -------
         The report, as `streamsel.report` returns it: with the rows of the fit, unless the
-        source allowed one pass only.
+        source allowed one pass only, or was a stream in memory and the result was pickled.
 
         Raises
         ------
@@ -166,10 +184,10 @@ class FitResult:
         if format is None:
             format = format_of_path(path)  # noqa: A001 (as in streamsel.report)
         found: dict[str, Any] = {"metadata": self._metadata, "stability": stability}
-        can_read = not isinstance(self._source, ColumnStream) or self._source.reiterable
         # Extractors store the components of their rows.
-        if can_read and format == "html" and self.model.report().kind == "selected":
-            found |= {"data": self._source, "y": self._target}
+        if format == "html" and self.model.report().kind == "selected":
+            rows = self._rows_of_fit()
+            found |= {} if rows is None else {"data": rows, "y": self._target}
         text = report(self.model, format=format, **found)
         if path is not None:
             with atomic_write(os.fspath(path)) as file:
@@ -192,6 +210,25 @@ class FitResult:
         from streamsel.reporting.notebook import render_notebook
 
         return render_notebook(self.model, self._metadata)
+
+
+def _part_of(stream: ColumnStream) -> StreamPart | None:
+    """Return all columns of a stream as one part, which can be pickled; None if they have no file.
+
+    The part keeps the metadata of the columns, such as their positions in the genome.
+    """
+    parts = stream.split(1) if stream._cut is not None and stream.reiterable else []
+    if not parts:
+        return None
+    (part,) = parts
+    metadata = dict(stream.column_metadata)
+    step = partial(_with_column_metadata, metadata)
+    return part.then(step, part.n_columns) if metadata else part
+
+
+def _with_column_metadata(metadata: Mapping[str, Any], stream: ColumnStream) -> ColumnStream:
+    stream.column_metadata = metadata
+    return stream
 
 
 def source_of(X: Any, expected_names: Collection[str] = ()) -> Any:

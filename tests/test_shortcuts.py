@@ -1,5 +1,6 @@
 """`streamsel.select` and `streamsel.extract` give the results of the learner."""
 
+import pickle
 import re
 import shlex
 import warnings
@@ -10,9 +11,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse
+from bed_reader import to_bed
 
 import streamsel
-from streamsel.stream import iter_array, iter_columns
+from streamsel.stream import iter_array, iter_columns, iter_files
 from tests.page.reading import read
 
 N, P = 80, 30
@@ -366,6 +368,44 @@ class TestMethods:
     def test_a_target_that_a_method_does_not_take(self, table):
         with pytest.raises(ValueError, match="PCA learns without one"):
             streamsel.extract(variables(table), table.y, method="PCA")
+
+
+class TestPickle:
+    """A result that a worker of joblib returns."""
+
+    def _sent(self, result):
+        return pickle.loads(pickle.dumps(result))  # noqa: S301
+
+    @pytest.mark.parametrize("suffix", ["csv", "parquet"])
+    @pytest.mark.parametrize("as_path", [True, False])
+    def test_of_a_file(self, table, tmp_path, suffix, as_path):
+        path = tmp_path / f"x.{suffix}"
+        table = table.drop(columns="id")
+        table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path)
+        X = path if as_path else iter_files([path], orientation="samples")
+        result = streamsel.select(X, "y", k=3, drop=["label", "age"])
+        sent = self._sent(self._sent(result))
+        np.testing.assert_array_equal(sent.transform(), result.transform())
+        assert sent.report() == result.report()
+
+    def test_positions_in_the_genome_are_kept(self, tmp_path):
+        path, risk = tmp_path / "x.bed", np.arange(40) % 3
+        X = np.random.default_rng(0).integers(0, 3, size=(40, 9))
+        to_bed(path, X, properties={"chromosome": [1] * 5 + [2] * 4, "bp_position": range(1, 10)})
+        result = streamsel.select(path, risk + X[:, 0], k=2, method="SelectKBest")
+        assert "Manhattan plot" in result.report()
+        assert self._sent(result).report() == result.report()
+
+    def test_of_a_stream_in_memory(self, table):
+        """Its results are kept, and the error explains that its rows are not."""
+        X = variables(table)
+        result = streamsel.select(iter_columns(lambda: iter(X.items())), table.y, k=3)
+        sent = self._sent(result)
+        assert sent.selected == result.selected
+        assert "Correlation of selected variables" not in sent.report()
+        with pytest.raises(ValueError, match=r"a pickled result does not have.*\n.*transform\(X\)"):
+            sent.transform()
+        np.testing.assert_array_equal(sent.transform(X), result.transform(X))
 
 
 class TestReport:
