@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -147,8 +147,8 @@ class SubsampleStability:
             index = data["index"]
             return cls(
                 learner=data["class"],
-                selected=list(data["selected"]),
-                selections=[list(names) for names in data["selections"]],
+                selected=_names_of_json(data["selected"]),
+                selections=[_names_of_json(names) for names in data["selections"]],
                 index=None if index is None else Stability(**index),
                 **{name: data[name] for name in fields},
             )
@@ -167,6 +167,11 @@ class SubsampleStability:
         ranks = self._ranks()
         order = sorted(counts, key=lambda name: (-counts[name], ranks.get(name, len(counts))))
         return {name: counts[name] for name in order}
+
+
+def _names_of_json(names: Iterable[Any]) -> list[Hashable]:
+    """Return names, whose tuples JSON has written as lists."""
+    return [tuple(name) if isinstance(name, list) else name for name in names]
 
 
 def subsample_stability(

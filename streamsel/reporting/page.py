@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import PurePath
 from typing import Any
 
@@ -20,6 +21,7 @@ from streamsel.reporting.histograms import (
     values_of_data,
     values_of_model,
 )
+from streamsel.reporting.json import as_json
 from streamsel.reporting.provenance import bibtex
 from streamsel.reporting.sections import all_warnings, build_document, is_complete
 from streamsel.reporting.summary import summarize
@@ -28,8 +30,10 @@ from streamsel.stream import iter_array
 
 # Maximum number of results plotted, and of variables whose values are: more would be illegible.
 _MAX_PLOTTED, MAX_VALUES = 500, 50
-# Maximum number of names of variables that a remark lists.
-_MAX_LEFT_OUT = 10
+# Parameters of the pool of candidates, which bound memory.
+_POOL_PARAMETERS = ("max_candidates", "max_pool_bytes", "exact")
+# Maximum number of names of variables that a remark or an error lists.
+_MAX_LISTED = 10
 
 ARRIVAL, NULL, ORDER = "Relevance of all columns", "Q–Q plot against noise", "Selection path"
 GENOME = "Manhattan plot"
@@ -140,8 +144,8 @@ def _correlations(
     left_out = [row["name"] for row in report.results if row["name"] not in single]
     remark = _first(len(single), MAX_VALUES)
     if left_out:
-        listed = ", ".join(NameText(name).text for name in left_out[:_MAX_LEFT_OUT])
-        listed += ", …" * (len(left_out) > _MAX_LEFT_OUT)
+        listed = ", ".join(NameText(name).text for name in left_out[:_MAX_LISTED])
+        listed += ", …" * (len(left_out) > _MAX_LISTED)
         remark += (
             f" Only variables of one column are shown here, and as histograms; not shown: {listed}."
         )
@@ -237,7 +241,8 @@ def report(
         Metadata of the model file, as from `read_metadata`: its input files, command, and skipped
         columns.
     stability
-        Selections over subsamples, as from `streamsel.evaluate.subsample_stability`.
+        Selections over subsamples, as from `streamsel.evaluate.subsample_stability`: of the same
+        class and k, and of the same rows and columns.
     format
         `"html"`, `"json"` or `"md"`.
 
@@ -248,7 +253,8 @@ def report(
     Raises
     ------
     ValueError
-        For another format, and for rows that lack a variable or whose target has another length.
+        For another format, for rows that lack a variable or whose target has another length, and
+        for the stability of another selection.
     TypeError
         For a model that is not a learner.
     ImportError
@@ -275,6 +281,8 @@ def report(
     if format not in FORMATS:
         raise ValueError(f"Expected format='html', 'json' or 'md'. Got: {format!r}.")
     found = report_from(model)
+    if stability is not None:
+        _expect_stability_of(found, stability)
     metadata = metadata if isinstance(metadata, Mapping) else {}
     if not is_complete(metadata):
         found = found.without_certification()
@@ -290,6 +298,44 @@ def report(
     values = _values(model, found, data, y)
     drawn = plot_sections(model, found, data, y, stability, values)
     return render_html(build_document(found, metadata, drawn, stability, values))
+
+
+def _expect_stability_of(report: Report, stability: SubsampleStability) -> None:
+    """Raise ValueError for the stability of another selection."""
+    parameters = stability.parameters
+    for what, expected, got in (
+        ("the class", report.learner, stability.learner),
+        ("k", report.parameters.get("k"), parameters.get("k")),
+        ("the number of rows", report.rows, stability.rows),
+    ):
+        if expected != got:
+            raise _other_stability_error(f"{what} {expected}", str(got))
+    # JSON may have changed the types of names.
+    of_model = {as_json(row["name"]): row["name"] for row in report.results}
+    of_all_rows, of_any = (
+        {as_json(name): name for name in names}
+        for names in (stability.selected, chain(stability.selected, *stability.selections))
+    )
+    # A bounded pool may have another selection, which subsamples select from as well.
+    is_same = all(report.parameters.get(name) == parameters.get(name) for name in _POOL_PARAMETERS)
+    missing = of_model.keys() - of_any.keys()
+    if missing or (is_same and of_model.keys() != of_all_rows.keys()):
+        raise _other_stability_error(
+            f"the selection {_listed(of_model.values())}", _listed(of_all_rows.values())
+        )
+
+
+def _other_stability_error(expected: str, got: str) -> ValueError:
+    return ValueError(
+        f"Expected the stability of the selection of this model, with {expected}. Got: {got}.\n"
+        "Hint: run streamsel stability, in Python streamsel.evaluate.subsample_stability, with the "
+        "data and parameters of the model."
+    )
+
+
+def _listed(names: Iterable[Hashable]) -> str:
+    first = [NameText(name).text for name in islice(names, _MAX_LISTED + 1)]
+    return ", ".join(first[:_MAX_LISTED]) + ", …" * (len(first) > _MAX_LISTED) or "of nothing"
 
 
 def _values(model: Any, report: Report, data: Any, y: Any) -> SelectedValues | None:
@@ -308,8 +354,6 @@ def _values(model: Any, report: Report, data: Any, y: Any) -> SelectedValues | N
 
 
 def _json(found: Report, metadata: Mapping[str, Any], stability: SubsampleStability | None) -> str:
-    from streamsel.reporting.json import as_json
-
     document = {
         "streamsel": __version__,
         "summary": summarize(found, complete=is_complete(metadata), stability=stability),

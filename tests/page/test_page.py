@@ -10,8 +10,10 @@ import streamsel
 from streamsel.base.leakage import outcome_warning
 from streamsel.base.report import Report, ResultWarning
 from streamsel.reporting.html import render_html
+from streamsel.reporting.json import as_json
 from streamsel.reporting.sections import build_document
 from streamsel.reporting.summary import summarize
+from streamsel.stream import iter_array
 from tests.page.reading import HOSTILE, read
 
 N, P = 80, 60
@@ -215,14 +217,14 @@ def test_a_pipeline_shows_itself_as_river_has_it(data):
     assert "river-union" in union._repr_html_()
 
 
-@pytest.mark.parametrize("format", ["html", "md"])
-def test_names_in_warnings_keep_their_case(format):
+@pytest.mark.parametrize("form", ["html", "md"])
+def test_names_in_warnings_keep_their_case(form):
     """A sentence has a capital, but "Brca1" is another gene."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 5))
     y = X[:, 0] + 0.01 * rng.normal(size=60)
     model = learnt(streamsel.SelectKBest(k=2), X, y, ["brca1", *"bcde"])
-    page = streamsel.report(model, format=format)
+    page = streamsel.report(model, format=form)
     assert "The variable brca1 has a relevance near 1" in page
     assert "Brca1" not in page + model._repr_html_()
 
@@ -268,6 +270,45 @@ def test_stability_is_told_in_every_format(data):
     assert "| 3 | 100 % |" in told
     told = json.loads(streamsel.report(model, stability=found, format="json"))
     assert told["stability"]["rating"] == found.rating
+
+
+def test_the_stability_is_of_the_same_selection(data):
+    from streamsel.evaluate import subsample_stability
+
+    X, y = data
+    names = [f"v{j}" for j in range(P)]
+
+    def stability(learner, X, y):
+        return subsample_stability(learner, iter_array(X, names), y, n_subsamples=3)
+
+    def refused(learner, X, y):
+        with pytest.raises(ValueError, match="Expected the stability of the selection") as caught:
+            streamsel.report(model, stability=stability(learner, X, y), format="md")
+        return str(caught.value).splitlines()[0].partition(" model, with ")[2]
+
+    model = learnt(streamsel.SelectKBest(3), X, y, names)
+    assert refused(streamsel.ProjSe(3), X, y) == "the class SelectKBest. Got: ProjSe."
+    assert refused(streamsel.SelectKBest(4), X, y) == "k 3. Got: 4."
+    assert refused(streamsel.SelectKBest(3), X[1:], y[1:]) == "the number of rows 80. Got: 79."
+    other = "the selection v3, v7, v19. Got: v56, v52, v40."
+    assert refused(streamsel.SelectKBest(3), X[:, ::-1], y) == other
+    names = [f"w{j}" for j in range(P)]
+    assert refused(streamsel.SelectKBest(3), X, y).endswith("Got: w3, w7, w19.")
+    # A bounded pool is the same experiment.
+    names = [f"v{j}" for j in range(P)]
+    found = stability(streamsel.SelectKBest(3, max_candidates=10), X, y)
+    assert "stability index" in streamsel.report(model, stability=found, format="md")
+
+
+def test_names_of_json_are_those_of_the_model(data):
+    from streamsel.evaluate import SubsampleStability, subsample_stability
+
+    X, y = data
+    names = [("gene", j) for j in range(P)]
+    model = learnt(streamsel.SelectKBest(3), X, y, names)
+    found = subsample_stability(streamsel.SelectKBest(3), iter_array(X, names), y, n_subsamples=3)
+    sent = SubsampleStability.from_dict(json.loads(as_json(found.as_dict())))
+    assert "stability index" in streamsel.report(model, stability=sent, format="md")
 
 
 def test_what_was_left_out_adds_up(data):

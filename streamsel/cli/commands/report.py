@@ -135,7 +135,7 @@ def _target(source: Source, metadata: Mapping[str, Any], kind: str) -> Any:
     section=INPUT,
     common="Also show the results of stability --json.",
     help="Also show how often each variable is selected on subsamples: FILE is the output of "
-    "streamsel stability --json.",
+    "streamsel stability --json with the data, the method and the -k of MODEL.",
 )
 @option(
     "--format",
