@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from streamsel.base.frame_columns import select_features
 from streamsel.plot._axes import rank_ticks
 from streamsel.plot._labels import count_label, hover_name, variable_label
-from streamsel.plot.inputs import check_has_columns, report_from, selected_columns
+from streamsel.plot.inputs import check_has_columns, check_has_rows, report_from, selected_columns
 from streamsel.plot.style import (
     FAINT,
     add_colour_bar,
@@ -54,8 +55,8 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
     TypeError
         For an extractor, and for objects that are not models.
     ValueError
-        For a model that has selected nothing, for a report of groups, and for rows without one of
-        the variables, or with infinite values.
+        For a model that has selected nothing, for a report of groups, for fewer than two rows, and
+        for rows without one of the variables, or with infinite values.
     ImportError
         Without matplotlib.
 
@@ -81,7 +82,9 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
     """
     names = selected_columns(model, report_from(model, "selected"))
     check_has_columns(X, names)
-    found = correlation_matrix(select_features(X, names))
+    values = select_features(X, names)
+    check_has_rows(values)
+    found = correlation_matrix(values)
     with axes_in_style(ax, height=72.0) as panel:
         for covered in panel.images:
             if covered.colorbar is not None:
@@ -97,7 +100,7 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
         if len(names) <= _MAX_HOVER:
             texts = [
                 [
-                    f"{hover_name(a)}, {hover_name(b)}: {r:.2f}"
+                    f"{hover_name(a)}, {hover_name(b)}: {'undefined' if isnan(r) else f'{r:.2f}'}"
                     for b, r in zip(names, row, strict=True)
                 ]
                 for a, row in zip(names, found.tolist(), strict=True)

@@ -189,6 +189,15 @@ def check_has_results_of_kind(report: Report, kind: str) -> None:
         )
 
 
+def check_has_rows(X: Any) -> None:
+    """Raise unless an array has the two rows that a correlation needs."""
+    if len(X) < 2:
+        raise ValueError(
+            f"Expected at least 2 rows of data, for correlations. Got: {len(X)}.\nHint: the rows "
+            "that the model has learnt from, or others like these."
+        )
+
+
 def check_has_columns(X: Any, names: Sequence[Hashable]) -> None:
     """Raise if a frame has none of these columns, because absent ones count as 0."""
     found = frame_columns(X, names) if names else None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamsel._utils.text import count_text
 from streamsel.base.report import Report
-from streamsel.plot.inputs import check_has_columns
+from streamsel.plot.inputs import check_has_columns, check_has_rows
 from streamsel.reporting.document import NameText
 from streamsel.state.base import Floats
 from streamsel.state.pool.pool import Pool
@@ -135,7 +135,7 @@ def values_of_data(
     Raises
     ------
     ValueError
-        For rows that lack a variable, and for a target of another length.
+        For fewer than two rows, rows that lack a variable, and a target of another length.
     """
     from streamsel.base.frame_columns import select_features
 
@@ -146,6 +146,7 @@ def values_of_data(
     if not isinstance(data, ColumnStream):
         check_has_columns(data, used)
     X = select_features(data, used)
+    check_has_rows(X)
     if y is not None and len(y) != len(X):
         raise ValueError(f"Expected a y for each of {len(X):,} rows. Got: {len(y):,}.")
     kind = str(report.parameters.get("target_type", "auto"))

@@ -253,8 +253,8 @@ def report(
     Raises
     ------
     ValueError
-        For another format, for rows that lack a variable or whose target has another length, and
-        for the stability of another selection.
+        For another format; for fewer than two rows with a selector, rows that lack a variable, or a
+        target of another length; and for the stability of another selection.
     TypeError
         For a model that is not a learner.
     ImportError

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from streamsel import registry
 from streamsel._utils.text import count_text, printable
 from streamsel.base.leakage import warnings_of
@@ -141,9 +143,12 @@ def _with_redundancy(report: Report, values: SelectedValues) -> Report:
     """Return a report with the correlations of all selected variables, if it has none."""
     if report.redundancy or len(values.names) < len(report.results):
         return report
-    pairs = most_correlated(correlation_matrix(values.X))
-    names = values.names
-    closest = {name: (names[j], r) for name, (j, r) in zip(names, pairs, strict=False)}
+    R, names = correlation_matrix(values.X), values.names
+    closest = {
+        names[i]: (names[j], r)
+        for i, (j, r) in enumerate(most_correlated(R))
+        if not np.isnan(R[i, j])
+    }
     return replace(report, redundancy=closest)
 
 

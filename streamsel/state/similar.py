@@ -77,7 +77,7 @@ def most_correlated(R: Floats) -> list[tuple[int, float]]:
 
 
 def correlation_matrix(X: Floats) -> Floats:
-    """Return the correlations of the columns of X; NaN for constant columns."""
+    """Return the correlations of the columns of X; NaN for columns that are constant or empty."""
     if np.isinf(X).any():
         raise ValueError("Expected finite values, or missing ones. Got: an infinite one.")
     missing = np.isnan(X)
@@ -89,4 +89,6 @@ def correlation_matrix(X: Floats) -> Floats:
     length[length <= 1e-12 * size * np.sqrt(len(X))] = np.nan
     C /= length
     found: Floats = np.clip(C.T @ C, -1.0, 1.0)
+    # A product over no rows is 0.
+    found[np.isnan(length)] = found[:, np.isnan(length)] = np.nan
     return found

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsel
+from streamsel import plot
 from streamsel.evaluate import subsample_stability
 from streamsel.reporting.csv_export import csv_uri, results_csv
 from streamsel.reporting.histograms import (
@@ -25,6 +26,7 @@ from streamsel.reporting.histograms import (
     values_of_data,
     values_of_model,
 )
+from streamsel.reporting.sections import _with_redundancy
 from tests.page.reading import HOSTILE, read
 
 ROOT = Path(__file__).parents[2]
@@ -73,6 +75,30 @@ def model():
 def stability():
     X, y = columns(2)
     return subsample_stability(streamsel.MRMR(k=6), X, y, n_subsamples=5)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+@pytest.mark.parametrize("show", [streamsel.report, plot.heatmap])
+def test_correlations_need_two_rows(model, show, n):
+    X, _ = columns(2)
+    with pytest.raises(
+        ValueError, match=rf"at least 2 rows of data, for correlations\. Got: {n}\."
+    ):
+        show(model, X[:n])
+
+
+def test_a_constant_column_has_no_correlation():
+    X, y = columns(2)
+    names = [f"v{j}" for j in range(P)]
+    model = learnt(streamsel.SelectKBest(k=3), X, y, names)
+    a, b, c = model.selected
+    X = pd.DataFrame(X, columns=names).assign(**{b: 1.0})
+    texts = re.findall(r"<title>(\w+, \w+: [^<]*)</title>", streamsel.report(model, X))
+    assert {f"{a}, {a}: 1.00", f"{a}, {b}: undefined", f"{b}, {b}: undefined"} <= {*texts}
+    assert "nan" not in "".join(texts)
+    values = values_of_data(model.report(), X, None, 50)
+    stated = _with_redundancy(replace(model.report(), redundancy=None), values).redundancy
+    assert stated.keys() == {a, c}
 
 
 def test_headings_are_plain_words_in_this_order(model, stability):

@@ -340,6 +340,11 @@ def test_missing_values_count_as_the_mean(values):
     np.testing.assert_allclose(found[inside], expected[inside], atol=1e-6)
 
 
+@pytest.mark.parametrize("n", [0, 1])
+def test_no_row_or_one_has_no_correlations(n):
+    assert np.isnan(correlation_matrix(np.ones((n, 2)))).all()
+
+
 class TestStability:
     """`plot.stability`."""
 
