@@ -89,7 +89,7 @@ def test_a_model_of_python_transforms_files(call, tmp_path):
     model.learn_columns(FRAME[["city", "x"]])
     save(model, tmp_path / "model")
     lines = call("transform", tmp_path / "model", written(NEW, tmp_path, "new.parquet")).stdout
-    assert lines.startswith("city_None,city_Oslo,city_Paris,city_Rome,x\n0.0,0.0,0.0,1.0,")
+    assert lines.startswith("city_None,city_Oslo,city_Paris,city_Rome,x\n0,0,0,1,")
 
 
 @pytest.mark.parametrize("columns", [["city", "x", "y"], ["city", "y"]])

@@ -61,6 +61,38 @@ def test_dtypes_are_kept(call, tmp_path, rng):
     assert {name: str(schema.field(name).type) for name in "fi"} == {"f": "float", "i": "int8"}
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_a_transform_writes_the_types_that_select_writes(call, tmp_path, suffix):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rng = np.random.default_rng(0)
+    columns = {
+        "i": rng.integers(0, 3, 40).astype(np.int8),
+        "f": rng.normal(size=40).astype(np.float32),
+        "b": rng.random(40) < 0.5,
+        "t": np.array(["u", "v"])[rng.integers(0, 2, 40)],
+        "y": rng.normal(size=40),
+    }
+    path, model = tmp_path / "x.parquet", tmp_path / "model"
+    parquet.write_table(pa.table(columns), path)
+    out, again = tmp_path / f"out.{suffix}", tmp_path / f"again.{suffix}"
+    call("select", path, "-t", "y", "-k", 5, "-m", model, "-o", out)
+    call("transform", model, path, "-o", again)
+    assert again.read_bytes() == out.read_bytes()
+    if suffix == "parquet":
+        schema = parquet.read_schema(again)
+        found = {name: str(schema.field(name).type) for name in "ifb"}
+        assert found == {"i": "int8", "f": "float", "b": "uint8"}
+    # A column with means in place of missing values has those of `transform_many`.
+    columns["f"] = np.where(columns["b"], np.nan, columns["f"]).astype(np.float32)
+    parquet.write_table(pa.table(columns), path)
+    call("select", path, "-t", "y", "-k", 5, "-m", model, "--missing", "mean")
+    call("transform", model, path, "-o", tmp_path / "means.parquet")
+    table = parquet.read_table(tmp_path / "means.parquet")
+    mean = float(np.nanmean(columns["f"].astype(float)))
+    assert table["f"].type == pa.float64()
+    np.testing.assert_allclose(table["f"].to_numpy()[columns["b"]], mean, rtol=1e-7)
+
+
 def test_means_take_the_place_of_missing_values_in_what_is_written(call, table, tmp_path):
     path = table(y=[1, 2, 3, 5], a=[1, 2, "", 6], b=[2, 1, 1, 1])
     out = tmp_path / "out.csv"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamsel._utils.sparse import dense_column
 from streamsel.cli.errors import CommandError, missing_columns_text
 from streamsel.cli.exclusions import expand_drop
 from streamsel.cli.identifiers import split_id_option
@@ -21,14 +22,14 @@ from streamsel.cli.output import (
 from streamsel.cli.request import read_options_of
 from streamsel.cli.results import show_info
 from streamsel.cli.target import read_passthrough
+from streamsel.stream import ColumnStream
 from streamsel.stream.inputs import EncodedStream, encoded_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from streamsel.cli.log import Log
     from streamsel.cli.source import Source
-    from streamsel.stream import ColumnStream
     from streamsel.stream.files import OnBad
 
 
@@ -101,12 +102,36 @@ def transform_files(
         if is_encoded and not accepts_any_variable:
             # Indicators and numbers of dates are found by their names.
             stream = EncodedStream(stream)
-        matrix = model.transform_many(stream)
-    names, columns = prepend_columns(passthrough, names, list(np.asarray(matrix).T))
+        transformed = _transformed_columns(model, stream)
+    names, columns = prepend_columns(passthrough, names, transformed)
     if out is None:
         write_csv_to_stdout(names, columns)
     else:
         write_table(out, names, columns)
+
+
+def _transformed_columns(model: Any, stream: ColumnStream) -> list[Any]:
+    """Return the columns of a transform; selected ones with the dtypes of the file.
+
+    A column whose missing values are replaced has the float64 values of `transform_many`.
+    """
+    read: dict[Hashable, Any] = {}
+
+    def take(names: Sequence[Hashable]) -> dict[Hashable, Any]:
+        read.update(stream.take(names))
+        return {name: read[name] for name in names}
+
+    if model.report().kind != "selected":
+        return list(np.asarray(model.transform_many(stream)).T)
+    matrix = model.transform_many(
+        ColumnStream(stream.blocks, n_rows=stream.n_rows, names=stream.names, take=take)
+    )
+    columns = list(np.asarray(matrix).T)
+    for j, name in enumerate(model.in_use):
+        values = np.ravel(dense_column(read[name]))
+        if values.dtype.kind in "biuf" and np.array_equal(values, columns[j], equal_nan=True):
+            columns[j] = values
+    return columns
 
 
 @contextmanager
