@@ -5,6 +5,7 @@ import pickle
 import anndata
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import sklearn
 from scipy import sparse
@@ -37,6 +38,16 @@ def test_a_stream_of_columns_is_refused():
         selector.fit(streamsel.stream.iter_array(X), Y)
     with pytest.raises(TypeError, match="Hint: pass the data themselves"):
         PCA(2).fit(X).transform(streamsel.stream.iter_array(X))
+
+
+@pytest.mark.parametrize("estimator", [ForwardSelection(3), PCA(2)])
+def test_a_table_of_pyarrow_is_a_frame(estimator):
+    frame = pd.DataFrame(X, columns=[f"v{j}" for j in range(P)])
+    table = pa.Table.from_pandas(frame)
+    expected, found = clone(estimator).fit(frame, Y), clone(estimator).fit(table, Y)
+    np.testing.assert_array_equal(found.feature_names_in_, expected.feature_names_in_)
+    np.testing.assert_array_equal(found.transform(table), expected.transform(frame))
+    np.testing.assert_array_equal(found.get_feature_names_out(), expected.get_feature_names_out())
 
 
 # ------------------------------------------------------------------------------- scores of all

@@ -77,9 +77,10 @@ class StreamEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X
-            (n, p) array, sparse matrix (preferably CSC), pandas or polars frame, or AnnData. In a
-            frame, selectors other than `Lasso` also take text, categories and dates: they are
-            encoded as by `streamsel.stream.encode`, and selected as columns of the frame.
+            (n, p) array, sparse matrix (preferably CSC), pandas or polars frame, pyarrow table, or
+            AnnData. In a frame or table, selectors other than `Lasso` also take text, categories
+            and dates: they are encoded as by `streamsel.stream.encode`, and selected as columns of
+            the frame.
         y
             (n,) numbers or labels, or (n, c) numbers; with an AnnData also the name of a column of
             its obs. Ignored by unsupervised learners. With `target_type="auto"` a single column of

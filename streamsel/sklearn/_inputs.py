@@ -38,8 +38,9 @@ def fitted_stream(estimator: Any, X: Any, y: Any) -> ColumnStream:
         ensure_all_finite=False,
         ensure_min_samples=2,
     )
-    names = list(X.columns) if hasattr(X, "columns") else range(values.shape[1])
-    return as_stream(values, names)
+    # The columns of a pyarrow table are not names.
+    names = getattr(X, "column_names", getattr(X, "columns", range(values.shape[1])))
+    return as_stream(values, names if isinstance(names, range) else list(names))
 
 
 def new_stream(

@@ -204,9 +204,12 @@ def find_layout(
         number, line = lines[1] if header else lines[0]
         n_rows = count_cells(line, delimiter) - 1
         if n_rows == 0:
+            hint = "pass the delimiter"
+            if line.startswith('"') and not _QUOTED.match(line):
+                hint = "a variable is one line: remove the line breaks inside quotes"
             raise ValueError(
                 f"Expected a name and values separated by {delimiter!r}. Got: {line[:40]!r} in "
-                f"line {number} of {os.fspath(path)!r}.\nHint: pass the delimiter."
+                f"line {number} of {os.fspath(path)!r}.\nHint: {hint}."
             )
         row_names = None
         if header:

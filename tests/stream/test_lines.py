@@ -134,6 +134,8 @@ def test_files_without_values(write):
         iter_csv(write("gene,s1,s2\n"), orientation="variables")
     with pytest.raises(ValueError, match="Hint: pass the delimiter"):
         iter_csv(write("a|1|2\nb|3|4\n"), orientation="variables")
+    with pytest.raises(ValueError, match="Hint: a variable is one line: remove the line breaks"):
+        iter_csv(write('"gene\nA",1,2\nb,3,4\n'), orientation="variables")
     with pytest.raises(ValueError, match="Expected 3 values in line 2, as the header"):
         iter_csv(write("gene,s1,s2,s3\na,1,2\n"), orientation="variables")
 
