@@ -41,6 +41,8 @@ class Extractor(Learner):
     # Whether all tracked variables have loadings: then half of `max_features` are protected from
     # eviction, and an evicted variable remains part of the map in use until the next refresh.
     _loads_all_variables: ClassVar[bool] = False
+    # Details that every report of the class states, for pages and plots, which do not know it.
+    _report_details: ClassVar[dict[str, Any]] = {}
 
     n_components: int = param(
         params.IntRule(1, below=params.MAX_COUNT),
@@ -212,7 +214,9 @@ class Extractor(Learner):
             largest = sorted(loadings[name], key=lambda row: -abs(row["loading"] or 0.0))
             row = {"name": name, "relevance": value, "above_noise": is_above(value, floor)}
             found.append(row | {"loadings": largest})
-        return self._report(floor, "components", found, self._fixed_n_components)
+        return self._report(
+            floor, "components", found, self._fixed_n_components, self._report_details
+        )
 
     def _deviations(self) -> dict[Hashable, float]:
         """Return the known standard deviations of variables that may have loadings."""

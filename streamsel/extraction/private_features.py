@@ -281,6 +281,7 @@ class PrivateFeatures(GramExtractor, Supervised):
 
     _needs_target_products: ClassVar[bool] = True
     _excludes_target: ClassVar[bool] = True
+    _report_details: ClassVar[dict[str, Any]] = {"target_is_sensitive": True}
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

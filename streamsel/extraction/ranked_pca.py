@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -111,6 +111,9 @@ class RankedPCA(GramExtractor, Supervised):
     """
 
     rank_by: str = param(params.ChoiceRule(("target", "private")), default="target")
+
+    # Components are found without the target.
+    _report_details: ClassVar[dict[str, Any]] = {"noise_floor_applies": True}
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

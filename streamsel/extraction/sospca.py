@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -149,6 +149,8 @@ class SOSPCA(Extractor, Supervised):
     """
 
     _column_state_type = SOSPCAState
+    # Components are rotations of a few columns.
+    _report_details: ClassVar[dict[str, Any]] = {"noise_floor_applies": True}
     _row_state_type = SOSPCARowState
 
     rotation: str = param(params.ChoiceRule(("jacobi", "paper")), default="jacobi")

@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 _TRACY_WIDOM = 0.9793
 # With more components their numbers are left out.
 _MAX_NUMBERED = 20
-# The noise floor of single columns applies to components that are single columns, rotations of a
-# few, or found without the target. It does not apply to components fitted to the target from all
-# columns: with more columns than rows even noise fits in full.
-_LIKE_COLUMNS = {"SOSPCA", "RankedPCA"}
 
 
 def scree(model: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
@@ -137,7 +133,10 @@ def _heights(model: Any, report: Report) -> tuple[str, list[str], Floats]:
 
 def _noise(report: Report) -> tuple[float, str] | None:
     """Return the level of noise and its label; None if it is not known."""
-    if report.learner in _LIKE_COLUMNS and report.noise_floor is not None:
+    # The noise floor of single columns applies to components that are single columns, rotations of
+    # a few, or found without the target. It does not apply to components fitted to the target from
+    # all columns: with more columns than rows even noise fits in full.
+    if report.details.get("noise_floor_applies") and report.noise_floor is not None:
         return report.noise_floor, "noise floor of single columns"
     parameters = report.parameters
     if report.learner == "PCA" and parameters["scale"] and not parameters["fading_factor"]:

@@ -11,8 +11,6 @@ from streamsel.base.report import Report
 if TYPE_CHECKING:
     from streamsel.evaluate import SubsampleStability
 
-# A learner whose target is a sensitive attribute, which components should be unrelated to.
-_PRIVATE_LEARNER = "PrivateFeatures"
 # Scores that are sensitive to more than correlation, and have no noise floor.
 _BEYOND_CORRELATION = {
     "mutual_info": "mutual information",
@@ -218,7 +216,8 @@ def _without_target(text: str, have: str, columns: str, facts: Mapping[str, Any]
 def _of_target(report: Report, n_used: int, floor: float) -> str:
     """Return the relevance of components to the target, compared with the noise floor."""
     largest = max(row["relevance"] or 0.0 for row in report.results)
-    if report.learner == _PRIVATE_LEARNER:
+    if report.details.get("target_is_sensitive"):
+        # Components should be unrelated to it.
         return f"; their relevance to the sensitive attribute is at most {relevance_text(largest)}"
     above = count_above_noise(report)
     if above == "0":

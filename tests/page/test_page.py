@@ -348,6 +348,13 @@ def test_what_is_decided_on_arrival_is_not_called_certified(data):
     assert summarize(report).endswith(". Each column was accepted or rejected on arrival.")
 
 
+def test_a_report_has_whether_its_target_is_sensitive(data):
+    report = learnt(streamsel.PrivateFeatures(2), *data).report()
+    stated = "their relevance to the sensitive attribute is at most"
+    assert stated in summarize(replace(report, learner="OfAnotherPackage"))
+    assert stated not in summarize(replace(report, details={}))
+
+
 HEADLINES = {
     "all": ({}, "4 of 60 variables selected. All exceed the noise floor (0.13)."),
     "none": ({"above": 0}, "None exceeds the noise floor (0.13): the largest relevance is 0.50."),

@@ -121,6 +121,13 @@ class TestScree:
         # What noise reaches is not known of columns that vary by different amounts.
         assert "noise" not in [line.get_gid() for line in ax.lines]
 
+    def test_the_report_has_whether_the_floor_applies(self, columns):
+        report = learnt(SOSPCA(n_components=3), columns).report()
+        ax = plot.scree(replace(report, learner="OfAnotherPackage"))
+        assert list(line(ax, "noise")[1]) == [report.noise_floor] * 2
+        ax = plot.scree(replace(report, details={}), plt.figure().gca())
+        assert "noise" not in [line.get_gid() for line in ax.lines]
+
     def test_relevances_and_the_floor(self, columns):
         model = learnt(SOSPCA(n_components=3), columns)
         ax = plot.scree(model)
