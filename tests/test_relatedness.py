@@ -17,6 +17,7 @@ from streamsel import (
     SOSPCA,
     ForwardSelection,
     Lasso,
+    OnlineFDR,
     ProjSe,
     Relatedness,
     RobustPCA,
@@ -267,6 +268,20 @@ def test_p_values_are_those_of_generalised_least_squares(families):
     model = learnt(SelectKBest(P), X, y, K, covariates=Z)
     for j, p in model.p_values.items():
         assert p == pytest.approx(reference.p_value(X[:, j], y, Z, K, ratio_of(model)), rel=1e-7)
+
+
+@pytest.mark.parametrize("make", [lambda: SelectKBest(fdr=0.2), lambda: OnlineFDR(fdr=0.5)])
+def test_p_values_of_heavy_tails_are_those_of_the_f_test(make):
+    rng = np.random.default_rng(2)
+    family = np.repeat(np.arange(12), 5)
+    X = rng.normal(size=(N, 20)) + rng.normal(size=(12, 20))[family]
+    y = np.exp(1.2 * rng.normal(size=N) + X[:, 3]) + 2.0 * rng.normal(size=12)[family]
+    K = np.equal.outer(family, family).astype(float)
+    model = learnt(make(), X, y, K)
+    assert model.selected
+    assert not model.report().normal_scores
+    for j, p in model.p_values.items():
+        assert p == pytest.approx(reference.p_value(X[:, j], y, None, K, ratio_of(model)), rel=1e-7)
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,8 @@ class OnlineFDR(StreamingSelector):
     Notes
     -----
     **The p-value** is that of SelectKBest's F statistic, conditional on covariates; for a numeric
-    target with an excess kurtosis above 1, that of the F statistic of its normal scores.
+    target with an excess kurtosis above 1 and no relatedness, that of the F statistic of its normal
+    scores.
 
     **The level.** With $w = \text{fdr}/2$, $N$ the current value of a clock and $N_j$ its value
     after the $j$-th discovery, the next column is selected if its p-value is at most

@@ -583,7 +583,7 @@ class SelectKBest(Selector[VariableState], Supervised):
 
         p-values differ from those of $b / s$ in three cases. With permutations they are those of
         permuted targets. If a numeric target has heavy tails, they are those of its normal scores,
-        whereas the effect is on the scale of the target. For a GLM they are saddlepoint
+        whereas the effect is on the scale of the target; not so with relatedness. For a GLM they are saddlepoint
         approximations where $|b / s| > 2$.
 
         `mean` is the estimate that the effect is based on: the weighted mean with weights, or with

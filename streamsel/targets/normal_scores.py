@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from streamsel.targets.space import TargetSpace
 from streamsel.targets.target import Target
+from streamsel.targets.whitening import Whitening
 
 Floats = NDArray[np.float64]
 
@@ -20,7 +21,9 @@ class NormalScores:
     """Normal scores of the only numeric column of a target, and products of columns with them.
 
     The scores are Φ⁻¹((rank - 1/2) / n) of the target's residuals on the covariates, tied values
-    having their mean rank; the covariates are projected out of the scores again.
+    having their mean rank; the covariates are projected out of the scores again. There are none with
+    relatedness of a variance ratio above 0: the ranks of whitened residuals are not independent of
+    whitened columns.
 
     Attributes
     ----------
@@ -49,12 +52,11 @@ class NormalScores:
 
     @classmethod
     def of(cls, target: Target, space: TargetSpace) -> NormalScores | None:
-        """Return the scores; None for several columns, classes, and light tails."""
+        """Return the scores; None for several columns, classes, light tails, and relatedness."""
         one = not target.is_class and int((~target.is_covariate).sum()) == 1
         if not one or space.kernel.name != "linear" or space.rank != 1:
             return None
-        if target.row_transform is not None and target.row_transform.by_column:
-            # Scores would differ between groups of relatedness.
+        if isinstance(target.row_transform, Whitening) and not target.row_transform.is_identity:
             return None
         basis = target.basis_of(space)
         kurtosis = target.kurtosis(basis)

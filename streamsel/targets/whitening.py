@@ -198,6 +198,11 @@ class Whitening:
         self.by_column = by_column
         self.has_found_groups = not by_column
 
+    @property
+    def is_identity(self) -> bool:
+        """Whether observations are independent: one V, whose ratio is 0."""
+        return not self.by_column and not any(found.ratio for found in self.components.values())
+
     @classmethod
     def of(
         cls,
