@@ -229,6 +229,38 @@ def test_the_order_of_rows_and_the_scale_of_columns_do_not_matter(params):
     assert other.p_values == pytest.approx(model.p_values)
 
 
+@pytest.mark.parametrize("outlier", [1e3, 1e14, 1e18, 9.97e36])
+@pytest.mark.parametrize("weights", [None, 1.0 + np.arange(60) % 2])
+def test_the_size_of_an_outlier_does_not_matter(outlier, weights, tmp_path):
+    rng = np.random.default_rng(8)
+    y = np.append(rng.normal(size=59), outlier)
+    X = rng.normal(size=(60, 3)) + np.outer(np.append(y[:-1], 2.0), [1.0, 0.5, 0.0])
+    expected = reference.answer(X, stats.rankdata(y), k="all", score="mutual_info")
+    for score in ("f",) if weights is not None else ("rank", "xi", "mutual_info", "f"):
+        model, other = (SelectKBest("all", score=score) for _ in range(2))
+        model.learn_target(y, weights=weights)
+        other.learn_target(np.append(y[:-1], 50.0), weights=weights)
+        save(model, tmp_path / "target.model")
+        loaded = load(tmp_path / "target.model")
+        for learner in model, other, loaded:
+            learner.learn_columns(X)
+        assert loaded.p_values == model.p_values
+        assert model.p_values == pytest.approx(other.p_values, rel=1e-9)
+        if score == "f":
+            assert model.report().normal_scores
+            continue
+        for j, found in model.scores.items():
+            peers = {
+                "rank": stats.spearmanr(X[:, j], y).statistic,
+                "xi": stats.chatterjeexi(X[:, j], y).statistic,
+                "mutual_info": expected["scores"][j],
+            }
+            assert found == pytest.approx(peers[score], abs=1e-12)
+        window = SelectKBest("all", score=score, window_size=60)
+        window.learn_many(pd.DataFrame(X), pd.Series(y))
+        assert window.scores == pytest.approx(model.scores, abs=1e-12)
+
+
 def test_rank_sums_of_many_rows_are_exact():
     n = 400_000
     x = np.repeat([0.0, 1.0, 2.0], [n - 3, 2, 1])

@@ -1,6 +1,8 @@
-"""Numerical helpers: order under ties, exact sums, leading axes, symmetric matrices."""
+"""Numerical helpers: order under ties, ranks, exact sums, leading axes, symmetric matrices."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,3 +56,10 @@ def mirror(A: Floats) -> None:
         square = np.tril(A[rows, rows])
         A[rows, rows] = square + np.tril(square, -1).T
         A[rows, rows.stop :] = A[rows.stop :, rows].T
+
+
+def mid_ranks(values: NDArray[Any]) -> NDArray[np.int32]:
+    """Return the ranks of values, (n,), as 2 r - (n + 1) with r the mid-rank from 1 to n."""
+    _, index, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: NDArray[np.int32] = (2 * np.cumsum(counts) - counts - values.size).astype(np.int32)
+    return ranks[index]

@@ -53,6 +53,10 @@ class LearnSummary:
         self.n_bytes += other.n_bytes
 
 
+# The entries of a state that have one number per observation of the target.
+_OBSERVATIONS = ("target_Y", "target_order")
+
+
 def pack_model(model: Any) -> bytes:
     """Return a model with at most its target as bytes; its classes may be those of a script."""
     import cloudpickle
@@ -69,7 +73,8 @@ def unpack_model(template: bytes) -> Any:
 def pack(model: Any) -> bytes:
     """Return the state of a model as bytes, without the observations of its target."""
     state = model._get_state()
-    state.pop("target_Y", None)
+    for key in _OBSERVATIONS:
+        state.pop(key, None)
     return pickle.dumps(state, protocol=pickle.HIGHEST_PROTOCOL)
 
 
@@ -78,7 +83,8 @@ def unpack(template: bytes, packed: bytes) -> Any:
     model = unpack_model(template)
     state = pickle.loads(packed)  # noqa: S301 (as above)
     if isinstance(model._target, Target):
-        state["target_Y"] = model._target.to_state()["target_Y"]
+        target = model._target.to_state()
+        state |= {key: target[key] for key in _OBSERVATIONS if key in target}
     model._set_state(state)
     return model
 

@@ -29,9 +29,12 @@ def target_codes(target: Target, n_bins: int, binning: str) -> tuple[Codes, int]
     Y = target.columns()
     if target.is_class:
         return np.argmax(Y, axis=1), Y.shape[1]
-    # Undo the rounding errors of centring: a whole number may be the edge of a bin.
-    digits = 12 - int(np.ceil(np.log10(np.ptp(Y))))
-    bins = bin_columns(np.round(Y, digits).T.copy(), n_bins, binning)[0]
+    if binning == "frequency":
+        values = target.ranks().astype(np.float64)
+    else:
+        # Undo the rounding errors of centring: a whole number may be the edge of a bin.
+        values = np.round(Y[:, 0], 12 - int(np.ceil(np.log10(np.ptp(Y)))))
+    bins = bin_columns(values[None], n_bins, binning)[0]
     occupied, codes = np.unique(bins, return_inverse=True)
     return codes, occupied.size
 

@@ -58,7 +58,7 @@ class RankedTarget(NamedTuple):
         """Return the classes, or the ranks, of a target."""
         none = np.zeros(0, dtype=np.int64)
         if not target.is_class:
-            return cls(none, none, rank_columns(target.Y[:1])[0])
+            return cls(none, none, target.ranks())
         Y = target.columns()
         codes = np.argmax(Y, axis=1)
         return cls(codes, np.bincount(codes, minlength=Y.shape[1]), np.zeros(0, dtype=np.int32))
@@ -150,7 +150,7 @@ class OrderedTarget(NamedTuple):
     @classmethod
     def of(cls, target: Target, options: object) -> Self:  # noqa: ARG003
         """Return the order of the observations by a numeric target, or by two classes."""
-        y = target.Y[0]
+        y = target.ranks()
         order = np.argsort(y, kind="stable")
         position = np.empty_like(order)
         position[order] = np.arange(y.size)
@@ -242,7 +242,7 @@ def _run_probabilities(first: int, second: int) -> Floats:
 
 def warning_of_xi(target: Target) -> ResultWarning | None:
     """Return a warning if p-values of Chatterjee's correlation may be too small with ties."""
-    _, counts = np.unique(target.Y[0], return_counts=True)
+    _, counts = np.unique(target.ranks(), return_counts=True)
     share = counts.min() / target.n
     if counts.size != 2 or share >= _MIN_CLASS_SHARE:
         return None

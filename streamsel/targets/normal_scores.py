@@ -62,15 +62,16 @@ class NormalScores:
         kurtosis = target.kurtosis(basis)
         if not kurtosis > _MAX_KURTOSIS:
             return None
-        residuals, row_transform = basis[0], target.row_transform
-        if row_transform is None:
-            scores = weighted_normal_scores(residuals, np.ones(target.n))
-        else:
-            w = row_transform.row_weights
-            counts, root = w > 0.0, np.sqrt(w)
-            scores = np.zeros(target.n)
-            scores[counts] = row_transform.reflect(residuals)[counts] / root[counts]
-            scores[counts] = weighted_normal_scores(scores[counts], w[counts])
+        values, row_transform = basis[0], target.row_transform
+        w = np.ones(target.n) if row_transform is None else row_transform.row_weights
+        counts, root = w > 0.0, np.sqrt(w)
+        if row_transform is not None:
+            values = row_transform.reflect(values) / np.where(counts, root, 1.0)
+        if target.order is not None:
+            values = target.order.astype(np.float64)
+        scores = np.zeros(target.n)
+        scores[counts] = weighted_normal_scores(values[counts], w[counts])
+        if row_transform is not None:
             scores = row_transform.reflect(root * scores)
         scores -= scores.mean()
         covariates = space.covariate_map @ target.Y[: target.c]

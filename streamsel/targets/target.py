@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._kernels.scan import SMALL, UNDERFLOW, variation
-from streamsel._utils.numeric import two_sum
+from streamsel._utils.numeric import mid_ranks, two_sum
 from streamsel.serialization.invariants import expect_means, expect_sums
 from streamsel.serialization.schema import (
+    ArrayKind,
     BoolKind,
     CountKind,
     OptionalKind,
@@ -106,6 +107,10 @@ class Target:
     row_transform
         Transformation of the rows by observation weights, which are the variances if there is a
         null model, or by relatedness; None for none.
+    order
+        (n,) ranks of one numeric column, as `mid_ranks` returns them, because distinct values may
+        be equal once they are centred. None for other targets, with covariates or relatedness, and
+        with weights in files of earlier versions.
     untransformed
         (n, c) the columns as they came, while relatedness is awaited; else None.
     null_model
@@ -213,6 +218,8 @@ class Target:
                 f"Expected a finite target. Got: {columns[row, column]} in row {row}, column "
                 f"{names[column]!r}.\nHint: {hint}"
             )
+        is_number = c == 1 and not self.is_class and whiten is None and self.null_model is None
+        self.order = mid_ranks(columns[:, 0]) if is_number else None
         if whiten is not None:
             # The second of two classes is the first, negated.
             targets = columns[:, ~is_covariate(names)]
@@ -285,12 +292,16 @@ class Target:
         target.strata = strata_from_state(state, state["n_rows"])
         kept = state.get("target_kept")
         target.kept = None if kept is None else KeptRows.restored(kept, state["n_rows"])
+        if "target_order" in state:
+            expect(state, target_order=ArrayKind((state["n_rows"],), np.int32))
         target.untransformed = state.get("target_untransformed")
         if target.untransformed is not None:
             expect_shapes(state, target_untransformed=(state["n_rows"], c))
         null = state.get("target_null_model")
         target.null_model = None if null is None else NullModel.restored(null, state["n_rows"])
         target._set_columns(state["target_Y"])
+        is_number = c == 1 and not (target.is_class or target.row_transform or null)
+        target.order = state.get("target_order", mid_ranks(target.Y[0]) if is_number else None)
         return target
 
     def to_state(self) -> dict[str, Any]:
@@ -307,6 +318,7 @@ class Target:
             "target_Y": self.Y[: self.c],
             "target_description": self.description,
             **({} if self.row_transform is None else self.row_transform.to_state()),
+            **({"target_order": self.order} if self._has_own_order else {}),
             **({} if self.untransformed is None else {"target_untransformed": self.untransformed}),
             **({} if self.strata is None else {"target_strata": self.strata}),
             **kept,
@@ -317,6 +329,8 @@ class Target:
         """Raise ValueError for values that no target can have, as a file may hold."""
         expect_sums("targets", self.cyy)
         expect_means(self.mean, self.low, np.sqrt(self.cyy.diagonal()))
+        if self.order is not None and not np.array_equal(self.order, mid_ranks(self.order)):
+            raise ValueError("Corrupt model file: the order of the target must be its ranks.")
 
     def _set_columns(self, centred: Floats) -> None:
         self.c, self.n = c, n = centred.shape
@@ -337,6 +351,15 @@ class Target:
         if self.row_transform is None or self.null_model is not None:
             return float(self.n)
         return self.row_transform.effective_rows
+
+    @property
+    def _has_own_order(self) -> bool:
+        """Whether the order of the values is not that of Y."""
+        return self.order is not None and not np.array_equal(self.order, mid_ranks(self.Y[0]))
+
+    def ranks(self) -> NDArray[np.int32]:
+        """Return the ranks of the first column, as `mid_ranks` does."""
+        return mid_ranks(self.Y[0]) if self.order is None else self.order
 
     def kurtosis(self, basis: Floats) -> float:
         """Return the excess kurtosis of r orthonormal vectors of observations, (r, n).
@@ -385,6 +408,11 @@ class Target:
             self.names == other.names
             and self.Y.shape == other.Y.shape
             and bool(np.array_equal(self.Y, other.Y))
+            and (
+                self.order is None
+                or other.order is None
+                or bool(np.array_equal(self.order, other.order))
+            )
             and same_strata(self.strata, other.strata)
             and same_transform(self.row_transform, other.row_transform)
             and same_kept_rows(self.kept, other.kept)
