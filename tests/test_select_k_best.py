@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from streamsel import SelectKBest
+from streamsel import SelectKBest, load, save
 from tests.reference import select_k_best as reference
 
 N, P = 80, 30
@@ -67,3 +67,45 @@ def test_a_bounded_pool_that_may_miss_discoveries_warns(heavy):
     assert ("pool" in codes) is heavy
     assert "pool" not in [warning.code for warning in found[None].report().warnings]
     assert heavy or found[30].selected == found[None].selected
+
+
+@pytest.mark.parametrize("score", ["xi", "mutual_info", "rank"])
+@pytest.mark.parametrize("heavy", [True, False])
+def test_a_bounded_pool_of_discoveries_is_exact(score, heavy, tmp_path):
+    """Columns of 0 and 1 have small p-values at scores that many columns of noise exceed."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=400)
+    X = rng.normal(size=(400, 1500))
+    X[:, :5] = y[:, None] + 2.0 * rng.normal(size=(400, 5)) > 0.0
+    found = {}
+    for size in None, 12:
+        model = found[size] = SelectKBest(fdr=0.05, score=score, max_candidates=size)
+        model.learn_target(np.exp(2.0 * y) if heavy else y)
+        model.learn_columns(X)
+        assert not model.report().normal_scores
+        assert "pool" not in [warning.code for warning in model.report().warnings]
+    assert len({0, 1, 2, 3, 4} & {*found[None].selected}) >= 4
+    assert found[12].selected == found[None].selected
+    assert found[12].p_values == found[None].p_values
+    assert found[12].n_certified == len(found[12].selected)
+    save(found[12], tmp_path / "a.model")
+    assert load(tmp_path / "a.model").n_certified == len(found[12].selected)
+    # Pools of earlier files were ranked by score: what they discarded may have passed.
+    state = found[12]._get_state()
+    del state["columns"]["ranked_by"]
+    before = found[12].clone()
+    before._set_state(state)
+    assert before.selected == found[12].selected
+    assert before.n_certified == 0
+    assert "pool" in [warning.code for warning in before.report().warnings]
+
+
+def test_p_values_of_0_are_ranked_by_score():
+    y = np.arange(3000.0)
+    noise = np.random.default_rng(0).normal(size=(3000, 30))
+    X = y[:, None] + np.linspace(400.0, 10.0, 30) * noise
+    model = SelectKBest(fdr=0.05, score="rank", max_candidates=4)
+    model.learn_target(y)
+    model.learn_columns(X)
+    assert set(model.p_values.values()) == {0.0}
+    assert model.selected[:4] == [29, 28, 27, 26]

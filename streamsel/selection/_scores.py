@@ -41,6 +41,8 @@ from streamsel.targets.target import Target
 _BATCH_NUMBERS = 1 << 18
 # Fewer numbers than this are scored in one thread: waking others takes longer.
 _MIN_SIZE_FOR_THREADS = 1 << 18
+# The smallest positive float.
+_MIN_P_VALUE = 5e-324
 # Scores from relevance, and the number of observations, rank and scale of `Freedom`.
 
 
@@ -62,6 +64,15 @@ def t_statistic(relevance: Floats, n: float, rank: int, scale: float | None = No
 def first_field(p_value: Floats, *others: Floats) -> Floats:  # noqa: ARG001
     """Return p-values that are a field themselves."""
     return p_value
+
+
+def evidence(p_values: Floats, strengths: Floats) -> Floats:
+    """Return numbers of at least 0 that fall with the p-values; of p = 0 they rise with strength.
+
+    Scores alone do not rank by p-value: the null distribution depends on ties in the column.
+    """
+    logs = -np.log(np.maximum(p_values, _MIN_P_VALUE))
+    return np.where(p_values > 0.0, logs, logs + strengths / (1.0 + strengths))
 
 
 class TargetKind(NamedTuple):
@@ -140,8 +151,8 @@ class UnivariateScore(abc.ABC):
         """Return the fields of the columns of a chunk that `stats` has moments of."""
         return {}
 
-    def ranking(self) -> Ranking:
-        """Return how a bounded pool ranks its columns."""
+    def ranking(self, *, by_p_value: bool) -> Ranking:  # noqa: ARG002
+        """Return how a bounded pool ranks its columns, for a selection by p-values or scores."""
         return MOST_RELEVANT
 
     def strengths(self, view: VariableState) -> Floats:
@@ -316,12 +327,24 @@ class SampleScore(UnivariateScore):
             run_in_threads(score_part, size, jobs)
         return fields
 
-    def ranking(self) -> Ranking:
-        """Return the ranking of columns by the strength of their scores."""
+    def ranking(self, *, by_p_value: bool) -> Ranking:
+        """Return the ranking of columns by their p-values, or by the strength of their scores."""
+        if by_p_value:
+            return TopRanked(self._evidence_of_rows, key="p_value")
         return TopRanked(self._strengths_of_rows)
 
     def _strengths_of_rows(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:  # noqa: ARG002
         return self.strength(rows["score"])
+
+    def _evidence_of_rows(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:  # noqa: ARG002
+        assert self.p_value is not None  # noqa: S101
+        p_values = self.p_value(*(rows[field] for field in self.fields[1:]))
+        return evidence(p_values, self.strength(rows["score"]))
+
+    def evidence(self, view: VariableState, indices: Indices, significance: Significance) -> Floats:
+        """Return the numbers by which a pool ranks variables by p-value."""
+        strengths = self.strength(view.extra_field("score")[indices])
+        return evidence(self.p_values(view, indices, significance), strengths)
 
     def strengths(self, view: VariableState) -> Floats:
         """Return the strengths of all variables, -inf for constant ones."""

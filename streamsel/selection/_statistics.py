@@ -107,7 +107,7 @@ class Statistics(NamedTuple):
         found["score"] = self.score.scores(view, indices, significance)
         if self.score.has_p_values:
             p_values = self.score.p_values(view, indices, significance)
-            # Discarded columns have larger p-values.
+            # Discarded columns count, too.
             m = max(indices.size, self.phase.n_varying)
             adjusted = fdr_adjusted(p_values, m)
             found |= {"p_value": p_values, "p_bh": adjusted[0], "p_by": adjusted[1]}

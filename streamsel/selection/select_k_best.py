@@ -24,7 +24,13 @@ from streamsel.selection._markers import ClassComparisons, class_sizes
 from streamsel.selection._pairwise import PAIRWISE_SCORES
 from streamsel.selection._rank_scores import warning_of_xi
 from streamsel.selection._score_tests import SCORE_TESTS
-from streamsel.selection._scores import GROUP_SCORES, RANKS_PER_CLASS, SCORES, UnivariateScore
+from streamsel.selection._scores import (
+    GROUP_SCORES,
+    RANKS_PER_CLASS,
+    SCORES,
+    SampleScore,
+    UnivariateScore,
+)
 from streamsel.selection._statistics import COLUMNS, Statistics
 from streamsel.state.base import ColumnState, Floats, Indices, VariableState
 from streamsel.state.pool.group_pool import GroupPool
@@ -147,12 +153,14 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     **Memory.** $O(n c)$ for the target and $c + 4$ numbers per candidate, one more for
     misclassification and margin, two for rank and xi, three for mutual information, and $c + 3$ for
-    `per_class`; with `max_candidates` memory is constant and the result still exact, with one
-    exception. With `fdr` and a heavy-tailed numeric target, or score tests, the pool keeps the
-    columns of the largest relevance, but p-values are those of other statistics (normal scores of
-    the target): fewer variables may be selected. Then `n_certified` is 0, and reports contain a
-    warning. `per_class` needs all variables. On rows $3c + 6$ numbers per variable, or a window of
-    rows.
+    `per_class`; with `max_candidates` memory is constant and the result still exact, with two
+    exceptions. With `fdr`, some variables are lost if more than `max_candidates` would pass.
+    With `fdr`, one of the first three scores, and a heavy-tailed numeric target or score tests, the
+    pool keeps the columns of the largest relevance, but p-values are those of other statistics
+    (normal scores of the target): fewer variables may be selected. Then `n_certified` is 0, and
+    reports contain a warning. With other scores and `fdr`, the pool keeps the columns of the
+    smallest p-values. `per_class` needs all variables. On rows $3c + 6$ numbers per variable, or a
+    window of rows.
 
     **Rows.** The first three scores are functions of the moments, which rows accumulate: the result
     equals that on the columns of the same rows. The others support neither covariates, weights nor
@@ -335,7 +343,8 @@ class SelectKBest(Selector[VariableState], Supervised):
         return self.pairwise
 
     def _normal_scores(self) -> NormalScores | None:
-        return None if self.pairwise else super()._normal_scores()
+        # Scores of the values have p-values of their own.
+        return None if self.pairwise or self._by_window else super()._normal_scores()
 
     def _observed_moments(self, chunk: Chunk, stats: Stats) -> Stats:
         moments: Stats = self._prepared.moments(chunk, stats)
@@ -431,7 +440,7 @@ class SelectKBest(Selector[VariableState], Supervised):
         pool.admit(chunk, stats, self.n_columns, fields)
 
     def _ranking(self) -> Ranking:
-        return self._univariate.ranking()
+        return self._univariate.ranking(by_p_value=self.fdr is not None)
 
     def _best(self, view: VariableState) -> tuple[Indices, Floats]:
         """Return the indices of the variables that vary, best first, and their strengths."""
@@ -469,22 +478,31 @@ class SelectKBest(Selector[VariableState], Supervised):
 
     @property
     def n_certified(self) -> int:
-        """Number of leading picks certified to be those of a selection over all columns at once."""
-        return 0 if self._may_miss_discoveries else super().n_certified
+        """Number of leading picks certified to be those of a selection over all columns at once.
+
+        With `fdr` and a score of the values, such as `"xi"`, those whose p-value is below that of
+        every discarded column, in order of score.
+        """
+        if self._may_miss_discoveries:
+            return 0
+        state, score, indices = self._state, self._univariate, self._picked()
+        if self.fdr is None or state is None or not isinstance(score, SampleScore):
+            return super().n_certified
+        found = score.evidence(state, indices, self._significance)
+        return state.count_certified(found.tolist(), [0] * indices.size)
 
     @property
     def _may_miss_discoveries(self) -> bool:
-        """Whether a discarded column may have a smaller p-value than its relevance shows.
+        """Whether a discarded column may have a smaller p-value than those that were kept.
 
-        This may happen with normal scores, and in score tests.
+        This may happen with normal scores, in score tests, and in files of earlier versions, whose
+        pools of other scores were not ranked by p-value.
         """
         pool = self._columns
-        return (
-            self.fdr is not None
-            and isinstance(pool, Pool)
-            and (pool.normal_scores is not None or self.target_type in FAMILIES)
-            and not pool.complete
-        )
+        if self.fdr is None or not isinstance(pool, Pool) or pool.complete:
+            return False
+        is_other = pool.normal_scores is not None or self.target_type in FAMILIES
+        return is_other or pool.has_other_bound
 
     @property
     def scores(self) -> dict[Hashable, float]:
@@ -583,8 +601,8 @@ class SelectKBest(Selector[VariableState], Supervised):
 
         p-values differ from those of $b / s$ in three cases. With permutations they are those of
         permuted targets. If a numeric target has heavy tails, they are those of its normal scores,
-        whereas the effect is on the scale of the target; not so with relatedness. For a GLM they are saddlepoint
-        approximations where $|b / s| > 2$.
+        whereas the effect is on the scale of the target; not so with relatedness. For a GLM they
+        are saddlepoint approximations where $|b / s| > 2$.
 
         `mean` is the estimate that the effect is based on: the weighted mean with weights, or with
         a GLM, whose variances are the weights; the generalised least squares estimate with
@@ -671,8 +689,9 @@ class SelectKBest(Selector[VariableState], Supervised):
 def _pool_warning() -> ResultWarning:
     return ResultWarning(
         "pool",
-        "The bounded pool keeps the columns of the largest relevance, but fdr tests other "
-        "statistics, such as normal scores of a heavy-tailed target: further variables may pass. "
+        "The bounded pool keeps the columns of the largest relevance or score, but fdr selects by "
+        "p-values that do not follow from it, such as those of normal scores of a heavy-tailed "
+        "target: further variables may pass. "
         "Hint: a larger max_candidates (--max-candidates), or none",
     )
 

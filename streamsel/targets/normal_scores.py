@@ -21,9 +21,9 @@ class NormalScores:
     """Normal scores of the only numeric column of a target, and products of columns with them.
 
     The scores are Φ⁻¹((rank - 1/2) / n) of the target's residuals on the covariates, tied values
-    having their mean rank; the covariates are projected out of the scores again. There are none with
-    relatedness of a variance ratio above 0: the ranks of whitened residuals are not independent of
-    whitened columns.
+    having their mean rank; the covariates are projected out of the scores again. There are none
+    with relatedness of a variance ratio above 0: the ranks of whitened residuals are not
+    independent of whitened columns.
 
     Attributes
     ----------

@@ -95,6 +95,8 @@ class Ranking(Protocol):
         """Return the maximum number of picks in a round."""
 
 
+# Bound of columns that were discarded by another score.
+_UNKNOWN_BOUND = 1e300
 # Scale of scores that are all 0.
 _TINY = 1e-300
 
@@ -110,6 +112,8 @@ class TopRanked:
         Whether the score is the relevance.
     relative_ties
         Whether scores are ties relative to the highest score, not absolutely as relevances are.
+    key
+        Name of the score in files, if a model with the same parameters once had another one.
     """
 
     def __init__(
@@ -118,8 +122,10 @@ class TopRanked:
         *,
         is_relevance: bool = False,
         relative_ties: bool = True,
+        key: str | None = None,
     ) -> None:
         self._score, self._is_relevance, self._relative_ties = score, is_relevance, relative_ties
+        self.key = key
 
     def upper_bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
         """Return the scores of rows of the pool's table."""
@@ -577,7 +583,17 @@ class Pool(ColumnState):
             "table": self.table.to_state(),
             "max_discarded_bound": self.max_discarded_bound,
             "admission_threshold": self.admission_threshold,
+            **({} if self._ranked_by is None else {"ranked_by": self._ranked_by}),
         }
+
+    @property
+    def _ranked_by(self) -> str | None:
+        return self.ranking.key if isinstance(self.ranking, TopRanked) else None
+
+    @property
+    def has_other_bound(self) -> bool:
+        """Whether columns were discarded by another score, in a file of an earlier version."""
+        return self.max_discarded_bound >= _UNKNOWN_BOUND
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the state from `to_state`, in a new object with the same parameters."""
@@ -587,6 +603,8 @@ class Pool(ColumnState):
             state["max_discarded_bound"],
             state["admission_threshold"],
         )
+        if state.get("ranked_by") != self._ranked_by and not self.complete:
+            self.max_discarded_bound, self.admission_threshold = _UNKNOWN_BOUND, -1.0
         if self.limit is not None:
             self.expect_fewer_than(2 * self.limit)
 
