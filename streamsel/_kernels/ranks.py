@@ -318,8 +318,10 @@ def kruskal_wallis(
 
 
 @kernel()
-def rank_correlations(ranks: np.ndarray, target: np.ndarray, out: np.ndarray) -> None:
-    """Fill Spearman's rank correlations with a target; 0 for a constant column.
+def rank_correlations(
+    ranks: np.ndarray, target: np.ndarray, out: np.ndarray, kurtosis: np.ndarray
+) -> None:
+    """Fill Spearman's rank correlations with a target, and kurtoses; 0 for a constant column.
 
     Parameters
     ----------
@@ -329,17 +331,22 @@ def rank_correlations(ranks: np.ndarray, target: np.ndarray, out: np.ndarray) ->
         (n,) ranks of the target.
     out
         (b,) filled.
+    kurtosis
+        (b,) filled with the excess kurtoses of the ranks.
     """
     yy = 0.0
     for i in range(target.size):
         yy += np.float64(target[i]) * target[i]
     for j in range(ranks.shape[0]):
-        xx = xy = 0.0
+        xx = xy = fourth = 0.0
         for i in range(target.size):
             rank = np.float64(ranks[j, i])
-            xx += rank * rank
+            square = rank * rank
+            xx += square
+            fourth += square * square
             xy += rank * target[i]
         out[j] = xy / np.sqrt(xx * yy) if xx else 0.0
+        kurtosis[j] = target.size * fourth / (xx * xx) - 3.0 if xx else 0.0
 
 
 @kernel()
@@ -350,6 +357,7 @@ def stored_rank_correlations(
     zero_ranks: np.ndarray,
     target: np.ndarray,
     out: np.ndarray,
+    kurtosis: np.ndarray,
 ) -> None:
     """Do the same as `rank_correlations`, for the sparse columns of `sum_stored_by_class`."""
     yy = 0.0
@@ -358,10 +366,14 @@ def stored_rank_correlations(
     for j in range(indptr.size - 1):
         zero_rank = np.float64(zero_ranks[j])
         xx = (target.size - (indptr[j + 1] - indptr[j])) * (zero_rank * zero_rank)
+        fourth = xx * (zero_rank * zero_rank)
         xy = 0.0
         for i in range(indptr[j], indptr[j + 1]):
             rank = np.float64(ranks[i])
-            xx += rank * rank
+            square = rank * rank
+            xx += square
+            fourth += square * square
             # The ranks of the target have mean 0.
             xy += (rank - zero_rank) * target[indices[i]]
         out[j] = xy / np.sqrt(xx * yy) if xx else 0.0
+        kurtosis[j] = target.size * fourth / (xx * xx) - 3.0 if xx else 0.0

@@ -174,7 +174,7 @@ def _inflation_at(p_value: float) -> float | None:
 
 
 def exceedance_probability(
-    threshold: float, n: float, r: int, target: float, columns: Floats
+    threshold: float | Floats, n: float, r: int, target: float, columns: Floats
 ) -> Floats:
     """Return the probability that unassociated columns exceed a threshold, given their kurtoses.
 
@@ -185,7 +185,7 @@ def exceedance_probability(
     Parameters
     ----------
     threshold
-        A relevance, such as a noise floor.
+        A relevance, such as a noise floor; or (b,) one per column.
     n, r
         Number of observations, and rank of the target.
     target

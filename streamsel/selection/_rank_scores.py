@@ -17,10 +17,10 @@ from streamsel._kernels.ranks import (
     sum_stored_by_class,
 )
 from streamsel._kernels.sorting import sort_stored
-from streamsel.base.null import marginal_p_values
 from streamsel.base.report import ResultWarning
 from streamsel.data.chunks import Chunk, DenseChunk, SparseChunk
 from streamsel.data.ranks import SortedColumns, rank_columns, rank_stored
+from streamsel.selection._spearman import MAX_EXACT_ROWS, spearman_p_values
 from streamsel.state.base import Floats
 from streamsel.targets.target import Target
 
@@ -83,12 +83,16 @@ def score_ranks(chunk: Chunk, part: slice, target: RankedTarget) -> list[Floats]
     """Return Spearman's rank correlation or the Kruskal-Wallis statistic, and the p-value."""
     if target.sizes.size:
         return kruskal_wallis_test(*rank_sums(chunk, part, target), target.sizes)
-    rho = np.empty(part.stop - part.start)
-    if isinstance(chunk, SparseChunk):
-        stored_rank_correlations(*rank_stored(chunk, part), target.ranks, rho)
+    ranks, (rho, kurtosis) = None, np.empty((2, part.stop - part.start))
+    if isinstance(chunk, SparseChunk) and target.ranks.size > MAX_EXACT_ROWS:
+        stored_rank_correlations(*rank_stored(chunk, part), target.ranks, rho, kurtosis)
     else:
-        rank_correlations(rank_columns(chunk.X[part]), target.ranks, rho)
-    return [rho, marginal_p_values(np.abs(rho), target.ranks.size, 1)]
+        if isinstance(chunk, SparseChunk):
+            ranks = rank_columns(chunk.columns(np.arange(part.start, part.stop)))
+        else:
+            ranks = rank_columns(chunk.X[part])
+        rank_correlations(ranks, target.ranks, rho, kurtosis)
+    return [rho, spearman_p_values(rho, kurtosis, target.ranks, ranks)]
 
 
 def compare_classes(chunk: Chunk, part: slice, target: RankedTarget) -> list[Floats]:

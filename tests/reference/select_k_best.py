@@ -99,11 +99,48 @@ def rank_test(x, y, kind):
     if not is_class(y, kind):
         other = mid_ranks(np.ravel(y)) - (n + 1) / 2
         rho = ranks @ other / math.sqrt((ranks @ ranks) * (other @ other))
-        t = rho * math.sqrt(divided(n - 2, 1 - rho**2))
-        return rho, 2 * stats.t.sf(abs(t), n - 2)
+        return rho, probability_of_rank_correlation(x, np.ravel(y)) if n < 11 else math.nan
     between = sum((y == c).sum() * ranks[y == c].mean() ** 2 for c in np.unique(y))
     h = (n - 1) * between / (ranks @ ranks)
     return h, stats.chi2.sf(h, len(np.unique(y)) - 1)
+
+
+def probability_of_rank_correlation(x, y):
+    """Return the share of all permutations whose sum of products is as far from the mean."""
+    x, y = (np.rint(2 * mid_ranks(v) - len(v) - 1).astype(int) for v in (x, y))
+    # How often each remaining multiset of x, and sum with the first y, is reached.
+    ways = {tuple(sorted(Counter(x.tolist()).items())): Counter({0: 1})}
+    for v in y.tolist():
+        following = {}
+        for left, sums in ways.items():
+            for u, count in left:
+                rest = tuple((w, m - (w == u)) for w, m in left if m - (w == u))
+                to = following.setdefault(rest, Counter())
+                for total, number in sums.items():
+                    to[total + u * v] += number * count
+        ways = following
+    (sums,) = ways.values()
+    return sum(m for s, m in sums.items() if abs(s) >= abs(x @ y)) / sums.total()
+
+
+def tails_of_rank_correlations(n):
+    """Return {|ρ| (n³ - n) / 6: share of all permutations at least as far from 0}, without ties."""
+    size = n * n * (n - 1) // 2
+    sums = np.zeros((1 << n, size))
+    sums[0, 0] = 1.0
+    for used in range((1 << n) - 1):
+        row = used.bit_count()
+        for j in range(n):
+            if not used >> j & 1:
+                shift = row * j
+                sums[used | 1 << j, shift:] += sums[used, : size - shift]
+    found = Counter()
+    for s, number in enumerate(sums[-1].tolist()):
+        # ρ = (12 s - 3 n (n - 1)²) / (n³ - n).
+        found[abs(4 * s - n * (n - 1) ** 2) // 2] += number
+    keys = sorted(found, reverse=True)
+    tails = itertools.accumulate(found[key] for key in keys)
+    return {key: tail / found.total() for key, tail in zip(keys, tails, strict=True)}
 
 
 def one_against_rest(x, of_class):
