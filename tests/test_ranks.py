@@ -199,6 +199,15 @@ def test_xi_calls_no_noise_significant_with_unequal_classes():
     assert np.mean(np.array(p_values) < 0.001) < 0.0025
 
 
+@pytest.mark.parametrize(("sick", "codes"), [(20, ["rare_values"]), (120, [])])
+def test_reports_warn_of_ranks_of_rare_values(sick, codes):
+    """With 20 of 300, five times too many columns of 6 ones have a p-value below 1e-4."""
+    model = SelectKBest(2, score="rank", target_type="numeric")
+    model.learn_target((np.arange(300) < sick).astype(float))
+    model.learn_columns(np.random.default_rng(0).normal(size=(300, 5)))
+    assert [w.code for w in model.report().warnings if w.code == "rare_values"] == codes
+
+
 @pytest.mark.parametrize(("sick", "codes"), [(20, ["unequal_classes"]), (200, [])])
 def test_reports_warn_of_unequal_classes(sick, codes):
     X = np.random.default_rng(1).poisson(3.0, (400, 5))

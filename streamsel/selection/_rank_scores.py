@@ -20,7 +20,7 @@ from streamsel._kernels.sorting import sort_stored
 from streamsel.base.report import ResultWarning
 from streamsel.data.chunks import Chunk, DenseChunk, SparseChunk
 from streamsel.data.ranks import SortedColumns, rank_columns, rank_stored
-from streamsel.selection._spearman import MAX_EXACT_ROWS, spearman_p_values
+from streamsel.selection._spearman import MAX_EXACT_ROWS, rank_kurtosis, spearman_p_values
 from streamsel.state.base import Floats
 from streamsel.targets.target import Target
 
@@ -255,6 +255,18 @@ def warning_of_xi(target: Target) -> ResultWarning | None:
         f"The smaller class has {share:.0%} of the rows: p-values of xi are exact for variables of "
         "distinct values, but several times too small in the tails for others. Hint: confirm these "
         "variables with score='rank' (--score rank)",
+    )
+
+
+def warning_of_ranks(target: Target) -> ResultWarning | None:
+    """Return a warning if p-values of Spearman's correlation may be too small with ties."""
+    if target.is_class or target.n <= MAX_EXACT_ROWS or rank_kurtosis(target.ranks()) <= 0.0:
+        return None
+    return ResultWarning(
+        "rare_values",
+        "Most values of the target are equal: p-values of rank correlations are several times too "
+        "small below 0.001 for variables with rare values. Hint: confirm these variables with "
+        "score='mutual_info' (--score mutual_info)",
     )
 
 

@@ -22,7 +22,7 @@ from streamsel.params import param
 from streamsel.selection._binned_scores import ScoreOptions
 from streamsel.selection._markers import ClassComparisons, class_sizes
 from streamsel.selection._pairwise import PAIRWISE_SCORES
-from streamsel.selection._rank_scores import warning_of_xi
+from streamsel.selection._rank_scores import warning_of_ranks, warning_of_xi
 from streamsel.selection._score_tests import SCORE_TESTS
 from streamsel.selection._scores import (
     GROUP_SCORES,
@@ -117,9 +117,10 @@ class SelectKBest(Selector[VariableState], Supervised):
     20 rows for variables of few distinct values. Otherwise it is that of a $t$ distribution with a
     saddlepoint correction of the tails, as those of $\rho$ are wider: by a factor of 2.4 at 1e-4
     with 14 rows, 1.25 with 50, 1.1 with 100. Without ties it is then accurate to 15 %
-    from 0.05 to 1e-6, and with 20 rows or more to 3 %. If both variables have few distinct values,
-    it may be several times too small: confirm these variables with `score="mutual_info"`, which
-    tests 2 x 2 tables exactly, or by `permutations` of another score. The p-value of the
+    from 0.05 to 1e-6, and with 20 rows or more to 3 %. If most values of
+    the target and of the variable are equal, it may be several times too small (2 to 6 at 1e-4),
+    and reports contain a warning: confirm these variables with `score="mutual_info"`, which tests
+    2 x 2 tables exactly, or by `permutations` of another score. The p-value of the
     Kruskal-Wallis statistic is that of $\chi^2$, without continuity correction, and that of $z$ is
     two-sided and normal. In a table of markers `p_adjusted` is adjusted for all
     variables, but not for the number of classes.
@@ -671,8 +672,9 @@ class SelectKBest(Selector[VariableState], Supervised):
         return tables
 
     def _own_warnings(self) -> Iterator[ResultWarning]:
-        if self.score == "xi" and isinstance(self._target, Target):
-            warning = warning_of_xi(self._target)
+        warning_of = {"rank": warning_of_ranks, "xi": warning_of_xi}.get(self.score)
+        if warning_of is not None and isinstance(self._target, Target):
+            warning = warning_of(self._target)
             if warning is not None:
                 yield warning
         if self._may_miss_discoveries:
