@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from dataclasses import asdict
 from itertools import chain, compress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from streamsel import params
-from streamsel._utils.optional import import_sklearn
 from streamsel._utils.sparse import as_dense
 from streamsel.base.report import Report
 from streamsel.data.chunks import Block
@@ -20,6 +19,7 @@ from streamsel.evaluate._models import (
     score_on_principal_axes,
     score_predictor,
 )
+from streamsel.evaluate.folds import FoldTask, NestedFolds
 from streamsel.evaluate.model_batch import (
     MAX_BYTES,
     ModelBatch,
@@ -83,7 +83,6 @@ def _numbers(values: Any) -> Floats:
     return as_numbers(values, "features")
 
 
-_WHAT_FOR = "Nested folds"
 # Numbers of all columns that are prepared at once.
 _PIECE_SIZE = 2**19
 # Maximum number of random variables per fold; otherwise as many as were selected.
@@ -208,25 +207,11 @@ def nested_scores(
         sizes=sizes,
         model=model,
         target_type=target_type,
-        n_folds=n_folds,
-        n_repeats=n_repeats,
-        n_inner=n_inner,
-        seed=seed,
-        level=level,
+        folds=NestedFolds(n_folds, n_repeats, n_inner, seed, level),
         max_bytes=max_bytes,
     )
     nested.model_batch.learn(stream, nested.record)
     return nested.result()
-
-
-class _Task(NamedTuple):
-    """A model: its outer fold, size and inner fold, and the rows that it learns and predicts."""
-
-    outer: int
-    size: int | None
-    inner: int | None
-    train: Rows
-    test: Rows
 
 
 class NestedCrossValidation:
@@ -234,10 +219,12 @@ class NestedCrossValidation:
 
     Parameters
     ----------
-    learner, y, covariates, sizes, model, target_type, n_folds, n_repeats, n_inner, seed, level
+    learner, y, covariates, sizes, model, target_type
         As in `nested_scores`.
     stream
         All columns, to be read after the passes in which they are learnt.
+    folds
+        The numbers of folds.
     max_bytes
         As in `nested_scores`.
 
@@ -261,18 +248,11 @@ class NestedCrossValidation:
         sizes: Iterable[int] | None,
         model: Any,
         target_type: str | None,
-        n_folds: int,
-        n_repeats: int,
-        n_inner: int,
-        seed: int,
-        level: float,
+        folds: NestedFolds,
         max_bytes: int,
     ) -> None:
-        self._asked = _checked(
-            n_folds=n_folds, n_repeats=n_repeats, n_inner=n_inner, seed=seed, level=level
-        )
         check_learner(learner)
-        self._learner, self._stream = learner, stream
+        self._learner, self._stream, self._folds = learner, stream, folds
         self.sizes = None if sizes is None else sorted(set(sizes))
         if self.sizes == []:
             raise ValueError("Expected sizes: at least one size, or None. Got: no size.")
@@ -282,7 +262,7 @@ class NestedCrossValidation:
         self._covariates: Floats = np.empty((len(self._y), 0))
         if covariates is not None:
             self._covariates = encode_covariates(covariates, learner.covariates).columns
-        self._tasks = list(self._all_tasks())
+        self._tasks = list(folds.tasks(self._y, self.sizes, is_class=self.is_class))
         if learner._is_supervised:
             # All rows decide whether numbers are classes, instead of each fold by itself.
             own = learner.clone({"target_type": target_type or learner.target_type})
@@ -301,8 +281,9 @@ class NestedCrossValidation:
         )
         self._max_bytes, self._n_columns = max_bytes, 0
         self._in_groups: set[Hashable] = set()
-        n_outer = n_folds * n_repeats
-        self._random_names = [RandomColumns(_MAX_RANDOM, (seed, outer)) for outer in range(n_outer)]
+        self._random_names = [
+            RandomColumns(_MAX_RANDOM, (folds.seed, outer)) for outer in range(folds.n_outer)
+        ]
 
     def _sized(self, size: int | None) -> dict[str, int]:
         if size is None:
@@ -325,36 +306,6 @@ class NestedCrossValidation:
         if len(self.sizes) == 1:
             return parameters | sized
         return {name: value for name, value in parameters.items() if name not in sized}
-
-    def _all_tasks(self) -> Iterable[_Task]:
-        every = np.arange(len(self._y))
-        seed, n_inner = self._asked["seed"], self._asked["n_inner"]
-        outer = 0
-        for repeat in range(self._asked["n_repeats"]):
-            for train, test in self._split(every, self._asked["n_folds"], seed + repeat):
-                for size in self.sizes or (None,):
-                    yield _Task(outer, size, None, train, test)
-                if self.sizes is not None and len(self.sizes) > 1:
-                    for inner, pair in enumerate(self._split(train, n_inner, seed + repeat)):
-                        for size in self.sizes:
-                            yield _Task(outer, size, inner, *pair)
-                outer += 1
-
-    def _split(self, rows: Rows, n: int, seed: int) -> Iterable[tuple[Rows, Rows]]:
-        """Split rows into folds, stratified by class."""
-        model_selection, y = import_sklearn("model_selection", _WHAT_FOR), self._y[rows]
-        n_available = (
-            int(np.unique(y, return_counts=True)[1].min()) if self.is_class else len(rows) // 2
-        )
-        if n_available < n:
-            what = "rows of every class" if self.is_class else "pairs of rows"
-            raise ValueError(
-                f"Expected at least {n} {what}, one per fold, among {len(rows)} rows. "
-                f"Got: {n_available}.\nHint: use fewer folds, or leave out the rare class."
-            )
-        kind = model_selection.StratifiedKFold if self.is_class else model_selection.KFold
-        for train, test in kind(n, shuffle=True, random_state=seed).split(np.empty(len(y)), y):
-            yield rows[train], rows[test]
 
     def record(self, block: Block) -> None:
         """Record a block that was learnt."""
@@ -412,7 +363,7 @@ class NestedCrossValidation:
             sizes=self.sizes,
             folds=folds,
             all_excluded_reason=None if self._tries_all else self._all_excluded_reason(),
-            **self._asked,
+            **asdict(self._folds),
         )
 
     def _names_needed(self) -> list[Hashable]:
@@ -426,7 +377,7 @@ class NestedCrossValidation:
                 needed.update(dict.fromkeys(self._random_names[task.outer].sample(len(names))))
         return list(needed)
 
-    def _predicted(self, pair: tuple[Floats, Floats], task: _Task) -> dict[str, float]:
+    def _predicted(self, pair: tuple[Floats, Floats], task: FoldTask) -> dict[str, float]:
         rows = task.train, task.test
         if self._covariates.shape[1]:
             train, test = (
@@ -435,7 +386,7 @@ class NestedCrossValidation:
             pair = train, test
         return self._scores(pair, task)
 
-    def _scores(self, pair: tuple[Floats, Floats], task: _Task) -> dict[str, float]:
+    def _scores(self, pair: tuple[Floats, Floats], task: FoldTask) -> dict[str, float]:
         train, test = pair
         return score_predictor(
             self._model,
@@ -465,7 +416,7 @@ class NestedCrossValidation:
     def _matrix_bytes(self) -> int:
         return 8 * len(self._y) * self._n_columns
 
-    def _predicted_from_all(self, task: _Task) -> dict[str, float]:
+    def _predicted_from_all(self, task: FoldTask) -> dict[str, float]:
         """Return the scores of all columns, and the covariates."""
         pieces = chain(self.model_batch.columns.pieces(_PIECE_SIZE), [self._covariates])
         pairs = ((X[task.train], X[task.test]) for X in pieces if X.shape[1])
@@ -481,7 +432,7 @@ class NestedCrossValidation:
         """Return the size with the best inner score, the smallest of equal ones."""
         if self.sizes is None or len(self.sizes) == 1:
             return None if self.sizes is None else self.sizes[0]
-        score, inner = SCORE_NAMES[self.is_class][0], range(self._asked["n_inner"])
+        score, inner = SCORE_NAMES[self.is_class][0], range(self._folds.n_inner)
         means = [
             float(np.mean([by_task[outer, size, i][0][score] for i in inner]))
             for size in self.sizes
@@ -497,21 +448,6 @@ class NestedCrossValidation:
             f"{p:,} columns of {len(self._y):,} rows take {n_bytes / 1e6:,.0f} MB, more than the "
             f"limit of {limit / 1e6:,.0f} MB"
         )
-
-
-def _checked(**asked: Any) -> dict[str, Any]:
-    params.check(
-        "nested_scores",
-        {
-            "n_folds": params.IntRule(2),
-            "n_repeats": params.IntRule(1),
-            "n_inner": params.IntRule(2),
-            "seed": params.IntRule(0),
-            "level": params.FloatRule(0.0, open=True, below=1.0),
-        },
-        asked,
-    )
-    return asked
 
 
 def _one_target(y: Any, kind: str) -> tuple[bool, Any]:

@@ -100,6 +100,7 @@ class EvaluationTask:
         """Return the models of all training folds and sizes."""
         from streamsel.cli.groups import check_learns_groups
         from streamsel.cli.model_batch import with_covariates
+        from streamsel.evaluate.folds import NestedFolds
         from streamsel.evaluate.nested import NestedCrossValidation
 
         if run.settings.groups is not None and not self.has_groups:
@@ -112,11 +113,13 @@ class EvaluationTask:
             sizes=options["sizes"],
             model=options["predictor"],
             target_type=run.model.target_type,
-            n_folds=options["folds"],
-            n_repeats=options["repeats"],
-            n_inner=options["inner_folds"],
-            seed=options["seed"],
-            level=0.95,
+            folds=NestedFolds(
+                n_folds=options["folds"],
+                n_repeats=options["repeats"],
+                n_inner=options["inner_folds"],
+                seed=options["seed"],
+                level=0.95,
+            ),
             max_bytes=max_bytes,
         )
         return self._nested.model_batch
