@@ -108,7 +108,7 @@ def with_rows():
     labels = np.array([*"abcdefghijklm"])[np.digitize(y, np.quantile(y, np.arange(1, 13) / 13))]
     model = learnt(streamsel.MRMR(k=60), labels)
     found = subsample_stability(
-        streamsel.MRMR(k=5), pd.DataFrame(X, columns=names), labels, n_subsamples=5
+        streamsel.MRMR(k=60), pd.DataFrame(X, columns=names), labels, n_subsamples=5
     )
     given = {"data": pd.DataFrame(X, columns=names), "y": labels, "stability": found}
     return model, {"metadata": ALARMS, **given}
