@@ -61,7 +61,7 @@ class ColumnPhase(Phase):
         "n_columns",
         "n_passes",
         "constant",
-        "constants",
+        "kept_constants",
         "without_target",
         "target",
         "space",
@@ -76,7 +76,7 @@ class ColumnPhase(Phase):
         self.n_passes = 0
         # Number of constant columns.
         self.constant = 0
-        self.constants: dict[Hashable, ConstantColumn] | None = {}
+        self.kept_constants: dict[Hashable, ConstantColumn] | None = {}
         self.without_target = without_target
         self.target: Target | NoTarget | None = None
         self.space: TargetSpace | None = None
@@ -257,16 +257,16 @@ class ColumnPhase(Phase):
         Rows and merges of rows continue from them. They are of no use after a column was discarded.
         """
         state = self.columns
-        if self.constants is None or state is None or not state.complete or self.is_grouped:
+        if self.kept_constants is None or state is None or not state.complete or self.is_grouped:
             return
         if len(state.names) == self.n_columns + stats.m2.size:
             return  # the state keeps constant columns too
         for j in np.flatnonzero(stats.m2 == 0.0).tolist():
             if chunk.names[j] not in state.index_of:
                 value = float(stats.mean[j] + stats.mean_error[j])
-                self.constants[chunk.names[j]] = ConstantColumn(value, self.n_columns + j)
-        if len(self.constants) > max(_MAX_CONSTANTS, len(state.names)):
-            self.constants = None
+                self.kept_constants[chunk.names[j]] = ConstantColumn(value, self.n_columns + j)
+        if len(self.kept_constants) > max(_MAX_CONSTANTS, len(state.names)):
+            self.kept_constants = None
 
     def _learn_groups(
         self, model: LearnerHooks, chunk: Chunk, stats: Stats, target: Target | NoTarget

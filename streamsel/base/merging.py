@@ -81,12 +81,12 @@ def merge_columns(model: Learner, other: Learner) -> None:
         mine.summary = None
     else:
         mine.summary.merge(theirs.summary, mine.n_candidates, n_candidates)
-    if mine.constants is None or theirs.constants is None:
-        mine.constants = None
+    if mine.kept_constants is None or theirs.kept_constants is None:
+        mine.kept_constants = None
     else:
-        mine.constants = mine.constants | {
+        mine.kept_constants = mine.kept_constants | {
             name: column._replace(arrival=column.arrival + mine.n_columns)
-            for name, column in theirs.constants.items()
+            for name, column in theirs.kept_constants.items()
         }
     if mine.group_counts is not None:
         constant = (

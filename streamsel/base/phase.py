@@ -133,7 +133,7 @@ class Phase(Rollback, abc.ABC):
         Number of variables seen as columns, and of passes over them.
     constant
         Number of constant columns that no moments account for.
-    constants
+    kept_constants
         Constant columns that the state of columns does not keep, from which rows continue, by name;
         None if there were too many.
     on_rows
@@ -159,7 +159,7 @@ class Phase(Rollback, abc.ABC):
     n_columns: int
     n_passes: float
     constant: int
-    constants: Mapping[Hashable, ConstantColumn] | None = MappingProxyType({})
+    kept_constants: Mapping[Hashable, ConstantColumn] | None = MappingProxyType({})
     without_target: bool
     columns: ColumnState | None = None
     moments: Moments | None = None
@@ -279,11 +279,11 @@ def columns_to_state(phase: Phase) -> dict[str, Any]:
         state["summary"] = summary.to_state()
     if source := phase.source.to_state():
         state["source"] = source
-    if phase.constants is None:
+    if phase.kept_constants is None:
         state["constants"] = None
-    elif phase.constants:
-        state["constants"] = list(phase.constants)
-        values, arrivals = zip(*phase.constants.values(), strict=True)
+    elif phase.kept_constants:
+        state["constants"] = list(phase.kept_constants)
+        values, arrivals = zip(*phase.kept_constants.values(), strict=True)
         state["constant_values"], state["constant_arrivals"] = np.array(values), np.array(arrivals)
     if phase.group_counts is not None:
         state["group_counts"] = phase.group_counts._asdict()

@@ -67,7 +67,7 @@ def _restore_columns(model: Learner, state: dict[str, Any]) -> ColumnPhase:
         phase.target = NoTarget.restored(state)
         refuse_weights(model, phase.target)
     if "constants" in state:
-        phase.constants = _restored_constants(state)
+        phase.kept_constants = _restored_constants(state)
     if "group_counts" in state:
         phase.group_counts = GroupCounts.restored(state["group_counts"])
         check_groups(model, phase.target)

@@ -78,7 +78,7 @@ def _share(
     phase, theirs = model._column_phase, other._column_phase
     phase.target, phase.columns = mine, columns
     phase.n_columns, phase.constant = theirs.n_columns, theirs.constant
-    phase.constants = None if theirs.constants is None else theirs.constants.copy()
+    phase.kept_constants = None if theirs.kept_constants is None else theirs.kept_constants.copy()
     phase.n_passes = theirs.n_passes
     # The relevance of the columns to a different target is not known.
     same = target is not None and mine.same_as(target)

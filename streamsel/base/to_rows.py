@@ -46,7 +46,7 @@ def _add_columns(moments: Moments, before: Phase, state: ColumnState | None) -> 
     """Add the variables that were learnt as columns to the moments."""
     if state is None:
         return
-    moments.add_column_moments(*_with_constants(state, before.constants))
+    moments.add_column_moments(*_with_constants(state, before.kept_constants))
     # A variable that was not kept need not have been 0.
     if moments.complete and before.n_columns > len(moments.table):
         moments.note_discard()
