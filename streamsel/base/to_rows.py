@@ -60,8 +60,10 @@ def _with_constants(
     They are in order of arrival. After a discard, constant columns are of no use.
     """
     names, stats = [*state.names], state.stats()
+    if not constants or not state.complete:
+        return names, stats
     arrivals = state.arrivals(np.arange(len(names)))
-    if arrivals is None or not state.complete or not constants:
+    if arrivals is None:
         return names, stats
     added = {name: column for name, column in constants.items() if name not in state.index_of}
     values = np.array([column.value for column in added.values()])

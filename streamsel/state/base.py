@@ -350,8 +350,6 @@ class ColumnState(VariableState):
     # Why two states of different columns cannot be merged without another pass over these; "" if
     # they can be.
     unmergeable_reason: ClassVar[str] = ""
-    # Whether constant columns may be stored: learning may continue on rows.
-    accepts_constant: bool = True
     # Whether its variables are groups of columns.
     is_grouped: bool = False
 

@@ -24,7 +24,6 @@ class PooledState(ColumnState):
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool.n)
         self.pool = pool
-        self.accepts_constant = pool.accepts_constant
         self.is_grouped = pool.is_grouped
 
     @property
