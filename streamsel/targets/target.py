@@ -219,7 +219,9 @@ class Target:
                 f"{names[column]!r}.\nHint: {hint}"
             )
         is_number = c == 1 and not self.is_class and whiten is None and self.null_model is None
-        self.order = mid_ranks(columns[:, 0]) if is_number else None
+        # Ranked when a method needs the order: most do not.
+        self._order: NDArray[np.int32] | None = None
+        self._ordered_values = columns[:, 0].copy() if is_number else None
         if whiten is not None:
             # The second of two classes is the first, negated.
             targets = columns[:, ~is_covariate(names)]
@@ -301,7 +303,8 @@ class Target:
         target.null_model = None if null is None else NullModel.restored(null, state["n_rows"])
         target._set_columns(state["target_Y"])
         is_number = c == 1 and not (target.is_class or target.row_transform or null)
-        target.order = state.get("target_order", mid_ranks(target.Y[0]) if is_number else None)
+        target._order = state.get("target_order")
+        target._ordered_values = target.Y[0] if is_number else None
         return target
 
     def to_state(self) -> dict[str, Any]:
@@ -329,7 +332,7 @@ class Target:
         """Raise ValueError for values that no target can have, as a file may hold."""
         expect_sums("targets", self.cyy)
         expect_means(self.mean, self.low, np.sqrt(self.cyy.diagonal()))
-        if self.order is not None and not np.array_equal(self.order, mid_ranks(self.order)):
+        if self._order is not None and not np.array_equal(self._order, mid_ranks(self._order)):
             raise ValueError("Corrupt model file: the order of the target must be its ranks.")
 
     def _set_columns(self, centred: Floats) -> None:
@@ -351,6 +354,13 @@ class Target:
         if self.row_transform is None or self.null_model is not None:
             return float(self.n)
         return self.row_transform.effective_rows
+
+    @property
+    def order(self) -> NDArray[np.int32] | None:
+        """Ranks of one numeric column; None for other targets."""
+        if self._order is None and self._ordered_values is not None:
+            self._order = mid_ranks(self._ordered_values)
+        return self._order
 
     @property
     def _has_own_order(self) -> bool:
