@@ -133,6 +133,21 @@ def dense(n, p, seed=0, offset=0.0):
     return [({f"v{j}": v for j, v in enumerate(x)}, t) for x, t in zip(X.tolist(), y, strict=True)]
 
 
+@pytest.mark.parametrize("fading_factor", [0.0, 0.05])
+def test_first_rows_keep_their_digits_while_they_are_buffered(fading_factor):
+    """Shifts move in the buffered rows, also where values are missing."""
+    p, rng = 60, np.random.default_rng(0)
+    rows = dense(70, p, offset=1e6)
+    model = ApartJointly(2, fading_factor=fading_factor)
+    for i, (x, y) in enumerate(rows):
+        x |= {f"v{j}": NAN for j in rng.choice(p, 4, replace=False)}
+        model.learn_one(x, y)
+        if i % 8 in (6, 7, 0):
+            C = batch(rows[: i + 1], model._state.names, fading_factor, offset=1e6)
+            found = model._state.products(np.arange(p))
+            np.testing.assert_allclose(found, correlations(C)[:p, :p], atol=1e-8)
+
+
 @pytest.mark.parametrize("many", [0, 41])
 @pytest.mark.parametrize("p", [5, 60])
 @pytest.mark.parametrize("fading_factor", [0.0, 0.05])

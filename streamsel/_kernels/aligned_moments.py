@@ -191,7 +191,9 @@ def learn_products(
             sums[t] += w * x[t]
     _count(1.0, unit, w, w * w, counts)
     row_counts[STEP] = step + 2.0
-    is_buffered = count >= _MIN_BUFFERED_VALUES and 8 * count >= size
+    # The first row sets the shifts, so that it differs from none of them.
+    n_values = values.size if n == 0.0 else count
+    is_buffered = n_values >= _MIN_BUFFERED_VALUES and 8 * n_values >= size
     if counts[NEXT_MODE] == TO_BUFFER or (counts[NEXT_MODE] == BY_SIZE and is_buffered):
         counts[BUFFERED_WEIGHTS + first] = w
         counts[N_BUFFERED] = first + 1.0

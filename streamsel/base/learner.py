@@ -979,8 +979,10 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         if schedule.pending is not None:
             schedule.replace(schedule.pending.result(), schedule.pending.next_due)
             return
-        n_rows, next_due = self._rows_of_refresh(rows), self._next_due(rows, self._phase.weight)
-        if 0 < n_rows < next_due - rows:
+        next_due = self._next_due(rows, self._phase.weight)
+        # It is in use before the next one is due.
+        n_rows = min(self._rows_of_refresh(rows), next_due - rows - 1)
+        if n_rows > 0:
             schedule.expect(PendingSnapshot(self._refresh_of_copy(), rows, next_due), n_rows)
         else:
             self._take_snapshot(keep_stable=True)

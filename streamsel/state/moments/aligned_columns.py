@@ -210,7 +210,8 @@ class AlignedColumns(State):
 
     def update_shifts(self) -> None:
         """Set each shift to the mean if that is larger than the spread, else to 0."""
-        self.flush_buffer()
+        if self.n_buffered < self.rows:  # otherwise the buffered rows are changed
+            self.flush_buffer()
         own, gap, seen, mean = self.observed()
         square = self.squares_of(own) - seen * mean * mean
         variance = np.maximum(square, 0.0) / np.where(seen > 0.0, seen, 1.0)
@@ -223,10 +224,16 @@ class AlignedColumns(State):
         self.set_shifts(own[moves], gap[moves], new_shift[moves])
 
     def set_shifts(self, own: Indices, gap: Indices, shift: Floats) -> None:
-        """Change the shifts of columns `own`, whose missing indicators are `gap`."""
+        """Change the shifts of columns `own`, whose missing indicators are `gap`.
+
+        Either all rows are buffered, or none.
+        """
         if not own.size:
             return
         d = shift - self.shift[own]
+        if self.n_buffered:
+            self._move_buffered(own, gap, d, shift)
+            return
         size = self.size
         have_gaps = np.flatnonzero(gap >= 0)
         if not have_gaps.size and _WIDE_SHARE * own.size >= size:
@@ -244,6 +251,19 @@ class AlignedColumns(State):
         change[have_gaps] -= S[:, gap[have_gaps]].T
         S[:, own] -= (d[:, None] * change).T
         self.shift[own] = shift
+
+    def _move_buffered(self, own: Indices, gap: Indices, d: Floats, shift: Floats) -> None:
+        """Change the shifts of columns by d in the buffered rows."""
+        # Arrays are replaced, so that a snapshot keeps the old ones.
+        buffer, sums, shifts = self.buffer.copy(), self.sums.copy(), self.shift.copy()
+        rows = buffer[: self.n_buffered]
+        moves = np.broadcast_to(d, (len(rows), own.size)).copy()
+        have_gaps = np.flatnonzero(gap >= 0)
+        moves[:, have_gaps] *= rows[:, gap[have_gaps]] == 0.0
+        rows[:, own] -= moves
+        sums[own] -= self.weights @ moves
+        shifts[own] = shift
+        self.buffer, self.sums, self.shift = buffer, sums, shifts
 
     def _move_shifts(self, own: Indices, d: Floats, shift: Floats) -> None:
         """Change the shifts of many columns by d, without missing values: by blocks of rows."""
