@@ -40,6 +40,7 @@ from streamsel._kernels.lapack import (
     lower_products,
     pivoted_cholesky,
     symmetric_product,
+    tridiagonal_eigenpairs,
 )
 from streamsel._kernels.packing import pack_columns, unpack_columns
 from streamsel._kernels.pivoted_cholesky import factor
@@ -1121,3 +1122,19 @@ def test_factors_are_those_of_scipy(seed, n):
     assert is_positive_definite(C + np.eye(n))
     C[n // 2, n // 2] -= 1e-3 + C[n // 2, n // 2]
     assert not is_positive_definite(C)
+
+
+@pytest.mark.parametrize(("n", "first", "last"), [(1, 0, 0), (2, 0, 1), (6, 2, 4), (200, 190, 199)])
+@pytest.mark.parametrize("is_split", [False, True])
+def test_tridiagonal_eigenpairs(n, first, last, is_split):
+    """The results are those of SciPy, also if the matrix is of several blocks."""
+    rng = np.random.default_rng(n)
+    diagonal, off_diagonal = rng.standard_normal(n), rng.standard_normal(n - 1)
+    if is_split:
+        off_diagonal[::3] = 0.0
+    values, vectors = tridiagonal_eigenpairs(diagonal, off_diagonal, first, last)
+    expected = scipy.linalg.eigh_tridiagonal(
+        diagonal, off_diagonal, select="i", select_range=(first, last)
+    )
+    np.testing.assert_array_equal(values, expected[0])
+    np.testing.assert_array_equal(vectors, expected[1])

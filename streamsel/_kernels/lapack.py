@@ -152,6 +152,41 @@ def tridiagonalize(A: Floats) -> tuple[Floats, Floats, Floats]:
     return diagonal, off_diagonal, scales
 
 
+def tridiagonal_eigenpairs(
+    diagonal: Floats, off_diagonal: Floats, first: int, last: int
+) -> tuple[Floats, Floats]:
+    """Return the eigenvalues from index `first` to `last`, ascending, and their vectors, (n, k).
+
+    The matrix has these entries, (n,) and (n - 1,). The results are those of
+    `scipy.linalg.eigh_tridiagonal`.
+    """
+    n, k = diagonal.size, last - first + 1
+    values, vectors = np.empty(n), np.empty((k, n)).T
+    work, integers = np.empty(5 * n), np.empty(3 * n, dtype=np.intc)
+    blocks, splits = np.empty(n, dtype=np.intc), np.empty(n, dtype=np.intc)
+    diagonal, off_diagonal = np.ascontiguousarray(diagonal), np.ascontiguousarray(off_diagonal)
+    arrays = diagonal.ctypes.data, off_diagonal.ctypes.data
+    found, failure = ctypes.c_int(0), ctypes.c_int(0)
+    size, lowest, highest, n_splits = _integers(n, first + 1, last + 1, 0)
+    zero, n_found, info = ctypes.byref(_ZERO), ctypes.byref(found), ctypes.byref(failure)
+    _routine("cython_lapack", "dstebz", 18)(
+        *(b"I", b"B", size, zero, zero, lowest, highest, zero, *arrays, n_found, n_splits),
+        *(values.ctypes.data, blocks.ctypes.data, splits.ctypes.data),
+        *(work.ctypes.data, integers.ctypes.data, info),
+    )
+    if not failure.value:
+        unconverged = np.empty(k, dtype=np.intc)
+        _routine("cython_lapack", "dstein", 13)(
+            *(size, *arrays, n_found, values.ctypes.data, blocks.ctypes.data, splits.ctypes.data),
+            *(vectors.ctypes.data, size, work.ctypes.data, integers.ctypes.data),
+            *(unconverged.ctypes.data, info),
+        )
+    if failure.value:
+        raise np.linalg.LinAlgError("Eigenvalues of a tridiagonal matrix did not converge.")
+    order = np.argsort(values[:k])
+    return values[:k][order], vectors[:, order]
+
+
 def multiply_by_reflectors(A: Floats, scales: Floats, V: Floats, *, transposed: bool) -> Floats:
     """Return QV or QᵀV, for V (n, k) and the reflectors that `tridiagonalize` wrote into A."""
     out = np.array(V, order="F")

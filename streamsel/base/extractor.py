@@ -29,7 +29,7 @@ from streamsel.state.moments.row_extension import RowExtension
 
 # A refresh of m variables takes about m² (rank + `_RANK_OFFSET`) operations. It is spread over
 # rows, `_OPERATIONS_PER_ROW` operations per row.
-_OPERATIONS_PER_ROW, _RANK_OFFSET = 1e7, 150
+_OPERATIONS_PER_ROW, _RANK_OFFSET = 1.5e7, 150
 
 
 class Extractor(Learner):

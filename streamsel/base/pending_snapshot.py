@@ -12,7 +12,7 @@ from typing import Any, Self
 from streamsel.serialization.schema import CountKind, expect
 
 # Longest wait of a row for the computation; the last row waits for the result.
-_SECONDS_PER_ROW = 0.002
+_SECONDS_PER_ROW = 0.003
 
 
 def _in_background(compute: Callable[[], Any]) -> Future[Any]:

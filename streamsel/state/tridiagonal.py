@@ -9,7 +9,11 @@ import numpy as np
 from scipy.linalg import eigh, eigh_tridiagonal, lapack, solve_banded
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from streamsel._kernels.lapack import multiply_by_reflectors, tridiagonalize
+from streamsel._kernels.lapack import (
+    multiply_by_reflectors,
+    tridiagonal_eigenpairs,
+    tridiagonalize,
+)
 from streamsel.state.base import Floats
 
 # An eigenvalue below this fraction of the largest is rounding.
@@ -163,13 +167,7 @@ class TridiagonalForm:
 
         The form must not be truncated.
         """
-        d, W = eigh_tridiagonal(
-            self.diagonal,
-            self.off_diagonal,
-            select="i",
-            select_range=(first, last),
-            check_finite=False,
-        )
+        d, W = tridiagonal_eigenpairs(self.diagonal, self.off_diagonal, first, last)
         return d, self.combine(W)
 
     def leading(self, k: int, X: Floats, *, projected: bool) -> tuple[Floats, Floats]:

@@ -31,6 +31,7 @@ from streamsel.serialization.schema import (
 from streamsel.state.base import Floats, Indices
 from streamsel.state.moments.aligned_columns import (
     BUFFER_ROWS,
+    PRODUCT_ROWS,
     WEIGHT_RTOL,
     AlignedColumns,
     products_of,
@@ -111,7 +112,7 @@ class AlignedMoments(AlignedColumns):
 
     def prepare_one(self) -> None:
         """Compute the products of the buffered rows if the buffer is full."""
-        is_full = self.counts[loops.N_BUFFERED] == BUFFER_ROWS
+        is_full = self.counts[loops.N_BUFFERED] >= PRODUCT_ROWS
         self._pending_products = self._buffered_products() if is_full else None
 
     def learn_one(
@@ -258,7 +259,7 @@ class AlignedMoments(AlignedColumns):
 
     def saved(self, indices: Indices) -> Restore:
         """Return a function that undoes the next row, of these variables, before `maintain`."""
-        if self.n_buffered == BUFFER_ROWS:
+        if self.n_buffered >= PRODUCT_ROWS:
             self.flush_buffer()
         counts, shift, sums, S = self.counts, self.shift, self.sums, self.S
         before = counts.copy(), shift.copy(), sums.copy()

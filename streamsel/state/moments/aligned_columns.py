@@ -10,8 +10,9 @@ import numpy as np
 from streamsel._kernels import aligned_moments as loops
 from streamsel.state.base import Floats, Indices, State, counter
 
-# Buffered rows per matrix product.
-BUFFER_ROWS = 64
+# Largest number of buffered rows, and the number that one matrix product adds. Refreshes are after
+# 20, 40, 80, ... rows: with a multiple of 16, most products would begin together with a refresh.
+BUFFER_ROWS, PRODUCT_ROWS = 64, 60
 # Fraction of the weight of all rows that may be rounding.
 WEIGHT_RTOL = 1e-9
 # Shifts of at least 1 / `_WIDE_SHARE` of the columns are updated in blocks of rows.
