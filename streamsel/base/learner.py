@@ -175,9 +175,9 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         rows of equal weight, if rows fade): at 2 whenever the number of rows has doubled, at 1 at
         every row. Other results always reflect the current state. Extractors with joint moments
         of more than about 210 variables compute a refresh in another thread: it comes into use a
-        fixed number of rows later, such as 46 for 1,000 variables, unless the next refresh is due
-        by then. Until then a row waits for it about 4 ms at most, and it takes the memory of a
-        copy of the model.
+        fixed number of rows later, such as 76 for 1,000 variables and rows, and before the next
+        refresh is due. Until then a row waits for it about 3 ms at most, and it takes the memory
+        of a copy of the model.
         """,
     )
 
