@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -87,6 +88,19 @@ def test_the_snapshot_is_that_of_the_refresh_four_rows_later(model, monkeypatch)
         assert (model._refresh.pending is not None) is is_pending
         last = max((row for row in due if row + 4 <= i), default=0)
         expect_equal(model.in_use, expected[last - 1] if last else {})
+
+
+@every_model
+def test_a_long_refresh_is_in_use_before_the_next_is_due(model, monkeypatch):
+    _, xs, ys = rows()
+    expected, due = at_once(model.clone(), xs, ys)
+    monkeypatch.setattr(extractor, "_OPERATIONS_PER_ROW", 1e-3)
+    model, in_use = model.clone(), []
+    for x, y in zip(xs, ys, strict=True):
+        learn_one(model, x, y)
+        in_use.append(model.in_use)
+    for row, next_due in pairwise(due):
+        expect_equal(in_use[next_due - 2], expected[row - 1])
 
 
 @every_model
