@@ -299,6 +299,14 @@ class AlignedColumns(State):
             found += Z.T @ _weighted(Z[:, some], self.weights)
         return found
 
+    def column(self, j: int) -> Floats:
+        """Return a copy of one column of the sums of products, with the buffered rows."""
+        found: Floats = self.S[: self.size, j].copy()
+        if self.n_buffered:
+            Z = self.buffer[: self.n_buffered, : self.size]
+            found += (self.weights * Z[:, j]) @ Z
+        return found
+
     def squares_of(self, own: Indices) -> Floats:
         """Return the sums of squares of columns, with the buffered rows."""
         found: Floats = self.S[own, own]

@@ -130,8 +130,7 @@ class AlignedView(RowView):
         Adjusted for the covariates; 0 for constant variables.
         """
         if isinstance(indices, (int, np.integer)):
-            one: Floats = self.products(np.array([indices]))[:, 0]
-            return one
+            return self._products_of_one(int(indices))
         some = np.asarray(indices, dtype=np.intp)
         if _WIDE_SHARE * some.size >= len(self.names):
             found = self._all_about_means[self._c :, as_slice(some + self._c)] / self.window.unit
@@ -143,6 +142,17 @@ class AlignedView(RowView):
             found -= theirs @ theirs[some].T
         found /= length[:, None]
         found /= length[some]
+        return found
+
+    def _products_of_one(self, j: int) -> Floats:
+        """Return the (p,) correlations with variable j: vectors take half the time of matrices."""
+        found = self._about_mean(j + self._c)[self._c :] / self.window.unit
+        stats, space, length = self.stats(), self.space, self._lengths
+        if space is not None and len(space.covariate_map):
+            theirs = stats.cxy @ space.covariate_map.T
+            found -= theirs @ theirs[j]
+        found /= length
+        found /= length[j]
         return found
 
     def observed_weights(self) -> Floats:
@@ -221,6 +231,15 @@ class AlignedView(RowView):
     def _all_about_means(self) -> Floats:
         """The centred cross-products of all columns with all."""
         return self._about_means(np.arange(self._own.size))
+
+    def _about_mean(self, one: int) -> Floats:
+        """Return centred cross-products of all columns with one, in the window's unit."""
+        mean, window = self._mean, self.window
+        if window.missing_columns:
+            return self._about_means(np.array([one]))[:, 0]
+        found = window.column(int(self._own[one]))[self._all]
+        found -= window.n * mean * mean[one]
+        return found
 
     def _about_means(self, some: Indices) -> Floats:
         """Return centred cross-products of all columns with some, in the window's unit."""
