@@ -14,6 +14,7 @@ import streamsel
 from streamsel import (
     MRMR,
     PCA,
+    PLS,
     SOSPCA,
     ForwardSelection,
     Lasso,
@@ -427,6 +428,27 @@ def test_rows_without_a_target_are_dropped_from_the_matrix(families):
     auto = learnt(SelectKBest(5), X, y, "auto", covariates=Z, missing="drop")
     expected = learnt(SelectKBest(5), X[kept], y[kept], "auto", covariates=Z[kept])
     assert auto.p_values == pytest.approx(expected.p_values)
+
+
+def test_the_gram_matrix_of_a_model_is_of_the_same_rows(families):
+    X, y, _ = families
+    first, last = y.copy(), y.copy()
+    first[:2], last[-2:] = np.nan, np.nan
+    pls = PLS(2)
+    learnt(pls, X, first, None, missing="drop")
+    found = learnt(SelectKBest(5), X, first, pls, missing="drop")
+    expected = PLS(2)
+    learnt(expected, X[2:], first[2:], None)
+    assert found.p_values == learnt(SelectKBest(5), X[2:], first[2:], expected).p_values
+    with pytest.raises(ValueError, match="a model which has excluded other rows"):
+        SelectKBest(5).learn_target(last, relatedness=pls, missing="drop")
+
+
+def test_the_gram_matrix_of_residuals_is_refused(families):
+    X, y, Z = families
+    pls = learnt(PLS(2), X, y, None, covariates=Z)
+    with pytest.raises(ValueError, match=r"columns themselves\. Got: a model with covariates"):
+        SelectKBest(5).learn_target(y, relatedness=pls)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from streamsel.data.columns import bad_column_error, iter_chunks
 from streamsel.state.gram.gram import MAX_GRAM_ROWS
 from streamsel.stream import as_stream
 from streamsel.targets.encoding import is_missing
-from streamsel.targets.kept_rows import KeptRows
+from streamsel.targets.kept_rows import KeptRows, same_kept_rows
 from streamsel.targets.reml import Spectrum
 from streamsel.targets.target import NoTarget
 from streamsel.targets.whitening import Groups, Whitening, as_group, group_of
@@ -154,6 +154,8 @@ class Relatedness:
         params.check("Relatedness", {"ratio": rule}, {"ratio": ratio})
         self.groups = groups
         self.ratio = None if ratio is None else float(ratio)
+        # The rows that the model of a Gram matrix used; None if it is not known.
+        self._kept: KeptRows | None = None
 
     @classmethod
     def from_columns(cls, source: Any, groups: Groups | None = None) -> Self:
@@ -235,8 +237,16 @@ class Relatedness:
         return f"{type(self).__name__}({self.n_rows} rows{matrices}, ratio={self.ratio})"
 
     def restricted(self, kept: KeptRows | None) -> Relatedness:
-        """Return the relatedness of some rows; ValueError if their number is not as expected."""
-        if kept is None or self.n_rows == kept.index.size:
+        """Return the relatedness of some rows; ValueError if it is that of other rows."""
+        if kept is None:
+            return self
+        if self.n_rows == kept.index.size:
+            if self._kept is not None and not same_kept_rows(self._kept, kept):
+                raise ValueError(
+                    "Expected relatedness of the rows that have a target. Got: that of a model "
+                    "which has excluded other rows.\n"
+                    "Hint: Relatedness.from_columns(X) computes that of all rows."
+                )
             return self
         if kept.n != self.n_rows:
             raise wrong_rows_error(self.n_rows, kept.n)
@@ -336,14 +346,18 @@ def as_relatedness(value: Any) -> Relatedness:
                 f"Expected a model that keeps a Gram matrix. Got: a model of {state.n} rows that "
                 "keeps only the leading axes.\nHint: use a larger max_gram_rows there."
             )
-        if value._target.row_transform is not None:
+        has_covariates = state.pool.covariate_basis is not None
+        if has_covariates or value._target.row_transform is not None:
+            got = "covariates" if has_covariates else "weights or relatedness"
             raise ValueError(
-                "Expected a Gram matrix of the columns themselves. Got: a model with weights or "
-                "relatedness.\nHint: PCA().learn_columns(X) without a target."
+                f"Expected a Gram matrix of the columns themselves. Got: a model with {got}.\n"
+                "Hint: PCA().learn_columns(X) without a target."
             )
         # Scaled columns have length 1; columns of variance 1 have mean square 1.
         unit = state.n if state.scaled else 1
-        return Relatedness(state.matrix() / max(1, state.n_varying) * unit)
+        found = Relatedness(state.matrix() / max(1, state.n_varying) * unit)
+        found._kept = value._target.kept
+        return found
     if isinstance(value, str) or hasattr(value, "learn_columns"):
         raise TypeError(
             'Expected relatedness=None, "auto", an (n, n) matrix, a Relatedness, or a model that '
