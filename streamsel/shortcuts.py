@@ -19,6 +19,7 @@ from streamsel.fit_result import FitResult, source_of
 from streamsel.stream import ColumnStream, as_stream
 from streamsel.stream.files import CleanStream, find_indices
 from streamsel.stream.inputs import EncodedStream
+from streamsel.targets.encoding import only_column
 
 if TYPE_CHECKING:
     from streamsel.stream.files import Missing
@@ -231,7 +232,7 @@ class _Roles:
         self.is_table = self.path is not None or as_frame(self.source) is not None
         self.names: dict[str, list[Hashable]] = {}
         _expect_same_rows(self.source, y)
-        self.y = self._resolve("y", y)
+        self.y = self._resolve("y", only_column(y))
         self.weights = self._resolve("weights", weights)
         self.covariates = self._resolve("covariates", covariates)
         if isinstance(drop, str) or self._is_tuple_name(drop):

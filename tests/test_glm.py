@@ -127,6 +127,7 @@ def test_forms_of_a_target_are_the_same(study):
         np.where(y, "b", "a"),
         pd.Series(np.where(y, 2, 1)),
         y.tolist(),
+        pd.DataFrame({"ill": y}),
     ]
     for form in forms:
         assert learnt("binary", X, form).scores == expected

@@ -4,6 +4,7 @@ import json
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.linear_model import LogisticRegression, RidgeCV
@@ -75,6 +76,13 @@ def test_it_is_the_loop_over_folds_and_inner_folds():
     assert found.score().value == np.mean(
         [fold.scores["selected"]["balanced_accuracy"] for fold in found.folds]
     )
+
+
+def test_a_frame_of_one_column_is_a_single_target():
+    settings = {"sizes": [2], "n_folds": 2, "seed": 1}
+    codes = np.unique(LABELS, return_inverse=True)[1]
+    found = nested_scores(SelectKBest(), X, pd.DataFrame({"y": codes}), **settings)
+    assert found.score().value == nested_scores(SelectKBest(), X, codes, **settings).score().value
 
 
 def test_numbers_and_a_model_that_is_taken_as_it_is():

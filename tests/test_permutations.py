@@ -4,6 +4,7 @@ import itertools
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -70,6 +71,13 @@ def asked(case, n, rng):
     strata = rng.integers(0, case["s"], size=n) if "s" in case else None
     w = rng.choice([0.0, 0.5, 1.0, 3.0], size=n) if "w" in case else None
     return Z, strata, w
+
+
+def test_strata_in_a_frame_of_one_column_are_strata():
+    X, y = problem(1)
+    strata = np.arange(len(y)) % 3
+    found = learnt(X, y, strata=pd.DataFrame({"batch": strata}))
+    assert found.adjusted_p_values == learnt(X, y, strata=strata).adjusted_p_values
 
 
 @pytest.mark.parametrize("name", CASES)

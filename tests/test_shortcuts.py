@@ -588,6 +588,15 @@ def test_a_tuple_that_is_the_name_of_a_column():
     assert ("b", "z") not in weighted.selected
 
 
+def test_a_frame_of_one_column_is_a_single_target():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 5)), columns=list("abcde"))
+    frame["y"] = np.arange(60) % 3
+    expected = streamsel.select(frame, "y", k=2)
+    found = streamsel.select(frame.drop(columns="y"), frame[["y"]], k=2)
+    assert found.model.report().target == expected.model.report().target
+    assert found.model.scores == expected.model.scores
+
+
 def test_a_tuple_of_values_is_a_target():
     X = np.random.default_rng(0).normal(size=(4, 3))
     assert streamsel.select(X, (0.5, 1.0, -1.0, 2.0), k=1).model.n_rows == 4

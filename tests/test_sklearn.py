@@ -309,6 +309,17 @@ def test_few_whole_numbers_among_several_targets_are_a_quantity():
     assert found.learner_.scores == plain("ProjSe", X, frame.astype(float), k=3).scores
 
 
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+def test_a_frame_of_one_column_is_a_single_target(make):
+    """As for scikit-learn: labels for every score, and whole numbers that are classes."""
+    for values in (CLASSES, CLASSES.astype(str)):
+        frame = make({"y": values.tolist()})
+        found = streamsel.sklearn.SelectKBest(3, score_func="rank").fit(X, frame)
+        expected = streamsel.sklearn.SelectKBest(3, score_func="rank").fit(X, values)
+        assert found.learner_.report().target == expected.learner_.report().target
+        assert found.learner_.scores == expected.learner_.scores
+
+
 def test_without_a_target_variables_explain_each_other():
     found = streamsel.sklearn.ProjSe(3).fit(X)
     assert found.learner_.selected == plain("ProjSe", X, None, k=3).selected

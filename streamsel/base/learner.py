@@ -535,7 +535,9 @@ class Learner(river.MiniBatchTransformer, params.Declared):
             single column of whole numbers, integer or float, with 2 to 20 distinct values, and at
             most n / 2, is treated as classes unless `target_type="numeric"`; `report().target`
             shows how the target was interpreted. Two values are treated as a quantity if the
-            learner, with its parameters, does not support classes.
+            learner, with its parameters, does not support classes. Columns of a DataFrame, also a
+            single one, are named targets as in a dict of `learn_one`: their whole numbers are
+            quantities; pass a Series for the rule.
         covariates
             Variables to adjust for, such as age or batch: numbers of shape (n,) or (n, d), labels,
             a Series or DataFrame of either, or a dict: name -> either. They are projected out of

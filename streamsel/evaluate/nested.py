@@ -34,7 +34,7 @@ from streamsel.evaluate.similarity import Floats, as_numbers
 from streamsel.evaluate.stored_columns import first_in_groups
 from streamsel.stream import ColumnStream
 from streamsel.stream.inputs import numeric_stream
-from streamsel.targets.encoding import encode_covariates, encode_target
+from streamsel.targets.encoding import encode_covariates, encode_target, only_column
 from streamsel.targets.glm import FAMILIES
 
 
@@ -193,6 +193,7 @@ def nested_scores(
     >>> found.score().value > 0.99, found.difference("random").low > 0.0
     (True, True)
     """
+    y = only_column(y)
     stream = numeric_stream(X, groups=takes_groups(learner, y, covariates))
     if not stream.reiterable:
         raise ValueError(

@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 from streamsel._utils.sparse import as_dense
 from streamsel._utils.text import close_spellings
 from streamsel.stream import ColumnStream, as_stream, iter_anndata
+from streamsel.targets.encoding import only_column
 
 
 def is_anndata(X: Any) -> bool:
@@ -79,9 +80,12 @@ def _refuse_stream(estimator: Any, X: Any) -> None:
 
 
 def fit_target(stream: ColumnStream, X: Any, y: Any) -> Any:
-    """Return the target: y, or the column of obs that it names, if X is an AnnData."""
+    """Return the target: y, or the column of obs that it names, if X is an AnnData.
+
+    A frame of one column is a single target, as in scikit-learn.
+    """
     if not isinstance(y, str):
-        return y
+        return only_column(y)
     if not is_anndata(X):
         raise ValueError(
             f"Expected an array of targets. Got: the text {y!r}.\n"

@@ -69,7 +69,8 @@ def encode_target(
     by_values
         Whether "auto" treats a single column of whole numbers as labels if it has 2 to `FEW_VALUES`
         distinct values, at most one per two observations. The type of the numbers and the file
-        format do not matter. Columns of a frame are not judged by their values.
+        format do not matter. Columns of a frame are not judged by their values: they are named
+        targets, as in a row. `only_column` converts a frame to a single target.
 
     Raises
     ------
@@ -137,6 +138,18 @@ def as_series(values: Any) -> Any:
     if pa is not None and isinstance(values, pa.RecordBatch):
         return pa.Table.from_batches([values])
     return values
+
+
+def only_column(y: Any) -> Any:
+    """Return the column of a frame of one column; other targets unchanged."""
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    # Arrays do not need narwhals, whose import takes longer than a first result.
+    if isinstance(y, np.ndarray) or len(shape) != 2 or shape[1] != 1:
+        return y
+    import narwhals.stable.v2 as nw
+
+    native = nw.from_native(as_series(y), pass_through=True)
+    return native[:, 0].to_native() if isinstance(native, nw.DataFrame) else y
 
 
 def kinds_to_state(kinds: Mapping[Hashable, bool]) -> list[list[Hashable]]:

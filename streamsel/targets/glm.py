@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from streamsel.serialization.schema import ArrayKind, StringKind, expect
 from streamsel.targets.description import of_binary, of_counts
-from streamsel.targets.encoding import Encoded, encode_target
+from streamsel.targets.encoding import Encoded, encode_target, only_column
 
 Floats = NDArray[np.float64]
 
@@ -117,7 +117,7 @@ def encode_glm(y: Any, kind: str) -> tuple[Encoded, str]:
         As `encode_target`, and for more or fewer than two classes, several columns, and numbers
         that are negative or not whole.
     """
-    encoded = encode_target(y, FAMILIES[kind])
+    encoded = encode_target(only_column(y), FAMILIES[kind])
     columns, names = encoded.columns, encoded.names
     if kind == "binary":
         if not encoded.is_class or len(names) != 2:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel.serialization.schema import ArrayKind, expect
-from streamsel.targets.encoding import encode_target
+from streamsel.targets.encoding import encode_target, only_column
 
 Strata = NDArray[np.int64]
 
@@ -19,7 +19,7 @@ def encode_strata(strata: Any, n: int) -> Strata:
     Parameters
     ----------
     strata
-        (n,) labels or whole numbers: an array, a list or a Series.
+        (n,) labels or whole numbers: an array, a list, a Series or a frame of one column.
     n
         Number of observations.
 
@@ -30,7 +30,7 @@ def encode_strata(strata: Any, n: int) -> Strata:
         no permutation is possible.
     """
     try:
-        encoded = encode_target(strata, "class")
+        encoded = encode_target(only_column(strata), "class")
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"In the strata: {error}") from error
