@@ -455,7 +455,7 @@ def drop(Z, Mzz, Czy, B, relevance, *tail, arrival=None, given=None):
     arrival = np.arange(float(len(Z))) if arrival is None else arrival
     given = NO_GIVEN[Czy.shape[1]] if given is None else given
     count, W, *options = tail
-    return rotate_and_drop(Z, Mzz, Czy, B, relevance, arrival, count, W, given, *options)
+    return rotate_and_drop(Z, Mzz, Czy, B, relevance, arrival, count, W, given, *options, True)
 
 
 @pytest.mark.parametrize("covariates", [0, 1])

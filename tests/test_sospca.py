@@ -315,6 +315,19 @@ def test_copies_are_rejected():
     assert model.loadings == {0: {"sospca0": 1.0}, 1: {"sospca1": 1.0}}
 
 
+def test_relevances_of_what_near_copies_leave_are_those_of_the_components():
+    """The moments of the small component lose all but two digits, as a column in two units does."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        x, y = rng.normal(size=50), rng.normal(size=50)
+        model = SOSPCA(1)
+        model.learn_target(y)
+        for j, column in enumerate([x, 3.0 * x * (1.0 + 1.5e-7 * rng.normal(size=50))]):
+            model.learn_column(j, column)
+        expected = space.relevance(model.embedding[:, 0], space.basis(y))
+        assert model.relevance["sospca0"] == pytest.approx(expected, rel=1e-6)
+
+
 @pytest.mark.parametrize("rotation", ["jacobi", "paper"])
 @pytest.mark.parametrize("seed", range(8))
 def test_equal_relevances_go_by_order_of_arrival(seed, rotation):
@@ -345,7 +358,7 @@ def test_the_pair_goes_by_relevance_whatever_the_slots(rng, rotation):
             cxy = z @ y[:, None]
             relevance = cxy[:, 0] / np.linalg.norm(z, axis=1)
             state = z, z @ z.T, cxy, np.eye(3)[list(slots)].T.copy(), relevance, arrival
-            options = rotation == "jacobi", True, 1e-12, 1e-14
+            options = rotation == "jacobi", True, 1e-12, 1e-14, True
             rotate_and_drop(*state, 3, np.ones((1, 1)), np.zeros((0, 1)), *options)
             found.append(np.sort(relevance[:2]))
         np.testing.assert_allclose(found, found[:1] * 6, rtol=1e-12)

@@ -10,6 +10,8 @@ from streamsel._kernels.compile import kernel
 
 # A correlation of two components up to this is zero.
 _UNCORRELATED = 1e-14
+# A rotated component whose variance is below this part of the pair's smaller one has lost digits.
+_CANCELLED = 1e-4
 
 
 @kernel(reordered_sums=True)
@@ -169,6 +171,14 @@ def _least_relevant(
     return first
 
 
+@kernel(reordered_sums=True)
+def _sum_of_squares(z: np.ndarray) -> float:
+    total = 0.0
+    for i in range(z.shape[0]):
+        total += z[i] * z[i]
+    return total
+
+
 @kernel()
 def _explained_by_covariates(u: np.ndarray, v: np.ndarray, projection: np.ndarray) -> float:
     """Return the part of the product of two components that covariates explain."""
@@ -198,6 +208,7 @@ def rotate_and_drop(
     signed: bool,
     tie: float,
     zero_rtol: float,
+    are_scores: bool,
 ) -> bool:
     """Rotate the two least relevant components and drop the less relevant one: step 3 of SOSPCA.
 
@@ -220,6 +231,10 @@ def rotate_and_drop(
     zero_rtol
         A rotated component with a variance below this fraction of the smaller one of the pair is
         zero: the two were the same variable.
+    are_scores
+        Whether Z are all scores of the components, so that the sum of squares of a component that
+        is small after the rotation can be computed from them, without the digits that its moments
+        have lost.
 
     Returns
     -------
@@ -234,6 +249,7 @@ def rotate_and_drop(
     aa = Mzz[a, a] - _explained_by_covariates(Czy[a], Czy[a], covariate_weights)
     bb = Mzz[b, b] - _explained_by_covariates(Czy[b], Czy[b], covariate_weights)
     ab = Mzz[a, b] - _explained_by_covariates(Czy[a], Czy[b], covariate_weights)
+    smaller = min(Mzz[a, a], Mzz[b, b])
     size = math.sqrt(aa) * math.sqrt(bb)
     if abs(ab) <= _UNCORRELATED * size:
         # No rotation, or an exchange: rounding of the angle must not leave loadings of 1e-17 or
@@ -247,6 +263,10 @@ def rotate_and_drop(
     _rotate_pair(Mzz[a], Mzz[b], cos, sin)
     _rotate_pair(Mzz[:, a], Mzz[:, b], cos, sin)
     _rotate_pair(B[:, a], B[:, b], cos, sin)
+    if are_scores:
+        for k in (a, b):
+            if Mzz[k, k] < _CANCELLED * smaller:
+                Mzz[k, k] = _sum_of_squares(Z[k])
     variances = np.empty(2)
     variances[0] = Mzz[a, a] - _explained_by_covariates(Czy[a], Czy[a], covariate_weights)
     variances[1] = Mzz[b, b] - _explained_by_covariates(Czy[b], Czy[b], covariate_weights)
@@ -348,7 +368,7 @@ def add_above_threshold(
         if count > max_components:
             unloaded |= rotate_and_drop(
                 *(Z, Mzz, Czy, B[:loaded], relevance, arrival, count),
-                *(W, covariate_weights, jacobi, signed, tie, zero_rtol),
+                *(W, covariate_weights, jacobi, signed, tie, zero_rtol, True),
             )
             count -= 1
         if count == max_components:

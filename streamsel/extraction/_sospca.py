@@ -170,7 +170,7 @@ class SOSPCAState(ColumnState):
         component changes its index: downstream models see the same variable under the same name.
         """
         arrays = (self.Z, self.Mzz, self.Czy, self.table["B"], self.relevances, self.arrival)
-        unloaded = rotate_and_drop(*arrays, self.count, *self._options)
+        unloaded = rotate_and_drop(*arrays, self.count, *self._options, True)
         self.count -= 1
         if unloaded:
             self._drop_unloaded()

@@ -339,7 +339,7 @@ class SOSPCARowState(ComponentMoments):
         tail = self.J[:first, first:].copy()
         M, Czy = self.J[:first, :first].copy(), B.T @ cxy
         state = (tail, M, Czy, B, relevance, self.arrival, self.count)
-        options = (self.jacobi, self.signed, TIE_RTOL, VARIANCE_TOL)
+        options = (self.jacobi, self.signed, TIE_RTOL, VARIANCE_TOL, False)
         rotate_and_drop(*state, space.weights, space.covariate_map, *options)
         self.J[:first, :first] = M
         self.J[:first, first:], self.J[first:, :first] = tail, tail.T
