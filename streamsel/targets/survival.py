@@ -38,7 +38,8 @@ def encode_survival(
     Raises
     ------
     ValueError, TypeError
-        As `times_and_events` and `ObservationWeights.of`, and if there is no event.
+        As `times_and_events` and `ObservationWeights.of`, if there is no event, and if all rows at
+        risk have it at once, so that all residuals are 0.
     """
     time, event = times_and_events(y)
     weighted = None if weights is None else ObservationWeights.of(weights, len(time))
@@ -49,6 +50,12 @@ def encode_survival(
             "Hint: 1 is an observed event, 0 a censored time."
         )
     residuals = martingale_residuals(time, event, w)
+    if not residuals[w > 0.0].any():
+        raise ValueError(
+            "Expected an event while another row, without one, is at risk. Got: events at one time "
+            "only, in all rows at risk then: no column can be tested.\n"
+            "Hint: check the times; rows whose observation ends before an event are not at risk."
+        )
     return Encoded(residuals[:, None], [0], is_class=False), event, weighted
 
 
@@ -177,6 +184,8 @@ def _check_events(event: Floats, time: Floats) -> None:
     seen = event[np.isfinite(event)]
     if np.isin(time, (0.0, 1.0)).all():
         hint = "the columns are time, then event; they seem to be swapped."
+    elif np.isnan(event[bad[0]]):
+        hint = "learn_target(y, missing='drop') excludes rows with a missing event."
     elif np.isin(seen, (1.0, 2.0)).all():
         hint = "a status of 1 (censored) and 2 (event) is the event + 1; subtract 1."
     raise ValueError(
