@@ -332,11 +332,48 @@ def test_columns_before_the_first_group_become_groups(name):
     assert model.selected == expected.selected
     np.testing.assert_allclose([*model.scores.values()], [*expected.scores.values()])
     np.testing.assert_allclose(model.noise_floor(), expected.noise_floor())
-    bounded = MODELS[name](max_candidates=4)
-    bounded.learn_target(y)
-    bounded.learn_columns(X)
-    with pytest.raises(ValueError, match="before a bounded pool discards"):
-        bounded.learn_group("late", X[:, :2])
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [(name, {"max_candidates": 8}) for name in MODELS]
+    + [(name, {"max_pool_bytes": 8 * N * 20}) for name in ("ForwardSelection", "Lasso")],
+)
+def test_columns_of_a_bounded_pool_become_groups(name, more, tmp_path):
+    X = columns()
+    y = target(X)
+    groups = groups_of()
+    singles = [j for group in [*groups][:10] for j in groups[group]]
+    expected = MODELS[name](**more)
+    expected.learn_target(y)
+    for j in singles:
+        expected.learn_group(j, X[:, [j]], names=[j])
+    model = MODELS[name](**more)
+    model.learn_target(y)
+    model.learn_columns(X[:, singles], names=singles)
+    assert not model._phase.columns.complete
+    others = []
+    for group in [*groups][10:]:
+        other = model.clone()
+        other.learn_target(y)
+        for one in (expected, model, other):
+            one.learn_group(group, X[:, groups[group]], names=groups[group])
+        others.append(other)
+        model = COPIES["save"](model, tmp_path)
+    assert model.selected == expected.selected
+    assert model.n_certified == expected.n_certified
+    assert model.members == expected.members
+    np.testing.assert_allclose([*model.scores.values()], [*expected.scores.values()])
+    np.testing.assert_allclose(model.noise_floor(), expected.noise_floor())
+    # A certified pick is that of all columns, also after a merge.
+    whole = learnt(MODELS[name](), X, y, {j: [j] for j in singles} | dict([*groups.items()][10:]))
+    merged = MODELS[name](**more)
+    merged.learn_target(y)
+    merged.learn_columns(X[:, singles], names=singles)
+    for other in others:
+        merged.merge(other)
+    for one in (model, merged):
+        assert one.selected[: one.n_certified] == whole.selected[: one.n_certified]
 
 
 @each

@@ -304,15 +304,8 @@ class ColumnPhase(Phase):
         return grouped
 
     def no_groups(self, model: LearnerHooks, target: Target | NoTarget) -> ColumnState:
-        """Return an empty state of groups; ValueError if columns learnt cannot become groups."""
-        grouped, state = model._new_groups(check_groups(model, target).n), self.columns
-        if state is not None and not state.is_grouped and not state.complete:
-            raise ValueError(
-                "Expected the first group before a bounded pool discards columns, which would "
-                "otherwise become groups of one. Got: a group, after discarded columns.\n"
-                "Hint: learn the groups first, or increase max_candidates."
-            )
-        return grouped
+        """Return an empty state of groups; ValueError for a model that does not support them."""
+        return model._new_groups(check_groups(model, target).n)
 
     def _can_skip(self, model: LearnerHooks, name: Hashable, values: Any) -> bool:
         """Learn a valid column that changes only counts, and return True; if unsure, return False.

@@ -479,6 +479,10 @@ class GroupLassoSolver(StagedSolver):
             path = LassoPath(solutions, weights, problem.norm, saved["path_truncated"])
         return GroupPathSolution(pool, problem, penalty, path, n_requested_in(pool, self.k))
 
+    def restore_of_columns(self, pool: Any, saved: dict[str, Any]) -> GroupPathSolution:
+        """Return a saved path of single columns as one of groups of one."""
+        return self.restore(pool, saved | {"coefficients": saved["values"]})
+
     def picks(self, pool: Any, k: int) -> Picks:
         """Return k picks among the groups of a pool."""
         if not pool.names:

@@ -411,7 +411,7 @@ class ColumnState(VariableState):
         raise NotImplementedError
 
     def adopt_columns(self, state: ColumnState) -> None:
-        """Learn the columns of a state that has discarded none, each as a group of one."""
+        """Learn the columns that a state keeps, each as a group of one."""
         raise NotImplementedError
 
     def members_of(self, indices: Sequence[int]) -> list[list[Hashable]]:

@@ -350,3 +350,12 @@ def test_groups_and_columns_are_counted_on_one_basis(call, tmp_path):
     path = written(FRAME[["city", "x", "y"]], tmp_path, "x.parquet")
     said = call("select", path, "-t", "y", "-k", 30).stderr
     assert "selected 2 of 30 requested: only 2 groups and columns could be used" in said
+
+
+@pytest.mark.parametrize("method", ["SelectKBest", "ForwardSelection"])
+def test_a_category_after_discarded_columns_is_learnt(call, tmp_path, method):
+    numbers = {f"x{j}": np.random.default_rng(j).normal(size=N) for j in range(12)}
+    path = written(FRAME[["y"]].assign(**numbers, city=CITY), tmp_path, "x.csv")
+    result = call("select", path, "-t", "y", "-k", 2, "--max-candidates", 4, "--method", method)
+    assert "skipped" not in result.stderr
+    assert "city" in result.stdout

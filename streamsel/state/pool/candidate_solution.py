@@ -147,6 +147,10 @@ class StagedSolver(abc.ABC):
     def restore(self, pool: Pool, saved: dict[str, Any]) -> CandidateSolution:
         """Return the candidate solution that `CandidateSolution.to_state` saved."""
 
+    def restore_of_columns(self, pool: Pool, saved: dict[str, Any]) -> CandidateSolution:
+        """Return a saved solution for single columns as one for groups of one."""
+        return self.restore(pool, saved)
+
     def picks(self, pool: Pool, k: int) -> Picks:
         """Return k picks among the variables of a pool, for a k other than that of the solver."""
         return dataclasses.replace(self, k=k).solve(pool, None, None).picks

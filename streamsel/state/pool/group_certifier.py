@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamsel.serialization.schema import CountKind, expect
-from streamsel.state.base import Indices
+from streamsel.state.base import ColumnState, Indices
 from streamsel.state.pool.candidate_solution import StagedSolver
 from streamsel.state.pool.certifier import Certifier
 from streamsel.state.pool.group_pool import GroupPool
@@ -51,6 +51,25 @@ class GroupCertifier(Certifier):
             self.room = len(self.names)
             self.cut_back(self.solve_again(0))
         return indices[room:]
+
+    def adopt_columns(self, state: ColumnState) -> None:
+        """Learn the columns that a certifier keeps, each as a group of one, and its solution."""
+        super().adopt_columns(state)
+        if not isinstance(state, Certifier) or state.solution is None:
+            return
+        self.limit = self.pool.limit = state.limit
+        self.room = state.room
+        self.seen, self.total = state.seen, state.total
+        if state.has_discarded:
+            self.set_bound(state.score_upper_bound)
+        table, n = self.pool.table, state._n_solved
+        self.pool.replace_table(table.part(0, n))
+        self.solution = self.solver.restore_of_columns(self.pool, state.solution.to_state())
+        self._n_solved, self._solved_at = n, state._solved_at
+        self.unchanged_since = state.unchanged_since
+        self.best_discarded = state.best_discarded
+        self.eviction_thresholds = state.eviction_thresholds
+        self.pool.append_all(table.part(n, len(table)), 0)
 
     def to_state(self) -> dict[str, Any]:
         """Return the state for a model file, as arrays and JSON-compatible values."""

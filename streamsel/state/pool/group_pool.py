@@ -165,7 +165,10 @@ class GroupPool(Pool):
         return rows
 
     def adopt_columns(self, state: ColumnState) -> None:
-        """Learn the columns of a pool that has discarded none, each as a group of one."""
+        """Learn the columns that a pool keeps, each as a group of one.
+
+        A group of one has the score of its column, so the bounds of discarded columns hold.
+        """
         pool = state.pool if isinstance(state, PooledState) else state
         assert isinstance(pool, Pool)  # noqa: S101
         space, table, stats = self._builder.space, pool.table, pool.stats()
@@ -185,6 +188,8 @@ class GroupPool(Pool):
             rows |= {"unit": table["unit"][varies], "weights": 1.0 / length[varies]}
         self._copy_before_write()
         self.table.append(pool.names, members=pool.names, **found._asdict(), **rows)
+        self.max_discarded_bound = pool.max_discarded_bound
+        self.admission_threshold = pool.admission_threshold
 
     # Files
 

@@ -84,7 +84,7 @@ class PooledState(ColumnState):
         return self.pool.iter_groups(chunk, stats)
 
     def adopt_columns(self, state: ColumnState) -> None:
-        """Learn the columns of a state that has discarded none, each as a group of one."""
+        """Learn the columns that a state keeps, each as a group of one."""
         self.pool.adopt_columns(state)
 
     def members_of(self, indices: Sequence[int]) -> list[list[Hashable]]:
