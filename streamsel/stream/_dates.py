@@ -21,15 +21,16 @@ _FIRST_ORDINAL = _EPOCH.toordinal()
 _FIRST_WEEKDAY = 3
 
 
-def date_numbers(values: Sequence[Any]) -> dict[str, Floats]:
+def date_numbers(values: Sequence[Any], *, keeps_clock: bool = False) -> dict[str, Floats]:
     """Return columns of numbers for dates or points in time, by the suffixes of their names.
-
-    Columns of the time of day are left out if all times are midnight, as of dates without times.
 
     Parameters
     ----------
     values
         Dates, or points in time; those with a zone are converted to UTC. None is NaN throughout.
+    keeps_clock
+        Whether the time of day has columns even if all times are midnight, as of dates without
+        times.
     """
     missing, instants = _split_missing(values, _EPOCH)
     # NumPy takes 1.4 µs to convert a datetime; this takes 0.2 µs.
@@ -49,7 +50,7 @@ def date_numbers(values: Sequence[Any]) -> dict[str, Floats]:
         "day_of_year": day_of_year + 1.0,
         **_cycle("year", (day_of_year + of_day / _DAY) / year_length),
     }
-    if of_day.any():
+    if keeps_clock or of_day.any():
         numbers |= {"hour": of_day // _HOUR + 0.0, **_cycle("day", of_day / _DAY)}
     return _with_missing(numbers, missing)
 
@@ -68,6 +69,20 @@ def duration_numbers(values: Sequence[Any]) -> dict[str, Floats]:
     missing, spans = _split_missing(values, dt.timedelta())
     seconds = np.array([span.total_seconds() for span in spans], dtype=np.float64)
     return _with_missing({"seconds": seconds}, missing)
+
+
+def parse_dates(texts: Sequence[str | None]) -> list[dt.datetime | None] | list[dt.time | None]:
+    """Return dates, points in time, or else times of the day, that are written as in ISO 8601.
+
+    Raises
+    ------
+    ValueError
+        If a text is neither.
+    """
+    try:
+        return [None if text is None else dt.datetime.fromisoformat(text) for text in texts]
+    except ValueError:
+        return [None if text is None else dt.time.fromisoformat(text) for text in texts]
 
 
 def _microseconds(value: dt.date) -> int:
@@ -98,3 +113,7 @@ def _cycle(name: str, phase: Floats) -> dict[str, Floats]:
     """Return sine and cosine of a phase in cycles, so that its end is close to its beginning."""
     angle = 2.0 * np.pi * phase
     return {f"{name}_sin": np.sin(angle), f"{name}_cos": np.cos(angle)}
+
+
+# Suffixes of the columns of numbers of dates, times and durations.
+SUFFIXES = frozenset(date_numbers([_EPOCH], keeps_clock=True))

@@ -100,7 +100,8 @@ def encode(
 
     **Names.** A category is named by its text, and categories of equal texts have one indicator, as
     by River's `OneHotEncoder`. The indicators of new data follow from the names alone: `take`
-    returns zeros for the indicator of a category that the data lack.
+    returns zeros for the indicator of a category that the data lack. If the numbers of dates are
+    requested from text, as of a CSV file, it is read as ISO 8601; other notations are an error.
 
     **Cost.** O(n) time per column, about 10 ms for 100,000 rows, and 5 bytes per row for all
     indicators of a column, whatever their number.
@@ -393,9 +394,9 @@ def _numbers_of(columns: Mapping[Hashable, Any], names: Iterable[Hashable]) -> d
     found: dict[Hashable, Any] = {}
     for source, values in columns.items():
         name_of = names_of.get(str(source), {})
-        if not name_of or _is_numeric(values):
+        if not name_of or is_sparse(values):
             continue
-        for end, numbers in columns_ending(storable(values), list(name_of)).items():
+        for end, numbers in columns_ending(source, values, name_of).items():
             name = name_of[end]
             # Two columns may have numbers of one name, as "a" with "b_c" and "a_b" with "c".
             found[name] = np.maximum(found[name], numbers) if name in found else numbers

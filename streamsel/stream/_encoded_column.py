@@ -5,16 +5,20 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import numbers
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from streamsel.data.chunks import Block
+from streamsel.stream._blocks import storable
 from streamsel.stream._dates import (
+    SUFFIXES,
     date_numbers,
     duration_numbers,
+    parse_dates,
     time_numbers,
 )
 from streamsel.stream._numerals import CellMessage, diagnose_non_numeric
@@ -34,6 +38,9 @@ _NUMBERS_OF: dict[str, Callable[[Sequence[Any]], Mapping[str, npt.NDArray[np.flo
 _TYPES = ((dt.date, DATES), (dt.time, TIMES), (dt.timedelta, DURATIONS))
 _NUMBER_TYPES = (numbers.Number, decimal.Decimal, np.bool_)
 _LABEL_TYPES = (str, numbers.Real, decimal.Decimal, np.bool_)
+_BOOLEAN_LABELS = frozenset(map(str, (False, True, None)))
+# The beginning of texts that are dates, times or durations.
+_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}(?!\d)|\d{1,2}:\d\d|-?\d+ days?\b")
 # Length of the texts that messages quote.
 _QUOTED = 40
 
@@ -109,12 +116,16 @@ def holds_numbers(values: npt.NDArray[Any]) -> bool:
     return _kind_of(values.tolist())[0] is None
 
 
-def columns_ending(values: npt.NDArray[Any], ends: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return the columns of numbers that encode a column of objects, by suffix of their names.
+def columns_ending(
+    name: Hashable, values: npt.NDArray[Any], ends: Collection[str]
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns of numbers that encode a column, by suffix of their names.
+
+    A value has the same numbers as in any other column of that name, whatever the other values.
 
     Parameters
     ----------
-    values
+    name, values
         The column, (n,).
     ends
         Labels, or suffixes of the names of encoded dates.
@@ -122,17 +133,78 @@ def columns_ending(values: npt.NDArray[Any], ends: Sequence[str]) -> dict[str, n
     Returns
     -------
     Arrays (n,), without those that the column cannot have: every text may be a label, but numbers
-    have no labels. A label that does not occur is 0 in every row.
+    have no labels except those of booleans. A label that does not occur is 0 in every row.
+
+    Raises
+    ------
+    ValueError
+        If the numbers of dates are requested of dates that are written otherwise than in ISO 8601.
     """
-    kind, listed = _kind_of(values.tolist())
-    if kind is None or isinstance(kind, RejectedColumn):
+    if values.dtype.kind in "biuf":
+        kind, listed = None, values.tolist()
+    else:
+        kind, listed = _kind_of(storable(values).tolist())
+    if isinstance(kind, RejectedColumn):
         return {}
-    if kind in _NUMBERS_OF:
-        found = _NUMBERS_OF[kind](listed)
-        return {end: found[end] for end in ends if end in found}
-    text_of = _texts_of(listed, len(listed)) or {}
-    texts = list(map(text_of.__getitem__, listed))
-    return {end: np.array([text == end for text in texts], dtype=np.uint8) for end in ends}
+    if kind is None:
+        labels = _labels_of_numbers(listed, ends, is_object=values.dtype.kind == "O")
+        if labels is None:
+            return {}
+        listed = labels
+    elif kind == CATEGORIES:
+        kind, listed = _parsed_dates(name, listed, ends)
+    if kind == DATES:
+        found = date_numbers(listed, keeps_clock=True)
+    elif kind in _NUMBERS_OF:
+        found = {**_NUMBERS_OF[kind](listed)}
+    else:
+        text_of = _texts_of(listed, len(listed)) or {}
+        texts = list(map(text_of.__getitem__, listed))
+        found = {end: np.array([text == end for text in texts], dtype=np.uint8) for end in ends}
+        if all(value is None for value in listed):
+            # A missing date is NaN.
+            found |= {end: np.full(len(listed), np.nan) for end in SUFFIXES.intersection(ends)}
+    return {end: found[end] for end in ends if end in found}
+
+
+def _labels_of_numbers(
+    listed: list[Any], ends: Collection[str], *, is_object: bool
+) -> list[bool | None] | None:
+    """Return numbers as labels, if they are booleans or all missing; None if they have no labels.
+
+    Text files have booleans as text. Without a value in any row, text is an object column of None
+    or, as pandas reads files, a column of NaN: the second is one of numbers unless a missing label
+    is requested.
+    """
+    present = [None if is_missing(value) else value for value in listed]
+    if all(value is None for value in present):
+        return present if is_object or _MISSING_LABEL in ends else None
+    if not _BOOLEAN_LABELS.issuperset(ends) or any(value not in (None, 0, 1) for value in present):
+        return None
+    return [None if value is None else bool(value) for value in present]
+
+
+def _parsed_dates(
+    name: Hashable, listed: list[Any], ends: Collection[str]
+) -> tuple[str, list[Any]]:
+    """Return the kind and the values of a column of labels: dates, if their numbers are requested.
+
+    Text files have dates as text.
+    """
+    first = next(value for value in listed if value is not None)
+    suffixes = SUFFIXES.intersection(ends)
+    if not suffixes or not isinstance(first, str) or _DATE.match(first) is None:
+        return CATEGORIES, listed
+    try:
+        parsed: list[Any] = [*parse_dates(listed)]
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"Expected dates in column {name!r}, as {name}_{min(suffixes)} is a number of dates. "
+            f"Got: text such as {_quoted(first)}.\nHint: convert it to dates, or write them as in "
+            "ISO 8601 (2024-03-30)."
+        ) from error
+    is_time = any(isinstance(value, dt.time) for value in parsed)
+    return TIMES if is_time else DATES, parsed
 
 
 def _kind_of(listed: list[Any]) -> tuple[str | RejectedColumn | None, list[Any]]:

@@ -1,5 +1,7 @@
 """Text and dates in files: encoded, counted, and encoded in the same way in new files."""
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -90,6 +92,21 @@ def test_a_model_of_python_transforms_files(call, tmp_path):
     save(model, tmp_path / "model")
     lines = call("transform", tmp_path / "model", written(NEW, tmp_path, "new.parquet")).stdout
     assert lines.startswith("city_None,city_Oslo,city_Paris,city_Rome,x\n0,0,0,1,")
+
+
+def test_dates_of_text_become_the_numbers_that_were_learnt(call, tmp_path):
+    path, model = written(FRAME, tmp_path, "table.parquet"), tmp_path / "model"
+    line = ["select", path, "-t", "y", "-k", 20, "--method", "SelectKBest", "-m", model]
+    assert "day_month" in [row["name"] for row in call(*line, "--json").json()["selected"]]
+    outputs = [
+        call("transform", model, written(NEW, tmp_path, f"new.{suffix}")).stdout
+        for suffix in ("parquet", "csv")
+    ]
+    found, of_text = (pd.read_csv(io.StringIO(output)) for output in outputs)
+    np.testing.assert_array_equal(of_text, found)
+    written(NEW.assign(day=NEW["day"].dt.strftime("%d/%m/%Y")), tmp_path, "new.csv")
+    error = call("transform", model, tmp_path / "new.csv", code=1).stderr
+    assert "Expected dates in column 'day'" in error
 
 
 @pytest.mark.parametrize("columns", [["city", "x", "y"], ["city", "y"]])

@@ -181,6 +181,53 @@ def test_numeric_categories_are_labels():
     same(encode(pa.Table.from_pandas(df)), expected)
 
 
+def test_the_numbers_of_a_row_do_not_depend_on_the_other_rows():
+    """Of one row, text may be all missing, and a time midnight."""
+    whole = {name: np.ravel(as_dense(values)) for name, values in encode(FRAME)}
+    assert {"text_None", "time_hour"} <= {*whole}
+    for row in range(len(FRAME)):
+        taken = encode(FRAME[row : row + 1]).take([*whole])
+        for name, values in whole.items():
+            np.testing.assert_array_equal(np.ravel(as_dense(taken[name])), values[[row]], name)
+
+
+def test_text_files_have_dates_and_booleans_as_text(tmp_path):
+    frame = pl.DataFrame(
+        {
+            "at": DAYS,
+            "flag": ["True", "False", None, "True", "False", "False"],
+            "code": ["a", None, "b", "a", "b", "a"],
+        }
+    )
+    same_numbers = {name: np.ravel(as_dense(values)) for name, values in encode(frame)}
+    frame.with_columns(pl.col("at").dt.to_string("iso")).write_csv(tmp_path / "x.csv")
+    pandas_nan = frame.to_pandas().assign(code=np.nan)[:1]
+    for source in (
+        frame.with_columns(pl.col("at").dt.to_string("iso")),
+        frame.with_columns(pl.col("flag") == "True"),
+        iter_csv(tmp_path / "x.csv"),
+    ):
+        taken = encode(source).take([*same_numbers])
+        for name, values in same_numbers.items():
+            np.testing.assert_array_equal(np.ravel(as_dense(taken[name])), values, name)
+    # pandas reads a column without a value as NaN.
+    assert encode(pandas_nan).take(["code_a", "code_None"])["code_None"].tolist() == [1]
+    with pytest.raises(KeyError):
+        encode(pandas_nan).take(["code_a"])
+    for text in ("31/12/2024", "3 days 01:00:00"):
+        other = frame.with_columns(at=pl.lit(text))
+        # As a label it is one.
+        assert encode(other).take([f"at_{text}"])[f"at_{text}"].all()
+        with pytest.raises(ValueError, match=rf"dates in column 'at', .* at_.*{text}.*\n.*8601"):
+            encode(other).take(["at_seconds", "code_a"])
+
+
+def test_labels_may_be_named_like_the_numbers_of_dates():
+    frame = pl.DataFrame({"plan": ["month", "year", "2 weeks", "2 weeks"]})
+    taken = encode(frame).take(["plan_month", "plan_hour"])
+    assert [values.tolist() for values in taken.values()] == [[1, 0, 0, 0], [0, 0, 0, 0]]
+
+
 def test_what_is_left_out_is_counted_once_and_reported():
     n = 6
     df = pd.DataFrame(
