@@ -40,6 +40,7 @@ AUTO, CHROMOSOME = "auto", "chromosome"
 SAME_AS_MODEL = ""
 _LIST: Stored = (list,), []
 _TEXT: Stored = (str, NoneType), None
+_FLAG: Stored = (bool, NoneType), None
 
 
 def _has_target(metadata: Options) -> bool:
@@ -149,6 +150,7 @@ class RunSettings:
     )
     by_position: bool = setting(
         "--by-position",
+        stored=_FLAG,
         agrees=lambda options, metadata: options["by_position"] and not metadata["id"],
         is_flag=True,
         help="Match the rows of FILE and --target-file by position, even if both have identifiers.",
@@ -287,7 +289,7 @@ class RunSettings:
     raw: bool = setting(
         "--raw",
         commands=(*RUNS, "transform"),
-        stored=((bool, NoneType), None),
+        stored=_FLAG,
         agrees=True,
         is_flag=True,
         help="Read raw of an .h5ad file, usually the counts of all genes, instead of X.",
@@ -304,6 +306,7 @@ class RunSettings:
     )
     keep_index: bool = setting(
         "--keep-index",
+        stored=_FLAG,
         agrees=lambda options, metadata: options["keep_index"] and not metadata["index"],
         is_flag=True,
         help="Treat a column that only numbers the rows, such as pandas' unnamed index, as a "

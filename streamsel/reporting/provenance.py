@@ -34,6 +34,7 @@ from streamsel.reporting.document import (
     comma_separated,
 )
 from streamsel.reporting.document import DefinitionList as Pairs
+from streamsel.stream.formats import MAX_CATEGORIES
 
 _REFERENCE = re.compile(r"(?P<authors>.+?) \((?P<year>\d{4})\)\. (?P<title>.+?[.?]) (?P<venue>.+)")
 _AUTHOR = re.compile(r"[^,]+, [A-Z]\.(?:[ -]*[A-Z]\.)*")
@@ -113,9 +114,13 @@ _OPTIONS = {"k": "-k", "n_components": "-q", "target_type": "--target-type"}
 _ELSEWHERE = {"covariates", "n_jobs"}
 # Metadata with one value, by the name of the option.
 _SINGLE_VALUED = (
-    *("target_file", "id", "weights", "strata", "relatedness", "loco", "missing_target"),
-    *("orientation", "delimiter", "decimal", "layer", "missing"),
+    *("target_file", "id", "weights", "strata", "relatedness", "loco", "groups"),
+    *("missing_target", "orientation", "delimiter", "decimal", "layer", "missing", "until"),
 )
+# Metadata of flags.
+_FLAGS = ("by_position", "raw", "keep_index")
+# Metadata with a number, and its default.
+_NUMBERS = {"min_count": 0, "max_categories": MAX_CATEGORIES}
 
 
 def metadata_value(metadata: Mapping[str, Any], name: str, *kinds: type) -> Any:
@@ -172,6 +177,9 @@ def _facts(report: Report, metadata: Mapping[str, Any]) -> Any:
         yield "target type", (NameText(report.target),)
     if covariates := report.parameters.get("covariates"):
         yield "covariates", _names(list(covariates))
+    for name in ("weights", "strata"):
+        if column := metadata_value(metadata, name, str):
+            yield name, (NameText(column),)
     if components := report.details.get("variance_components"):
         n_groups = sum(one["left_out"] is not None for one in components)
         text = f"explains {components[0]['heritability']:.0%} of the variance"
@@ -219,17 +227,18 @@ def command_of(report: Report, metadata: Mapping[str, Any]) -> str | None:
     lines = [["streamsel", command, *files]]
     for option in ("target", "covariates", "dropped"):
         spelt = {"covariates": "--covariate", "dropped": "--drop"}.get(option, f"--{option}")
-        lines += [[spelt, name] for name in _texts(metadata, option)]
+        lines += [[spelt, option_name(name)] for name in _texts(metadata, option)]
     if command == "select" and not (_texts(metadata, "target") or metadata.get("target_file")):
         lines.append(["--no-target"])
     lines += [["--na-values", option_name(cell)] for cell in _texts(metadata, "na_values")]
     for option in _SINGLE_VALUED:
         if value := metadata_value(metadata, option, str):
-            lines.append([f"--{option.replace('_', '-')}", value])
-    if metadata_value(metadata, "raw", bool):
-        lines.append(["--raw"])
-    if min_count := metadata_value(metadata, "min_count", int):
-        lines.append(["--min-count", str(min_count)])
+            lines.append([_spelt(option), value])
+    lines += [[_spelt(flag)] for flag in _FLAGS if metadata_value(metadata, flag, bool)]
+    for option, default in _NUMBERS.items():
+        number = metadata_value(metadata, option, int)
+        if number not in (None, default):
+            lines.append([_spelt(option), str(number)])
     lines.append(["--method", report.learner])
     for name, value in changed_parameters_of(report).items():
         if name in _ELSEWHERE:
@@ -240,6 +249,10 @@ def command_of(report: Report, metadata: Mapping[str, Any]) -> str | None:
     if report.parameters.get("max_candidates") and report.parameters.get("exact") is False:
         lines.append(["--no-exact"])
     return " \\\n  ".join(map(shlex.join, lines))
+
+
+def _spelt(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def changed_parameters_of(report: Report) -> dict[str, Any]:
@@ -255,6 +268,8 @@ def changed_parameters_of(report: Report) -> dict[str, Any]:
 
 
 def _option_value(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(map(_option_value, value))
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 

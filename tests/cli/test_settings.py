@@ -34,6 +34,8 @@ STORED = {
     "max_categories",
     "until",
     "groups",
+    "by_position",
+    "keep_index",
 }
 
 

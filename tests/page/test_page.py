@@ -193,6 +193,59 @@ def test_the_command_of_a_page_learns_the_same(data, tmp_path):
     assert streamsel.load(again).scores == streamsel.load(saved).scores
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--keep-index"],
+        ["--max-categories", "0"],
+        ["--max-categories", "2"],
+        ["--groups", "groups.csv", "--method", "SelectKBest"],
+        ["--method", "Lasso", "--set", "alphas=0.5,0.2"],
+        ["--drop", '"a, ""b"""', "--covariate", '"c,d"'],
+        [
+            "--target-file",
+            "target.csv",
+            "--by-position",
+            "--strata",
+            "w",
+            "--permutations",
+            "9",
+        ],
+        ["--weights", "w", "--until", "2"],
+    ],
+)
+def test_the_command_of_a_page_has_every_option(words, tmp_path, monkeypatch):
+    import shlex
+
+    import pandas as pd
+    from click.testing import CliRunner
+
+    from streamsel.cli.app import app
+
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 5)), columns=["v", 'a, "b"', "c,d", "e", "y, z"])
+    frame["y, z"] += frame["v"] + frame['a, "b"']
+    frame.insert(0, "Unnamed: 0", np.arange(60))
+    frame["three"] = rng.choice(["f", "g", "h"], 60)
+    frame["w"] = rng.choice([1.0, 2.0], 60)
+    frame["id"] = [f"u{i}" for i in range(60)]
+    frame.to_csv("table.csv", index=False)
+    frame[["id", "y, z"]][::-1].to_csv("target.csv", index=False)
+    (tmp_path / "groups.csv").write_text("name,group\nv,one\ne,one\nw,two\n")
+    size = [] if "Lasso" in words else ["-k", "2"]
+    line, printed = ["table.csv", "--target", '"y, z"', *words, *size], []
+    for saved in ("first", "again"):
+        run = CliRunner().invoke(app, ["select", *line, "-m", saved])
+        assert run.exit_code == 0, run.output
+        printed.append(run.stdout)
+        if saved == "first":
+            report = CliRunner().invoke(app, ["report", saved, "--format", "md"]).stdout
+            command = report.split("```sh\n")[1].split("```")[0].replace("\\\n", " ")
+            line = shlex.split(command)[2:]
+    assert printed[0] == printed[1]
+
+
 def test_what_is_no_model_is_refused(data):
     from river import compose, preprocessing
 
