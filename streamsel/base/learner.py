@@ -1170,7 +1170,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         density = self._significance.density(self._phase)
         if density is None or self._own_tests() is None:
             return density
-        return replace(density, null=None)
+        return replace(density, null=None, p_values=None)
 
     def _own_tests(self) -> OwnTests | None:
         """Return the tests of a score whose p-values do not follow from the relevance."""

@@ -224,12 +224,19 @@ def build_density(
     if not filled[0]:
         # The first bin includes all lower relevances.
         edges[0] = 0.0
-    null = None
-    if permuted is not None:
-        null = permuted.p_values(edges)
-    elif space.kernel.name == "linear":
-        null = marginal_p_values(edges, *Freedom.of(n, space))
-    return Density(counts[:, filled[0] :], counted.bin_width, edges, null, points)
+    null, p_values = None, None
+    if permuted is not None or space.kernel.name == "linear":
+        freedom = Freedom.of(n, space)
+
+        def exceedance(relevance: Floats) -> Floats:
+            if permuted is not None:
+                return permuted.p_values(relevance)
+            return marginal_p_values(relevance, *freedom)
+
+        null = exceedance(edges)
+        if points is not None:
+            p_values = np.where(points < 0.0, np.nan, exceedance(points))
+    return Density(counts[:, filled[0] :], counted.bin_width, edges, null, points, p_values)
 
 
 def count_row_variables(moments: Moments) -> tuple[RelevanceHistogram, Floats] | None:

@@ -81,6 +81,9 @@ class Density:
     points
         (p,) relevances of p columns in order of arrival, -1 for a constant column; None for more
         than 500 columns.
+    p_values
+        (p,) probability that a column of pure noise exceeds each of `points`, NaN for a constant
+        column; None if not known, or for more than 500 columns.
     """
 
     counts: NDArray[np.int64]
@@ -88,6 +91,7 @@ class Density:
     edges: NDArray[np.float64]
     null: NDArray[np.float64] | None
     points: NDArray[np.float64] | None = None
+    p_values: NDArray[np.float64] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the histogram as JSON-compatible values."""
@@ -97,6 +101,7 @@ class Density:
             "null": None if self.null is None else self.null.tolist(),
             "counts": self.counts.tolist(),
             "points": None if self.points is None else self.points.tolist(),
+            "p_values": None if self.p_values is None else [*map(number, self.p_values.tolist())],
         }
 
 
@@ -172,7 +177,7 @@ class Report:
     results: list[dict[str, Any]]
     n_requested: int | None
     details: dict[str, Any] = field(default_factory=dict)
-    density: Density | None = None
+    density: Density | None = field(default=None, repr=False)
     alternatives: dict[Hashable, list[tuple[Hashable, float]]] | None = None
     excluded: dict[str, int] = field(default_factory=dict)
     directions: dict[Hashable, Direction] | None = None

@@ -72,9 +72,10 @@ def qq(model: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
     % band under the null (the k-th of p p-values is Beta(k, p - k + 1)). A curve that rises above
     it throughout shows weak association of nearly all columns: shared structure, such as batches or
     ancestry. The inflation factor λ summarizes it: the median statistic divided by its median under
-    the null, for more than 1,000 columns. Relevances are binned, 4 % apart; of more than 1,000
-    p-values that do not follow from the relevance, about 500 are drawn, evenly spaced on the x
-    axis. Columns whose p-value is below 1e-300 are left out.
+    the null, for more than 1,000 columns. For more than 500 columns, relevances are binned, 4 %
+    apart, and a p-value is that of the lower edge of its bin; of more than 1,000 p-values that do
+    not follow from the relevance, about 500 are drawn, evenly spaced on the x axis. Columns whose
+    p-value is below 1e-300 are left out.
 
     Examples
     --------
@@ -92,6 +93,8 @@ def qq(model: Any, ax: Axes | None = None, **kwargs: Any) -> Axes:
     report = report_from(model)
     density = report_density(report)
     own = own_p_values(model)
+    if own is None and density.null is not None and density.p_values is not None:
+        own = density.p_values[~np.isnan(density.p_values)]
     if own is not None:
         found, p = quantiles_of(own), own.size
     elif density.null is not None:

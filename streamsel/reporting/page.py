@@ -40,16 +40,17 @@ GENOME = "Manhattan plot"
 SCREE, LOADINGS, ROWS = "Scree plot", "Largest loadings", "Scatter plot of rows"
 CORRELATIONS = "Correlation of selected variables"
 _CAPTIONS = {
-    ARRIVAL: "All columns by arrival and relevance; the shade is their density, and selected "
-    "ones are coloured. The line is the noise floor.",
+    ARRIVAL: "All columns by arrival and relevance: points, or for more than 500 columns a shade "
+    "by their density. Selected ones are coloured. The line is the noise floor.",
     GENOME: "Every point is a column, by chromosome, position and p-value; the line is that of the "
     "noise floor.",
     NULL: "p-values of the columns, against those expected if all are noise. Columns above the "
-    "diagonal are associated with the target; λ is the inflation factor.",
+    "diagonal are associated with the target. For more than 500 columns, relevances are rounded "
+    "down by up to 4 %, and p-values up. For more than 1,000, λ is the inflation factor.",
     ORDER: "The score of each variable when it was selected; for Lasso, coefficients by penalty.",
     SCREE: "Relevance, or share of variance, of each component; and the noise floor, if it is "
     "known.",
-    LOADINGS: "The loadings of variables on the first component, by absolute value.",
+    LOADINGS: "The loadings of variables on component 0, by absolute value.",
     ROWS: "Every point is a row, placed by two components.",
     CORRELATIONS: "Correlations over the rows of the data: red is positive, blue is negative.",
 }

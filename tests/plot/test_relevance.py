@@ -111,9 +111,23 @@ def test_there_is_ink_where_there_are_columns(counts, top):
 class TestNull:
     """`plot.qq`."""
 
+    def test_up_to_500_columns_have_the_p_values_of_the_results(self, rng):
+        X, weights = rng.normal(size=(60, 12)), rng.random(60)
+        for options in ({}, {"permutations": 50}, {"target_type": "numeric"}):
+            model = SelectKBest(12, **options)
+            y = X[:, 0] + rng.normal(size=60)
+            model.learn_target(y, weights=None if options else weights)
+            model.learn_columns(np.column_stack([X, np.ones(60)]))
+            for shown in (model, model.report()):
+                _, drawn = by_gid(plot.qq(shown, figure()[1]), "observed").get_data()
+                p_values = np.array([row["p_value"] for row in model.report().results])
+                if options.get("permutations"):
+                    p_values = model.report().density.p_values[:12]
+                np.testing.assert_allclose(np.sort(10.0**-drawn), np.unique(p_values), rtol=1e-12)
+
     def test_points_are_shares_of_columns_at_the_edges(self, report):
-        x, y = by_gid(plot.qq(report), "observed").get_data()
-        density = report.density
+        density = replace(report.density, p_values=None)
+        x, y = by_gid(plot.qq(replace(report, density=density)), "observed").get_data()
         per_bin = density.counts.sum(axis=0)
         null = density.null[:-1]
         for expected, observed in zip(x, y, strict=True):
