@@ -218,7 +218,8 @@ class SideInputs:
             return
         text = f"target: {taken}"
         # An array of several columns has no names.
-        if len(names := self._settings.target) > 1 and not (target.kinds or target.is_class):
+        names = self._settings.target or (() if self._file is None else self._file.target_names)
+        if len(names) > 1 and not (target.kinds or target.is_class):
             text += f" {listed(names)}"
         if target.decided_by_values and target.is_class:
             text += " (inferred as classes; --target-type numeric treats it as numeric)"

@@ -68,6 +68,8 @@ class TargetFile:
         Its rows in the order of FILE, -1 where it lacks one; None for all rows as they are.
     n_ignored
         Number of its rows that are not in FILE.
+    target_names
+        Names of the target columns that were read; empty if they have none.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class TargetFile:
         self.table: Source | None = None
         self.rows: NDArray[np.intp] | None = None
         self.n_ignored = 0
+        self.target_names: Sequence[str] = ()
         if suffix != ".npy" and (is_text or format_ not in {None, "text"}):
             # A list of numbers has no header.
             is_list = is_text and not is_table and is_plain_list(path)
@@ -116,6 +119,7 @@ class TargetFile:
                 raise CommandError(
                     f"{self.path}: expected a target column. Got: only covariates and identifiers"
                 )
+            self.target_names = names
             return target_from_columns(self.table, names, kind, self.rows)
         if suffix_of(self.path) == ".npy":
             return load_array(self.path)
@@ -377,10 +381,17 @@ def _hashable(label: Any) -> Any:
     return label if isinstance(label, str) else None
 
 
+def _unquoted(line: str) -> str:
+    """Return the value of a line, which may be in quotes, as R and pandas write them."""
+    value = line.strip()
+    is_quoted = len(value) > 1 and value[0] == value[-1] == '"'
+    return value[1:-1].replace('""', '"').strip() if is_quoted else value
+
+
 def is_plain_list(path: str) -> bool:
     """Return whether a text file starts with a line that is one number: it then has no header."""
     with open_text(path) as file, text_errors(path):
-        return is_number(file.readline().strip() or "empty")
+        return is_number(_unquoted(file.readline()) or "empty")
 
 
 def read_value_per_line(path: str, reading: ReadOptions = DEFAULT_READ_OPTIONS, n: int = 0) -> Any:
@@ -389,7 +400,7 @@ def read_value_per_line(path: str, reading: ReadOptions = DEFAULT_READ_OPTIONS, 
     Empty lines at the end count as rows if there are n rows.
     """
     with open_text(path, LINE_BYTES) as file, text_errors(path):
-        lines = [line.strip() for line in file]
+        lines = [*map(_unquoted, file)]
     while len(lines) > n and not lines[-1]:
         lines.pop()
     if not any(lines):

@@ -456,7 +456,7 @@ def _one_target(y: Any, kind: str) -> tuple[bool, Any]:
     if kind == "survival":
         raise ValueError(
             "Expected classes or numbers, as targets of scikit-learn models. Got: "
-            "target_type='survival'.\nHint: subsample_stability takes it."
+            "target_type='survival'.\nHint: subsample_stability (streamsel stability) takes it."
         )
     encoded = encode_target(y, FAMILIES.get(kind, kind), by_values=True)
     if encoded.is_class:

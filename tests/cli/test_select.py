@@ -79,6 +79,27 @@ def test_several_targets_with_labels_among_them(call, files):
     assert rows[0]["name"] == "v7"
 
 
+def test_a_value_per_line_may_be_quoted(call, files, data, tmp_path):
+    """As R and pandas write text, and pandas an empty text."""
+    line = ["select", files / "data.parquet", "--drop", "labels", "-k", 3, "--target-file"]
+    for values, missing in ((data.y, "NA"), (data.labels, "")):
+        found = []
+        for quote in ("", '"'):
+            path = tmp_path / "values.txt"
+            path.write_text("".join(f"{quote}{value}{quote}\n" for value in [missing, *values[1:]]))
+            result = call(*line, path)
+            found.append((result.stdout, result.target))
+            assert "1 of 60 rows has no target" in result.stderr
+        assert found[0] == found[1]
+
+
+def test_all_columns_of_a_target_file_are_named(call, files, data, tmp_path):
+    table = np.column_stack([data.y, data.y**2])
+    np.savetxt(tmp_path / "two.csv", table, delimiter=",", header="one,two", comments="")
+    target = call("select", files / "data.parquet", "--target-file", tmp_path / "two.csv").target
+    assert target == "2 numeric columns (one, two)"
+
+
 def test_no_target(call, files, data):
     """ForwardSelection needs a target; by default it is ProjSe that selects without."""
     model = ProjSe(4)
