@@ -5,7 +5,8 @@ from __future__ import annotations
 SELECTION_TERMS = {
     "relevance": "how much of the target a variable explains by itself, from 0 to 1",
     "score": "the value of the selection criterion, which depends on the method",
-    "round": "number of earlier restarts: a selection restarts if the target is explained in full",
+    "round": "number of earlier restarts: a selection restarts if the target is explained in full; "
+    "for Lasso, the index of the solution on the path in which the variable enters",
     "direction": "the sign of the correlation with the target, given the covariates; for classes "
     "the class in which the variable is higher or lower",
     "redundancy": "the largest correlation with another selected variable, by absolute value",
