@@ -111,6 +111,74 @@ def test_the_published_page_shows_the_published_numbers():
     assert (pages / "benchmarks.md").read_text(encoding="utf-8") == page.page(results)
 
 
+# The beginning of a line in the table of a page -> beginnings of the benchmarks that it quotes.
+QUOTED = {
+    "limits.md": {
+        "| SOSPCA, dense, n = 1,000 |": ["SOSPCA dense, n=1,000 p=100,000 r=1 /"],
+        "| SOSPCA, dense, n = 200 |": ["SOSPCA dense, n=200 p=100,000"],
+        "| SOSPCA, CSC, 1 %": [
+            "SOSPCA CSC 1 %, n=1,000 p=100,000 /",
+            "SOSPCA CSC 1 %, n=1,000 p=1,000",
+        ],
+        "| ProjSe, 20 classes |": ["ProjSe 20 classes, n=2,000 p=20,000 k=20 /"],
+        "| the same, `max_candidates=80` |": [
+            "ProjSe 20 classes, n=2,000 p=20,000 k=20 max_candidates=80"
+        ],
+        "| ProjSe, 100 numeric targets |": ["ProjSe 100 numeric targets"],
+        "| a single column, rejected |": [
+            "SOSPCA learn_column",
+            "ProjSe max_candidates=80 learn_column",
+        ],
+        "| the Gram matrix of RidgeComponents": ["Gram matrix, dense, n=1,000"],
+        "| the same, CSC, 1 %, 1,000": [
+            "Gram matrix, CSC 1 %, n=1,000",
+            "Gram matrix, CSC 1 %, n=2,000",
+        ],
+        "| RidgeComponents, 1,000 × 50,000": ["RidgeComponents, result included"],
+        "| RidgeComponents with `max_support=500`": ["RidgeComponents max_support=500, n=1,000"],
+        "| the same, a single column": ["RidgeComponents max_support=500, learn_column"],
+        "| PCA of 1,000": ["PCA, 10 components of 1,000 x 20,000 / scikit-learn's PCA, randomized"],
+        "| RandomProjection, signs": ["RandomProjection sign, n=1,000"],
+        "| `learn_many`": ["ProjSe learn_many, 5,000 × 100, C /"],
+        "| `learn_one`, 1,000 features": ["ProjSe learn_one, 1,000 features, 20 rows / River"],
+        "| transform and learn, 10": ["ProjSe transform, then learn, 10"],
+        "| RidgeComponents, transform and learn": ["RidgeComponents transform, then learn, 1,000"],
+        "| RandomProjection, the same": [
+            "RandomProjection transform and learn, 1,000 features, 100",
+            "RandomProjection transform and learn, 1,000 features, 10 ",
+        ],
+    },
+    "speed.md": {
+        "| SOSPCA, 100,000 dense": ["SOSPCA dense, n=1,000 p=100,000 r=1 /"],
+        "| the same in float32, int8": ["SOSPCA float32", "SOSPCA int8"],
+        "| the same, sparse": ["SOSPCA CSC 1 %, n=1,000 p=100,000 /"],
+        "| ProjSe, 20 classes, 20,000": ["ProjSe 20 classes, n=2,000 p=20,000 k=20 /"],
+        "| PCA, 10 exact scores": [
+            "PCA, 10 components of 1,000 x 20,000 / scikit-learn's PCA, randomized",
+            "PCA, 10 components of 1,000 x 20,000 / scikit-learn's PCA, arpack",
+        ],
+        "| a Parquet file of 20,000": ["Parquet, 1000×20,000, ProjSe, one target"],
+        "| 5,000 rows of 100": ["ProjSe learn_many, 5,000 × 100, C /"],
+        "| one row of 1,000": ["ProjSe learn_one, 1,000 features, 20 rows / River"],
+    },
+}
+
+
+@pytest.mark.parametrize("name", QUOTED)
+def test_other_pages_quote_the_published_ratios(name):
+    pages = page.ROOT / "docs" / "pages"
+    results = json.loads((pages / "benchmarks" / "benchmarks.json").read_text(encoding="utf-8"))
+    lines = (pages / name).read_text(encoding="utf-8").splitlines()
+    table = results["tables"]["against the limit"]
+    for start, benchmarks in QUOTED[name].items():
+        (line,) = (line for line in lines if line.startswith(start))
+        written = line.split("|")[3 if name == "limits.md" else 4].split(", ")
+        for number, benchmark in zip(written, benchmarks, strict=True):
+            (row,) = (row for row in table if row[0].startswith(benchmark))
+            unit = 10.0 ** -len(number.partition(".")[2].strip())
+            assert float(number) == pytest.approx(float(row[3]), abs=0.51 * unit), (start, row)
+
+
 def test_a_stopped_run_is_resumed(results, monkeypatch, tmp_path):
     files = sorted(path.stem for path in (page.ROOT / "tests" / "bench").glob("test_*.py"))
     missing = files[3]
