@@ -62,6 +62,7 @@ from streamsel.targets.reml import VarianceComponents
 from streamsel.targets.rows import RowTarget
 from streamsel.targets.space import TargetSpace
 from streamsel.targets.target import KINDS, NoTarget, Target
+from streamsel.targets.weights import ObservationWeights
 from streamsel.targets.whitening import Whitening
 
 
@@ -1217,7 +1218,7 @@ class Learner(river.MiniBatchTransformer, params.Declared):
             for group, found in self.variance_components.items()
         ]
         details = (details or {}) | ({"variance_components": components} if components else {})
-        details |= self._phase.source.details()
+        details |= self._adjustments() | self._phase.source.details()
         return Report(name, params, *counts, floor, kind, results, n_requested, details, **fields)
 
     def _target_description(self) -> str | None:
@@ -1225,6 +1226,17 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         if not self._is_supervised:
             return None
         return self._phase.target_description
+
+    def _adjustments(self) -> dict[str, Any]:
+        """Return the names of covariates, and whether observations are weighted, for a report."""
+        found: dict[str, Any] = {}
+        if (target := self._target) is None:
+            return found
+        if isinstance(target, Target) and target.covariate_kinds:
+            found["covariates"] = list(target.covariate_kinds)
+        if isinstance(target.row_transform, ObservationWeights):
+            found["weights"] = True
+        return found
 
     def _rows_excluded(self) -> dict[str, int]:
         """Return how many rows of the columns were excluded: reason -> count."""

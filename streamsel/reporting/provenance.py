@@ -175,11 +175,15 @@ def _facts(report: Report, metadata: Mapping[str, Any]) -> Any:
         yield "target file", (NameText(file),)
     if report.target is not None:
         yield "target type", (NameText(report.target),)
-    if covariates := report.parameters.get("covariates"):
+    covariates = report.details.get("covariates") or report.parameters.get("covariates")
+    if covariates:
         yield "covariates", _names(list(covariates))
-    for name in ("weights", "strata"):
-        if column := metadata_value(metadata, name, str):
-            yield name, (NameText(column),)
+    if weights := metadata_value(metadata, "weights", str):
+        yield "weights", (NameText(weights),)
+    elif report.details.get("weights"):
+        yield "weights", "of observations"
+    if strata := metadata_value(metadata, "strata", str):
+        yield "strata", (NameText(strata),)
     if components := report.details.get("variance_components"):
         n_groups = sum(one["left_out"] is not None for one in components)
         text = f"explains {components[0]['heritability']:.0%} of the variance"

@@ -246,6 +246,24 @@ def test_the_command_of_a_page_has_every_option(words, tmp_path, monkeypatch):
     assert printed[0] == printed[1]
 
 
+def test_a_page_names_covariates_and_weights(data):
+    X, y = data
+    expected = ["- **covariates**: age, site", "- **weights**: of observations"]
+    for learner in (streamsel.ForwardSelection(2), streamsel.PLS(2)):
+        plain, adjusted = learner, learner.clone()
+        plain.learn_target(y)
+        adjusted.learn_target(
+            y, {"age": np.arange(N), "site": ["a", "b"] * (N // 2)}, weights=1 + np.arange(N)
+        )
+        lines = []
+        for model in (plain, adjusted):
+            model.learn_columns(X)
+            lines.append(streamsel.report(model, format="md").splitlines())
+            json.loads(streamsel.report(model, format="json"))
+        assert [line for line in lines[1] if line in expected] == expected
+        assert not [line for line in lines[0] if line.startswith(("- **covar", "- **weights"))]
+
+
 def test_what_is_no_model_is_refused(data):
     from river import compose, preprocessing
 
