@@ -611,6 +611,14 @@ def test_groups_of_a_series_of_floats_are_stored(families, tmp_path):
     assert list(streamsel.load(tmp_path / "model").variance_components) == [None, 1.0, 2.0]
 
 
+def test_a_group_left_out_may_have_another_scale(families):
+    """A difference of the matrices of all columns and of the group would be rounding errors."""
+    X = families[0] * np.where(np.arange(P) < P // 2, 1e8, 1.0)
+    groups = {j: "large" if j < P // 2 else "small" for j in range(P)}
+    found = Relatedness.from_columns(X, groups)._matrices["large"]
+    np.testing.assert_allclose(found, kinship(X[:, P // 2 :]), rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("groups", [{"x0": 1, "x1": 2}, {0: None, 1: np.nan}, lambda _: None, {}])
 def test_groups_of_no_column_are_refused(families, groups):
     X, _, _ = families

@@ -210,17 +210,13 @@ class Relatedness:
                 f"Expected a group of one of the columns, to leave it out. Got: {got}.\n"
                 "Hint: groups={column: group}; its keys are the names of the columns."
             )
-        matrices: dict[Hashable, Floats] = {None: total / p}
-        for group, gram in sums.grams.items():
-            if group is None:
-                continue
-            if p == sums.sizes[group]:
+        for group, size in sums.sizes.items():
+            if p == size and group is not None:
                 raise ValueError(
                     "Expected two groups or more, to leave out one of them. Got: all columns in "
                     f"group {params.parameter_repr(group)}."
                 )
-            matrices[group] = (total - gram.matrix()) / (p - sums.sizes[group])
-        return cls(matrices, groups)
+        return cls({None: total / p} | sums.means_of_others(), groups)
 
     @property
     def n_rows(self) -> int:
@@ -330,6 +326,23 @@ class _GramsByGroup:
         for gram in others:
             total += gram.matrix()
         return total, p
+
+    def means_of_others(self) -> dict[Hashable, Floats]:
+        """Return the mean over the columns outside each known group, by group.
+
+        Sums, as a difference would lose columns of a much smaller scale than those left out.
+        """
+        p = sum(self.sizes.values())
+        left_out = [group for group in self.grams if group is not None]
+        found = {group: np.zeros((self.grams[group].n,) * 2) for group in left_out}
+        for group, gram in self.grams.items():
+            matrix = gram.matrix()
+            for other in left_out:
+                if other != group:
+                    found[other] += matrix
+        for group in left_out:
+            found[group] /= p - self.sizes[group]
+        return found
 
 
 def as_relatedness(value: Any) -> Relatedness:
