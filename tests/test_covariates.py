@@ -978,3 +978,10 @@ def test_names_that_cannot_be_looked_up():
     """A tuple is hashable, but not one with an array."""
     with pytest.raises(ValueError, match="Expected covariates of ProjSe to be an array-like"):
         ProjSe(covariates=("age", (np.zeros(2),)))
+
+
+def test_the_error_for_a_covariate_of_tiny_values_names_it():
+    y, age = np.random.default_rng(0).normal(size=(2, 20))
+    message = r"values of the covariate whose squares do not underflow.*up to .*e-200 in 'age'\."
+    with pytest.raises(ValueError, match=message):
+        SelectKBest(1).learn_target(y, covariates={"age": 1e-200 * age})

@@ -24,6 +24,7 @@ from streamsel.serialization.schema import (
 )
 from streamsel.targets.description import describe_target, of_survival
 from streamsel.targets.encoding import (
+    Covariates,
     encode_covariates,
     encode_target,
     is_covariate,
@@ -251,11 +252,8 @@ class Target:
             & (columns != columns[0]).any(axis=0)
         )
         if tiny.any():
-            raise ValueError(
-                "Expected a target whose squares do not underflow in float64. Got: values up to "
-                f"{np.abs(columns[:, tiny]).max():.3g} in column {names[int(tiny.argmax())]!r}.\n"
-                "Hint: divide the target by its scale; relevance does not depend on it."
-            )
+            k = int(tiny.argmax())
+            raise _underflow_error(names[k], float(np.abs(columns[:, k]).max()))
         for k in range(c):
             squares[k] = variation(squares[k], self.mean[k], n)
         if not squares[~is_covariate(names)].any():
@@ -461,6 +459,18 @@ def hint_for_missing(hint: str, replaced: str = "learn_target") -> Iterator[None
         if not found:
             raise
         raise ValueError(f"{message}\nHint: {hint}.") from None
+
+
+def _underflow_error(name: Hashable, largest: float) -> ValueError:
+    """Return the error for a column, of the target or a covariate, of too small values."""
+    what, column = "the target", f"column {name!r}"
+    if isinstance(name, Covariates):
+        what, column = "the covariate", f"{name.name!r}"
+    return ValueError(
+        f"Expected values of {what} whose squares do not underflow in float64. Got: values up to "
+        f"{largest:.3g} in {column}.\n"
+        f"Hint: divide {what} by its scale; relevance does not depend on it."
+    )
 
 
 class NoTarget:
