@@ -92,7 +92,10 @@ def test_frames_of_targets_and_covariates_are_picked_with_their_rows():
     several = subsample_stability(ProjSe(k=3), X, table, **settings)
     listed = subsample_stability(SelectKBest(k=3), X, LABELS.tolist(), **settings)
     assert several.rows_drawn == N // 2
-    assert listed == subsample_stability(SelectKBest(k=3), X, LABELS, **settings)
+    expected = subsample_stability(SelectKBest(k=3), X, LABELS, **settings)
+    assert listed == expected
+    column = pd.DataFrame({"y": LABELS})
+    assert subsample_stability(SelectKBest(k=3), X, column, **settings) == expected
 
 
 def test_survival_is_of_those_who_are_in_a_subsample():

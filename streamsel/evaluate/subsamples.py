@@ -23,6 +23,7 @@ from streamsel.evaluate.model_batch import (
 )
 from streamsel.evaluate.stability import Stability, selection_stability
 from streamsel.stream.inputs import numeric_stream
+from streamsel.targets.encoding import only_column
 
 # Thresholds of poor and of excellent agreement in Nogueira et al. (2018), after Fleiss.
 POOR, EXCELLENT = 0.4, 0.75
@@ -249,6 +250,7 @@ def subsample_stability(
     >>> found.selected[0], found.frequency[5]
     (5, 1.0)
     """
+    y = only_column(y)
     stream = numeric_stream(X, groups=takes_groups(learner, y, covariates, weights))
     subsampling = Subsampling(
         learner,
