@@ -15,7 +15,19 @@ from hypothesis.extra import numpy as hnp
 from scipy.sparse import csc_array
 
 import streamsel
-from streamsel import PCA, SOSPCA, AlphaInvesting, ForwardSelection, KernelPCA, ProjSe, SelectKBest
+from streamsel import (
+    PCA,
+    PLS,
+    SOSPCA,
+    AlphaInvesting,
+    ForwardSelection,
+    KernelPCA,
+    PrivateFeatures,
+    ProjSe,
+    RankedPCA,
+    SelectKBest,
+    SupervisedPCA,
+)
 from streamsel.targets.weights import ObservationWeights
 from tests.reference import noise
 from tests.reference import survival as reference
@@ -297,6 +309,24 @@ def test_pca_shows_columns_as_it_sees_them_weighted(table):
     found = np.column_stack([values for _, values in model.reconstruct(X)])
     np.testing.assert_allclose(found[w > 0.0], expected[w > 0.0], atol=1e-9)
     assert np.isnan(found[w == 0.0]).all()
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("cls", [PCA, PLS, SupervisedPCA, PrivateFeatures, RankedPCA])
+def test_components_of_columns_have_the_scale_of_those_of_rows(table, cls, scale):
+    X, y, w = table
+    X, y, w = X[w > 0.0], y[w > 0.0], w[w > 0.0]
+    columns = learnt(cls(2, scale=scale), X, None if cls is PCA else y, w)
+    rows = cls(2, scale=scale)
+    if cls is PCA:
+        rows.learn_many(pd.DataFrame(X), w=w)
+        np.testing.assert_allclose(columns.explained_variance, rows.explained_variance)
+    else:
+        rows.learn_many(pd.DataFrame(X), y, w=w)
+    for name, loadings in rows.loadings.items():
+        for component, loading in loadings.items():
+            expected = columns.loadings[name][component]
+            np.testing.assert_allclose(abs(loading), abs(expected), atol=1e-9)
 
 
 def test_lasso_is_that_of_scikit_learn_with_the_weights(table):

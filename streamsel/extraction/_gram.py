@@ -132,6 +132,7 @@ class GramExtractor(Extractor):
             n_jobs=self.n_jobs,
             exact=self._needs_target_products,
             n_needed=self._fixed_n_components if self._needs_leading_axes_only else None,
+            effective_rows=None if target is None else target.effective_rows,
         )
 
     @property

@@ -131,8 +131,8 @@ class PCA(GramExtractor, Unsupervised):
     error: it minimises $\sum_i \|x_i - \hat{x}_i\|^2$, and the minimum is $\sum_{k>q} \lambda_k$.
     With the centred columns $X = E \sqrt{d} V^T$ the Gram matrix is $K = XX^T = E d E^T$: the
     scores are $E \sqrt{d}$, the loadings $V = X^T E / \sqrt{d}$ have length 1, and the variances
-    are $\lambda = d / (n - 1)$. The largest loading of a component among the columns of the pool is
-    positive.
+    are $\lambda = d / (n - 1)$. With weights $w$ of sum $n$, the divisor is $n - \sum w^2 / n$. The
+    largest loading of a component among the columns of the pool is positive.
 
     **Loadings.** `embedding` is exact after one pass. Loadings, and thus transforms of new rows,
     need the columns. While the pool holds all columns, loadings are exact too. Otherwise the

@@ -276,7 +276,7 @@ class VariableState(State):
 
     @property
     def effective_rows(self) -> float:
-        """The effective number of rows of equal weight; on columns, all observations."""
+        """The effective number of rows of equal weight."""
         return float(self.n)
 
     @abc.abstractmethod
@@ -362,6 +362,11 @@ class ColumnState(VariableState):
     def n(self) -> int:
         """Number of observations of every variable."""
         return self._n
+
+    @property
+    def effective_rows(self) -> float:
+        """The effective number of observations of equal weight."""
+        return float(self.n) if self.space is None else self.space.effective_rows
 
     def stats(self, indices: Indices | None = None) -> Stats:
         """Return the moments of variables; of all variables if `indices` is None."""

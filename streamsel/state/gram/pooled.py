@@ -172,6 +172,8 @@ class SharedGram(GramState[Pool]):
         directions that the target needs may have little variance, and would otherwise be truncated.
     n_needed
         Number of leading axes that the method needs; None for all `rank`.
+    effective_rows
+        The effective number of observations of equal weight; None for all.
 
     Attributes
     ----------
@@ -192,8 +194,10 @@ class SharedGram(GramState[Pool]):
         n_jobs: int,
         exact: bool = False,
         n_needed: int | None = None,
+        effective_rows: float | None = None,
     ) -> None:
         self._n_needed = n_needed
+        self._effective_rows = float(pool.n) if effective_rows is None else effective_rows
         gram = _new_gram(pool.n, rank, n_jobs)
         super().__init__(gram, pool, EqualWeights(pool.space, scaled=scaled))
         self.scaled, self.n_jobs = scaled, n_jobs
@@ -263,9 +267,19 @@ class SharedGram(GramState[Pool]):
     # Results
 
     @property
+    def effective_rows(self) -> float:
+        """The effective number of observations of equal weight."""
+        return self._effective_rows
+
+    @property
+    def weight(self) -> float:
+        """The sum of squares of a column of variance 1, as on rows of these weights."""
+        return max(self.n - self.n / self.effective_rows, 0.0)
+
+    @property
     def unit(self) -> float:
         """The factor that turns a squared length into a variance, if columns are scaled."""
-        return self.n - 1.0 if self.scaled else 1.0
+        return self.weight if self.scaled else 1.0
 
     @property
     def rank(self) -> int | None:
@@ -342,9 +356,9 @@ class SharedGram(GramState[Pool]):
             (self.total / self.largest) ** 2 / self.sum_of_squared_squares if self.largest else 0.0
         )
         cyy = np.zeros((0, 0)) if space is None else space.target_products
-        n = self.n if space is None else space.effective_rows
+        n = self.effective_rows
         return GramScale(
-            float(n - n_covariates), float(self.n), self.n - 1.0, self.n_varying, evenness, cyy
+            float(n - n_covariates), float(self.n), self.weight, self.n_varying, evenness, cyy
         )
 
     def replace_axes(self, axes: Floats, V: Floats, images: Floats) -> None:
