@@ -317,6 +317,8 @@ class Extractor(Learner):
         x
             A row. Variables of the map that are absent count as 0, as everywhere in River; NaN or
             None counts as not observed and is replaced by the mean; unknown features are ignored.
+            Text and dates are not encoded: if the columns were (`stream.encode`), pass their
+            indicators, or a frame of one row to `transform_many`.
 
         Returns
         -------

@@ -496,7 +496,9 @@ class Selector(Learner, Generic[State]):
         Parameters
         ----------
         x
-            A row. Selected features that it lacks remain absent; all others are dropped.
+            A row. Selected features that it lacks remain absent; all others are dropped. Text and
+            dates are not encoded: if the columns were (`stream.encode`), pass their indicators, or
+            a frame of one row to `transform_many`.
 
         Returns
         -------

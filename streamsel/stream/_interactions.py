@@ -65,6 +65,9 @@ def iter_interactions(
     explain. It equals that of the regression, up to two degrees of freedom, if they explain none,
     and is smaller otherwise. Adjust the target for known main effects by `covariates`.
 
+    An adjusted column depends on all rows of the source. That of new rows is their residual in a
+    regression of their own, which is 0 for up to three rows. For predictions, use x, z and x z.
+
     Examples
     --------
     >>> import numpy as np
