@@ -584,6 +584,32 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         without them. The model file stores which rows are included; `embedding` is NaN in the
         others. Relatedness costs $O(n^3)$ once, $2n^2$ per column and $8n^2$ bytes; rows learnt
         later are independent.
+
+        Examples
+        --------
+        A target that is missing in five rows, adjusted for age:
+
+        >>> import numpy as np
+        >>> from streamsel import ForwardSelection
+        >>> rng = np.random.default_rng(0)
+        >>> X, age = rng.normal(size=(100, 50)), rng.uniform(20, 80, size=100)
+        >>> y = X[:, 3] + 0.1 * age
+        >>> y[:5] = np.nan
+        >>> model = ForwardSelection(1)
+        >>> model.learn_target(y, {"age": age}, missing="drop")
+        >>> model.learn_columns(X)
+        >>> report = model.report()
+        >>> model.selected, report.rows, report.details["covariates"]
+        ([3], 95, ['age'])
+
+        Whole numbers of few values are classes, unless the type is given:
+
+        >>> for target_type in ("auto", "numeric"):
+        ...     model = ForwardSelection(1, target_type=target_type)
+        ...     model.learn_target(np.arange(100) % 2)
+        ...     print(model.report().target)
+        2 classes: 0 (50 rows), 1 (50 rows)
+        numeric, 0 to 1
         """
         self._refuse_after_rows()
         learn_target(self, y, covariates, weights, strata, missing, relatedness)
@@ -1141,6 +1167,25 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         along which a variable is as relevant as the linear noise floor. The noise floor is the
         largest relevance of these in feature space; NaN if the kernel depends on the scale of a
         variable (scale=False).
+
+        **Cost.** Independent of the number of columns: microseconds by the Gaussian distribution,
+        and a sort of the permutations.
+
+        Examples
+        --------
+        One of the two most relevant of 1,000 columns is above the noise floor, by either method:
+
+        >>> import numpy as np
+        >>> from streamsel import SelectKBest
+        >>> rng = np.random.default_rng(1)
+        >>> X = rng.normal(size=(100, 1000))
+        >>> model = SelectKBest(2, permutations=199)
+        >>> model.learn_target(X[:, 7] + rng.normal(size=100))
+        >>> model.learn_columns(X)
+        >>> {name: round(relevance, 2) for name, relevance in model.relevance.items()}
+        {7: 0.69, 751: 0.35}
+        >>> round(model.noise_floor(), 2), round(model.noise_floor(method="gaussian"), 2)
+        (0.4, 0.39)
         """
         check_noise_floor(level, method)
         if method == "permutation" and self._significance.null is None:
@@ -1261,8 +1306,18 @@ class Learner(river.MiniBatchTransformer, params.Declared):
 
         Notes
         -----
-        Clones of the model learn a few columns and rows of synthetic numbers; the model itself is
-        not changed.
+        Clones of the model learn a few columns and rows of synthetic numbers, in less than a second
+        if the code is compiled already; the model itself is not changed.
+
+        Examples
+        --------
+        Compile before a service accepts rows:
+
+        >>> from streamsel import ProjSe
+        >>> model = ProjSe(k=5)
+        >>> model.precompile()
+        >>> model.n_rows
+        0
         """
         compile_by_rehearsal(self)
 
@@ -1280,6 +1335,28 @@ class Learner(river.MiniBatchTransformer, params.Declared):
         include_attributes
             Whether to copy the learnt state too. If another thread is training this model, the copy
             is made between two rows or two blocks of columns.
+
+        Notes
+        -----
+        The cost of a clone with learnt state is proportional to the size of that state. Other
+        clones take less than a millisecond.
+
+        Examples
+        --------
+        A model with another k, and a copy of what was learnt:
+
+        >>> import numpy as np
+        >>> from streamsel import SelectKBest
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(100, 60))
+        >>> model = SelectKBest(2)
+        >>> model.learn_target(X[:, 7] - X[:, 42])
+        >>> model.learn_columns(X)
+        >>> larger = model.clone({"k": 5})
+        >>> larger.k, larger.n_columns
+        (5, 0)
+        >>> model.clone(include_attributes=True).selected == model.selected
+        True
         """
         clone = functools.partial(super().clone, new_params, include_attributes)
         return self._guard.call_when_idle(clone, is_copy=True) if include_attributes else clone()

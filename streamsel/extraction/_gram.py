@@ -283,6 +283,23 @@ class GramExtractor(Extractor):
         12 passes are made over a re-iterable source, until no variance of the leading axes changes
         by more than 1e-9 of itself, and as many powers of the matrix times the target are known as
         there are components. One more pass computes the loadings. `n_passes` counts the passes.
+
+        Examples
+        --------
+        A generator is exhausted after one pass; another one of the same columns gives the loadings:
+
+        >>> import pathlib, tempfile
+        >>> import numpy as np
+        >>> from streamsel import PCA
+        >>> X = np.random.default_rng(0).normal(size=(50, 2000))
+        >>> model = PCA(2, max_loadings=10)
+        >>> model.learn_columns((f"v{j}", X[:, j]) for j in range(2000))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "loadings.csv")
+        ...     model.learn_loadings(((f"v{j}", X[:, j]) for j in range(2000)), to=path)
+        ...     lines = path.read_text().splitlines()
+        >>> lines[0], len(lines), len(model.loadings), model.n_passes
+        ('name,mean,pca0,pca1', 2001, 10, 2)
         """
         _second_pass.learn_loadings(self, X, names, to, max_loadings, self._refine)
 

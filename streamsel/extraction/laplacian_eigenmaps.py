@@ -150,6 +150,25 @@ class LaplacianEigenmaps(Embedder):
         ValueError, TypeError
             For an invalid matrix, a number of nodes other than that of the observations learnt, and
             after rows. The model is unchanged.
+
+        Notes
+        -----
+        Memory and the time of this call are proportional to the number of edges. Components are
+        computed when they are requested, in at most $O(n^3)$.
+
+        Examples
+        --------
+        The first component of a path of six nodes orders them:
+
+        >>> import numpy as np
+        >>> from scipy.sparse import diags_array
+        >>> from streamsel import LaplacianEigenmaps
+        >>> path = diags_array([np.ones(5), np.ones(5)], offsets=[-1, 1])
+        >>> model = LaplacianEigenmaps(1)
+        >>> model.learn_graph(path)
+        >>> order = np.argsort(model.embedding[:, 0]).tolist()
+        >>> order in ([0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0])
+        True
         """
         self._refuse_after_rows()
         graph = NeighborGraph.from_adjacency(adjacency)

@@ -332,6 +332,24 @@ class PrivateFeatures(GramExtractor, Supervised):
         Everything is computed from the Gram matrix, without another pass over the columns. Costs
         `folds` times the computation of the components. With `scale=True` the columns' variances
         are those of all rows.
+
+        Examples
+        --------
+        The attribute shifts five of 30 columns. From the features, no attacker predicts it better
+        than a guess does, which is always the larger group:
+
+        >>> import numpy as np
+        >>> from streamsel import PrivateFeatures
+        >>> rng = np.random.default_rng(0)
+        >>> group = rng.integers(0, 2, size=200)
+        >>> X = rng.normal(size=(200, 30))
+        >>> X[:, :5] += 2 * group[:, None]
+        >>> model = PrivateFeatures(3)
+        >>> model.learn_target(group)
+        >>> model.learn_columns(X)
+        >>> leakage = model.leakage()
+        >>> leakage.measure, round(leakage.chance, 2), round(max(leakage.fresh.values()), 2)
+        ('accuracy', 0.55, 0.51)
         """
         rule = params.IntRule(3)
         params.check("leakage", {"folds": rule}, {"folds": folds})

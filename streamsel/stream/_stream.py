@@ -138,12 +138,22 @@ class ColumnStream:
 
         Returns
         -------
-        Iterator of blocks; all columns of a block have one dtype, and the order is the stream's.
+        Iterator of blocks; all columns of a block have one dtype, and the order is the stream's. A
+        block is read when it is requested.
 
         Raises
         ------
         RuntimeError
             If the stream can be read only once, and has been.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from streamsel.stream import iter_array
+        >>> stream = iter_array(np.ones((4, 3)), names=["a", "b", "c"])
+        >>> for block in stream.blocks():
+        ...     print(block.names, block.values.shape)
+        ['a', 'b', 'c'] (4, 3)
         """
         if self._is_consumed and not self.reiterable:
             raise RuntimeError(
@@ -187,6 +197,14 @@ class ColumnStream:
         -----
         Files and arrays fetch only these columns. Other sources are read until all are found,
         which consumes a one-shot stream.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from streamsel.stream import iter_array
+        >>> stream = iter_array(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), names=["a", "b", "c"])
+        >>> stream.take(["c", "a"])
+        {'c': array([3., 6.]), 'a': array([1., 4.])}
         """
         requested = _requested_names(names)
         if self.names is not None:
@@ -221,6 +239,14 @@ class ColumnStream:
         ------
         TypeError
             If `names` is a single string, or one of them is not hashable.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from streamsel.stream import iter_array
+        >>> stream = iter_array(np.ones((4, 3)), names=["a", "b", "c"])
+        >>> stream.without(["b"]).names
+        ['a', 'c']
         """
         excluded = frozenset(_requested_names(names))
         kept = None
@@ -266,6 +292,14 @@ class ColumnStream:
         ------
         ValueError
             If n is negative.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from streamsel.stream import iter_array
+        >>> stream = iter_array(np.ones((4, 3)), names=["a", "b", "c"])
+        >>> [name for name, _ in stream.skip(2)]
+        ['c']
         """
         if n < 0:
             raise ValueError(f"Expected n, the number of columns to skip, to be >= 0. Got: {n}.")
@@ -315,6 +349,18 @@ class ColumnStream:
 
         `on_bad` of `iter_csv` and `report` of `clean` travel with the parts, which can
         be pickled if these can: they are called in the process that reads the part.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import numpy as np
+        >>> from streamsel.stream import iter_npy
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "x.npy")
+        ...     np.save(path, np.ones((4, 3)))
+        ...     parts = iter_npy(path).split(2)
+        ...     [[name for name, _ in part.open()] for part in parts]
+        [[0, 1], [2]]
         """
         check_parts(parts)
         if self._cut is None:
