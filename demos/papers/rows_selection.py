@@ -299,11 +299,12 @@ def section(found: dict[str, pd.DataFrame], sizes: dict[str, Any], images: tuple
 Rows are predicted first and then learnt (progressive validation). Cells are accuracies in %, as
 mean ± standard deviation over {models["seed"].nunique()} shuffles. The numbers of rows are
 {counts}. streamsel's transformers select k variables or build q components, with their defaults
-(`refresh_factor=2`, `hysteresis=3`, `warm_up=50`). River's random projection (sparse above 100
-features, else Gaussian) builds k components. Naive Bayes is that of River. If it is smoothed, each
-class begins with a row that all classes share. For words, it is multinomial. The defaults were
-chosen on isolet, mnist, ImageSegments and spambase, so the results on these datasets are not an
-independent test. ▲ means better than all features in every shuffle, and ▼ means worse.
+(`refresh_factor=2`, `hysteresis=3`, `warm_up` of 50 for selectors and 20 for extractors). River's
+random projection (sparse above 100 features, else Gaussian) builds k components. Naive Bayes is
+that of River. If it is smoothed, each class begins with a row that all classes share. For words, it
+is multinomial. The defaults were chosen on isolet, mnist, ImageSegments and spambase, so the
+results on these datasets are not an independent test. ▲ means better than all features in every
+shuffle, and ▼ means worse.
 
 ![Points gained or lost against all features, one point per run, one panel per model.]({images[0]})
 
