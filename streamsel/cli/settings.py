@@ -356,7 +356,7 @@ class RunSettings:
         type=click.FloatRange(min=0, max=1),
         metavar="SHARE",
         help="Fail without writing results if more than this share of the columns is skipped. By "
-        "default a share above 0.1 causes a warning.",
+        "default more than one column, and a share above 0.1, causes a warning.",
     )
     no_target: bool = setting(
         "--no-target",

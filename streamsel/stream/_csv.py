@@ -400,6 +400,12 @@ def read_column_names(path: str | os.PathLike[str], delimiter: str | None) -> li
         return _read_header(numbered_lines(file, path), path, delimiter)[0]
 
 
+def first_record(path: str | os.PathLike[str]) -> str:
+    """Return the first line, joined with those after it if quotes contain its end; "" if none."""
+    with open_text(path) as file, text_errors(path):
+        return next(_join_quoted_lines(numbered_lines(file, path), path), (0, ""))[1]
+
+
 def _read_header(
     lines: Iterator[tuple[int, str]], path: str | os.PathLike[str], delimiter: str | None
 ) -> tuple[list[Hashable], str]:

@@ -6,6 +6,7 @@ import itertools
 import math
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -13,7 +14,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from streamsel._utils.optional import import_pyarrow
-from streamsel.stream._csv import open_csv, read_raw_cells
+from streamsel.stream._csv import first_record, open_csv, read_raw_cells
 from streamsel.stream._csv_by_variable import open_csv_by_variable
 from streamsel.stream._csv_layout import split_name
 from streamsel.stream._numerals import (
@@ -168,6 +169,10 @@ def orientation_of_names(
         lines = (line for _, line in numbered_lines(file, path))
         line = next(lines, "")
         delimiter = delimiter_of(path, delimiter)
+        if line.count('"') % 2:
+            # A name in the header may have a line break; otherwise quotes are never closed.
+            with suppress(ValueError):
+                line = first_record(path)
         first = [cell.strip() for cell in split_cells(line, delimiter)] if line else []
         if not set(expected_names).isdisjoint(first):
             # The first line may be a variable, not a header: then numbers follow its name.

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 
-from streamsel import ForwardSelection, ProjSe, load
+from streamsel import ForwardSelection, ProjSe, load, shortcuts
 
 # A file, and the options that lead to the same columns and the same target in it.
 WITH_TARGET = ["data.parquet", "data.feather", "samples.csv", "samples.tsv.gz", "variables.csv"]
@@ -253,6 +253,16 @@ def test_orientation_is_seen_where_the_target_comes_first(call, tmp_path):
     assert [row["name"] for row in call("select", path, "-t", "y", "-k", 1).rows()] == ["a"]
     path.write_text("gene,s1,s2,s3,s4\na,1,2,3,4\ny,1,2,3,5\n")
     assert [row["name"] for row in call("select", path, "-t", "y", "-k", 1).rows()] == ["a"]
+
+
+def test_orientation_is_seen_below_a_line_break_in_the_header(call, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text('"a","b\nc","y"\n"1","3","1"\n"2","1","2"\n"3","2","3"\n"4","2","5"\n')
+    assert [row["name"] for row in call("select", path, "-t", "y", "-k", 1).rows()] == ["a"]
+    assert shortcuts.select(path, "y", k=1).selected == ["a"]
+    # A quote in a name of a line is not closed.
+    path.write_text('5" pipe,1,2,3,4\nb,4,1,1,2\ny,1,2,3,5\n')
+    assert [row["name"] for row in call("select", path, "-t", "y", "-k", 1).rows()] == ['5" pipe']
 
 
 def test_a_name_with_a_line_break(call, tmp_path):
