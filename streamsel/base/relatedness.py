@@ -330,19 +330,22 @@ class _GramsByGroup:
     def means_of_others(self) -> dict[Hashable, Floats]:
         """Return the mean over the columns outside each known group, by group.
 
-        Sums, as a difference would lose columns of a much smaller scale than those left out.
+        Sums of the groups before and after each, as a difference would lose columns of a much
+        smaller scale than those left out.
         """
         p = sum(self.sizes.values())
-        left_out = [group for group in self.grams if group is not None]
-        found = {group: np.zeros((self.grams[group].n,) * 2) for group in left_out}
-        for group, gram in self.grams.items():
-            matrix = gram.matrix()
-            for other in left_out:
-                if other != group:
-                    found[other] += matrix
-        for group in left_out:
-            found[group] /= p - self.sizes[group]
-        return found
+        groups = list(self.grams)
+        found: dict[Hashable, Floats] = {}
+        for order in (groups, groups[::-1]):
+            total = np.zeros((self.grams[order[0]].n,) * 2)
+            for group in order:
+                found[group] = total.copy() if group not in found else found[group] + total
+                total += self.grams[group].matrix()
+        return {
+            group: matrix / (p - self.sizes[group])
+            for group, matrix in found.items()
+            if group is not None
+        }
 
 
 def as_relatedness(value: Any) -> Relatedness:
