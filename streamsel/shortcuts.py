@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 
 from streamsel import params, registry
-from streamsel._utils.sparse import as_dense
+from streamsel._utils.sparse import dense_column
 from streamsel._utils.text import count_text, named_text, skipped_text, spelling_hint
 from streamsel.base.frame_columns import as_frame, locate_columns
 from streamsel.base.learn_columns import no_columns_error
@@ -312,7 +312,7 @@ class _Roles:
             found |= self.stream.take(others) if others else {}
         except KeyError as error:
             raise _unknown_error(role, error) from None
-        return {name: np.ravel(as_dense(found[name])) for name in names}
+        return {name: dense_column(found[name]) for name in names}
 
     def _check(self, role: str, names: Sequence[Hashable], known: Sequence[Hashable]) -> None:
         try:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsel._utils.sparse import as_dense
+from streamsel._utils.sparse import dense_column
 from streamsel.base.report import Report
 from streamsel.data.chunks import Block
 from streamsel.evaluate._baselines import RandomColumns
@@ -57,7 +57,7 @@ class SelectedFeatures:
         """Return columns that were read, as a matrix."""
         if not names:
             return np.empty((self._stream.n_rows or 0, 0))
-        columns = [np.ravel(as_dense(self._columns[name])) for name in names]
+        columns = [dense_column(self._columns[name]) for name in names]
         return np.column_stack(columns).astype(np.float64, copy=False)
 
 

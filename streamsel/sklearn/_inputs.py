@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from streamsel._utils.sparse import as_dense
+from streamsel._utils.sparse import dense_column
 from streamsel._utils.text import close_spellings
 from streamsel.stream import ColumnStream, as_stream, iter_anndata
 from streamsel.targets.encoding import only_column
@@ -110,7 +110,7 @@ def split_covariates(
             f"Expected the covariates {list(covariates)} among the features of X. Got: X without "
             f"{absent[0]!r}.\nHint: features of an array are named from 0."
         )
-    Z = {name: np.ravel(as_dense(x)) for name, x in stream.take(covariates).items()}
+    Z = {name: dense_column(x) for name, x in stream.take(covariates).items()}
     return Z, stream.without(covariates)
 
 
