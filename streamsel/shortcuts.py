@@ -8,8 +8,6 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence, Sized
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-import numpy as np
-
 from streamsel import params, registry
 from streamsel._utils.sparse import dense_column
 from streamsel._utils.text import count_text, named_text, skipped_text, spelling_hint
