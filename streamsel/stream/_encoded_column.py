@@ -141,6 +141,8 @@ def columns_ending(
         If the numbers of dates are requested of dates that are written otherwise than in ISO 8601.
     """
     if values.dtype.kind in "biuf":
+        if _MISSING_LABEL not in ends and not _BOOLEAN_LABELS.issuperset(ends):
+            return {}
         kind, listed = None, values.tolist()
     else:
         kind, listed = _kind_of(storable(values).tolist())
