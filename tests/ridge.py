@@ -6,7 +6,7 @@ from streamsel import RidgeComponents
 
 
 def data(n=40, p=60, kind="number", seed=0):
-    """Return columns that share factors, and a target that some of them tell of."""
+    """Return columns that share factors, and a target that some of them predict."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4)) @ rng.normal(size=(4, p)) + 1.5 * rng.normal(size=(n, p)) + 3.0
     if kind == "number":
@@ -26,7 +26,7 @@ def learnt(X, y, names=None, covariates=None, **parameters):
 
 
 def masses(model):
-    """Return the masses of a model's representatives: name -> μ."""
+    """Return the weights of a model's representatives: name -> μ."""
     held = model._state
     return dict(zip(held.names, model._representative_weights().tolist(), strict=True))
 
@@ -42,7 +42,7 @@ def matrix(loadings, names, components):
 
 
 def agree(model, answer, names, tolerance=1e-9):
-    """Compare all that a model shows with what it should, every component up to its sign."""
+    """Compare all attributes of a model with the expected ones, components up to their signs."""
     np.testing.assert_allclose(model.fitted_alpha, answer["alpha"], rtol=1e-9)
     components = list(answer["relevance"])
     assert list(model.relevance) == components
@@ -61,7 +61,7 @@ def agree(model, answer, names, tolerance=1e-9):
 
 
 def near(found, expected, tolerance=1e-9):
-    """Compare matrices, every column measured by its largest."""
+    """Compare matrices; the error of each column is relative to its largest entry."""
     assert found.shape == expected.shape
     size = np.abs(expected).max(axis=0, initial=0.0)
     size = np.where(size > 0.0, size, 1.0)
@@ -69,19 +69,19 @@ def near(found, expected, tolerance=1e-9):
 
 
 def same_up_to_sign(found, expected, tolerance=1e-9):
-    """Compare matrices, every column up to its sign."""
+    """Compare matrices, with columns up to their signs."""
     near(found * signs_of(found, expected), expected, tolerance)
 
 
 def signs_of(found, expected):
-    """Return what turns the columns of a matrix to those of another."""
+    """Return the signs that align the columns of a matrix with those of another."""
     size = np.abs(expected).max(axis=0, initial=0.0)
     along = (found / np.where(size > 0.0, size, 1.0) * expected).sum(axis=0)
     return np.where(along < 0.0, -1.0, 1.0)
 
 
 def same_space(found, expected, tolerance=1e-9):
-    """Compare what the columns of two matrices span."""
+    """Compare the spans of the columns of two matrices."""
     one, other = (np.linalg.qr(Z - Z.mean(axis=0))[0] for Z in (found, expected))
     assert one.shape == other.shape
     cosines = np.linalg.svd(one.T @ other, compute_uv=False)

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Hashable, Iterable
 from typing import TypeVar
 
-# Every seed runs another sample; this one runs all modes and cases.
+# Every seed runs another sample; this value runs all modes and cases.
 EVERYTHING = "all"
 SEED = os.environ.get("STREAMSEL_TEST_SEED", "0")
 
@@ -15,9 +15,9 @@ Case = TypeVar("Case")
 
 
 def some(cases: Iterable[Case], n: int, turn: str) -> list[Case]:
-    """Return n of the cases in their order, or all of them in a run of everything.
+    """Return n of the cases in their order, or all of them if the seed is `EVERYTHING`.
 
-    Seed and `turn`, such as the name of the test, choose them: the same in every process.
+    The seed and `turn`, such as the name of the test, determine them in every process.
     """
     found = list(cases)
     if SEED == EVERYTHING or n >= len(found):
@@ -27,9 +27,9 @@ def some(cases: Iterable[Case], n: int, turn: str) -> list[Case]:
 
 
 def one_in_four(cases: Iterable[Case], turn: str) -> list[Case]:
-    """Return every fourth of the cases, or all of them in a run of everything.
+    """Return every fourth case, or all of them if the seed is `EVERYTHING`.
 
-    Four seeds that follow each other, such as the dates of four days, choose all of them.
+    Four consecutive seeds, such as the dates of four days, choose all of them.
     """
     if SEED == EVERYTHING:
         return list(cases)
@@ -39,25 +39,25 @@ def one_in_four(cases: Iterable[Case], turn: str) -> list[Case]:
 
 
 def covering(cases: dict[str, set[Hashable]], turn: str) -> set[str]:
-    """Return the names of few cases that have all values between them, or all of the names.
+    """Return the names of few cases that together have all values, or all of the names.
 
     Parameters
     ----------
     cases
         The values of each case.
     turn
-        What chooses, with the seed, among cases that bring equally many new values.
+        Chooses, with the seed, among cases that add equally many new values.
     """
     return set(cases) if SEED == EVERYTHING else cover(cases, f"{SEED} {turn}")
 
 
 def cover(cases: dict[str, set[Hashable]], turn: str) -> set[str]:
-    """Return the names of few cases with all values, whatever the seed: what brings most first."""
+    """Return the names of few cases with all values, by a greedy choice."""
     names = sorted(cases)
     random.Random(turn).shuffle(names)  # noqa: S311
     chosen, seen = set(), set[Hashable]()
-    # What a case brings was counted before the last choices, and can be no more now. Of equals, the
-    # first in the order that was shuffled is chosen.
+    # A count may be outdated, and can only have decreased. Of equal cases, the first in the
+    # shuffled order is chosen.
     heap = [(-len(cases[name]), place) for place, name in enumerate(names)]
     heapq.heapify(heap)
     while heap:

@@ -4,10 +4,10 @@ import signal
 
 
 def hear_signals():
-    """Let no signal be ignored that a test sends.
+    """Restore the handlers of signals that tests send.
 
-    In the background of a shell SIGINT is ignored, and after nohup SIGHUP is; a program that was
-    started so goes on ignoring them, as it should, and hands that on to those it starts.
+    Background jobs of a shell ignore SIGINT, and jobs after nohup ignore SIGHUP; child processes
+    inherit this.
     """
     for name, handler in {"SIGINT": signal.default_int_handler, "SIGHUP": signal.SIG_DFL}.items():
         number = getattr(signal, name, None)

@@ -13,20 +13,20 @@ from sklearn.utils.estimator_checks import check_estimator
 import streamsel.sklearn
 from streamsel import registry
 
-# Small enough for the few features of the checks.
+# Small enough for the few features in the checks.
 FEW = {"k": 2, "n_components": 2}
 
 
 def few(name: str) -> Any:
-    """Return an estimator that looks for few."""
+    """Return an estimator with few selected variables or components."""
     cls = getattr(streamsel.sklearn, name)
     return cls(**{key: value for key, value in FEW.items() if key in cls().get_params()})
 
 
 def checked(name: str) -> list[dict[str, Any]]:
-    """Return what every check says; raise where one fails.
+    """Return the results of all checks; raise if one fails.
 
-    Some ask for what stands out of noise. Who tests finds nothing in it, and scikit-learn warns.
+    Some checks use noise, in which methods that test select nothing, so that scikit-learn warns.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "No features were selected", UserWarning)
@@ -35,7 +35,7 @@ def checked(name: str) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Print a line for each estimator, and which checks there are."""
+    """Print a line for each estimator, and the names of the checks."""
     print(f"| estimator | passed, scikit-learn {sklearn.__version__} | skipped |\n|---|---:|---|")
     names: Counter[str] = Counter()
     for name in registry.names():

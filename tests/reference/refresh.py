@@ -6,12 +6,12 @@ import numpy as np
 
 
 class Standing:
-    """The variables that stand, given the ranking of all after every row.
+    """Track the variables in use, given the ranking of all variables after every row.
 
     Parameters
     ----------
     k
-        How many stand; None for all that are found.
+        Number of variables in use; None for all that the ranking contains.
     refresh_factor, hysteresis, warm_up, fading_factor
         As the learners' parameters.
     """
@@ -23,7 +23,7 @@ class Standing:
         self.names = None
 
     def learn_one(self, ranking, n_variables):
-        """Go on by a row, after which `ranking(size)` are the best."""
+        """Learn one row, after which `ranking(size)` returns the best variables."""
         self.rows += 1
         if self.rows < self.due:
             return
@@ -39,7 +39,7 @@ class Standing:
                 size = min(math.ceil(self.hysteresis * k), k + max(0, n_variables - k) // 8)
             good = ranking(size)
         if self.refresh_factor == self.hysteresis == 1.0:
-            # Nothing stays for having stood: the order is that of selection.
+            # Variables in use have no advantage: the order is that of selection.
             self.names = good
             return
         places = [name if name in good else None for name in self.names or []]

@@ -10,13 +10,13 @@ def design(y, Z):
 
 
 def projection(K, ratio, W):
-    """P = V⁻¹ - V⁻¹W(WᵀV⁻¹W)⁻¹WᵀV⁻¹."""
+    """Return P = V⁻¹ - V⁻¹W(WᵀV⁻¹W)⁻¹WᵀV⁻¹."""
     inverse = np.linalg.inv(ratio * K + np.eye(len(K)))
     return inverse - inverse @ W @ np.linalg.inv(W.T @ inverse @ W) @ W.T @ inverse
 
 
 def log_likelihood(y, Z, K, ratio):
-    """Restricted log-likelihood of a ratio, σ² profiled out."""
+    """Return the restricted log-likelihood of a ratio, with σ² profiled out."""
     W = design(y, Z)
     free = len(y) - W.shape[1]
     V = ratio * K + np.eye(len(y))
@@ -30,7 +30,7 @@ def log_likelihood(y, Z, K, ratio):
 
 
 def best_ratio(ys, Z, K):
-    """The ratio of the largest sum of log-likelihoods, by a dense grid and then its best cell."""
+    """Return the ratio that maximises the sum of log-likelihoods: a grid, then its best cell."""
 
     def loss(log_ratio):
         return -sum(log_likelihood(y, Z, K, np.exp(log_ratio)) for y in ys)
@@ -43,7 +43,7 @@ def best_ratio(ys, Z, K):
 
 
 def p_value(x, y, Z, K, ratio):
-    """The F test of a column by generalised least squares, given the ratio."""
+    """Return the p-value of a column's F test by generalised least squares, given the ratio."""
     W = design(y, Z)
     P = projection(K, ratio, W)
     free = len(y) - W.shape[1] - 1
@@ -52,7 +52,7 @@ def p_value(x, y, Z, K, ratio):
 
 
 def whitened(X, K, ratio):
-    """Columns X (n, p) times V^-½, turned so that 1 is turned into itself."""
+    """Return columns X (n, p) times V^-½, rotated so that the constant vector is unchanged."""
     n = len(K)
     root = np.real(sqrtm(np.linalg.inv(ratio * K + np.eye(n))))
     root *= np.sqrt(n) / np.linalg.norm(root.sum(axis=1))

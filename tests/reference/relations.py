@@ -4,19 +4,19 @@ import numpy as np
 
 
 def residuals(A, Z):
-    """Return columns without their mean and the span of others."""
+    """Return the residuals of columns after regression on a constant and on Z."""
     Z = np.column_stack([np.ones(len(A)), *([] if Z is None else [Z])])
     return A - Z @ np.linalg.lstsq(Z, A, rcond=None)[0]
 
 
 def correlations(X, Y, Z=None):
-    """Return the partial correlations of columns given others, (p, c)."""
+    """Return the partial correlations of columns given Z, (p, c)."""
     X, Y = residuals(X, Z), residuals(Y, Z)
     return (X / np.linalg.norm(X, axis=0)).T @ (Y / np.linalg.norm(Y, axis=0))
 
 
 def directions(X, y, Z=None):
-    """Return sign and class of the largest correlation with an indicator of a class."""
+    """Return the sign and class of each column's largest correlation with a class indicator."""
     classes = sorted(set(y))
     R = correlations(X, np.column_stack([np.array(y) == c for c in classes]).astype(float), Z)
     found = []
@@ -27,7 +27,7 @@ def directions(X, y, Z=None):
 
 
 def closest(X, Z=None):
-    """Return the other column that each correlates with most, and the correlation."""
+    """Return, per column, the other one that it correlates with most, and the correlation."""
     R = correlations(X, X, Z)
     others = [[(abs(r), j) for j, r in enumerate(row) if j != i] for i, row in enumerate(R)]
     return [(max(row)[1], R[i][max(row)[1]]) for i, row in enumerate(others)]

@@ -20,10 +20,10 @@ from tests.reference import target as space
 
 GRID = 10.0 ** (np.arange(-50, 51) / 10.0)
 SPENT = 1e-12
-# Of a pivot, as part of the first.
+# Relative to the first pivot.
 PIVOT = 1e-10
 TIE = 1e-12
-# A variable with so much of its square in common with one that is kept is a copy of it.
+# A variable whose squared correlation with a kept one is at least this is a copy of it.
 COPY = 0.98
 
 
@@ -47,7 +47,7 @@ class Found(NamedTuple):
 
 
 class Variables(NamedTuple):
-    """Columns that vary: names, observations of length 1, lengths, relevances, masses."""
+    """Columns that vary: names, unit vectors, lengths, relevances, weights."""
 
     names: list
     units: Any
@@ -62,7 +62,7 @@ class Variables(NamedTuple):
 
 
 def variables(X, U, names=None, given=None):
-    """Return the columns of X that vary, once what `given` spans (n, d) is taken out."""
+    """Return the columns of X that vary after the span of `given` (n, d) is projected out."""
     X = np.asarray(X, dtype=np.float64)
     names = range(X.shape[1]) if names is None else names
     kept, units, lengths = [], [], []
@@ -89,13 +89,13 @@ def variables(X, U, names=None, given=None):
 
 
 def eigenvalues(K):
-    """Return those that are not rounding."""
+    """Return the eigenvalues that are not rounding errors."""
     d = np.linalg.eigvalsh(K)
     return d[d > SPENT * d[-1]]
 
 
 def likelihood(K, U, alpha, n):
-    """Return the restricted log-likelihood of the columns of U, of variance I + K/λ."""
+    """Return the restricted log-likelihood of the columns of U with covariance I + K/λ."""
     r = U.shape[1]
     V = np.eye(len(K)) + K / alpha
     quadratic = np.trace(U.T @ np.linalg.solve(V, U))
@@ -110,7 +110,7 @@ def cross_validation(K, U, alpha, n):
 
 
 def best_alpha(K, U, alpha, n, mean):
-    """Return λ as a parameter says it, in mean eigenvalues."""
+    """Return λ according to the parameter `alpha`, in units of the mean eigenvalue."""
     if alpha == "reml":
         return max(GRID, key=lambda a: likelihood(K, U, mean * a, n))
     if alpha == "gcv":
@@ -119,12 +119,12 @@ def best_alpha(K, U, alpha, n, mean):
 
 
 def weights(of, power, among=None):
-    """Return what columns of length 1 are multiplied by.
+    """Return the factors that multiply columns of length 1.
 
     Parameters
     ----------
     among
-        The variables among which the mean of the squares is 1, if there are others.
+        The variables over which the mean of the squares is 1; by default all.
     """
     among = of if among is None else among
     squares = []
@@ -135,14 +135,14 @@ def weights(of, power, among=None):
 
 
 def solve(of, U, *, n_components=10, relevance_power=2.0, alpha="reml", n=None, size=None):
-    """Return the components of variables; None where none has a weight.
+    """Return the components of variables; None if all relevances are 0.
 
     Parameters
     ----------
     of, U
         The variables, and an orthonormal basis of the target.
     n, size
-        Observations less what covariates took, and the weight of all; if not the number of rows.
+        Observations minus dimensions of covariates, and the total weight; default: number of rows.
     """
     if not np.any(of.relevance > 0.0):
         return None
@@ -164,7 +164,7 @@ def mean_eigenvalue(K, p, n):
 
 
 def axes(W, U, q, alpha):
-    """Return [F, E], E so that none of it varies more than any of F, and how many F are."""
+    """Return [F, E] and the size of F; E is scaled so that none of it varies more than F."""
     C, h = W.T @ W, W.T @ U
     A = np.linalg.solve(C + alpha * np.eye(len(C)), h)
     values, Q = np.linalg.eigh(h.T @ A)
@@ -186,18 +186,18 @@ def axes(W, U, q, alpha):
 
 
 class Pool:
-    """Representatives that carry mass: all that ever came is kept beside, to be looked at.
+    """Representatives with their weights.
 
     Attributes
     ----------
     held
-        name -> unit vector, in order of arrival.
+        Name -> unit vector, in order of arrival.
     mass
-        name -> μ.
+        Name -> μ.
     bar
-        A column with ρ² of no more, but for `TIE`, is rejected.
+        A column whose ρ² does not exceed this by more than `TIE` (relative) is rejected.
     admitted, vanished
-        How many came in, and what of their mass went to nobody.
+        Number of admitted columns, and the part of their weight that was lost in pruning.
     """
 
     def __init__(self, limit, U, given=None):
@@ -206,7 +206,7 @@ class Pool:
         self.bar, self.admitted, self.vanished = 0.0, 0, 0.0
 
     def learn(self, name, x):
-        """Take one column; return whether it came in."""
+        """Learn one column; return whether it was admitted."""
         one = variables(x[:, None], self.U, [name], self.given)
         if not one.names or one.relevance[0] ** 2 <= self.bar * (1.0 + TIE):
             return False
@@ -245,23 +245,23 @@ class Pool:
         return Variables(list(self.held), units, lengths, relevance, masses)
 
     def pruned(self):
-        """Return the variables as they would be, were they cut back to the limit now."""
+        """Return the variables as a pruning to the limit would leave them now."""
         return cut_back(self.variables(), self.limit)
 
 
 def cut_back(of, limit):
-    """Return at most `limit` variables, with what is left of the masses of the others."""
+    """Return at most `limit` variables, with the remaining weight of the others added to theirs."""
     if len(of.names) <= limit:
         return of
     return handed_over(of, representatives(of, limit)[0])
 
 
 def representatives(of, limit):
-    """Return the places of those that stay, ascending, and the bar for those to come.
+    """Return the indices of the kept variables, ascending, and the new admission threshold.
 
-    Pivoted Cholesky of diag(w) R diag(w), with w = √(μρ²), whose last pivot is the bar; if its rank
-    ends first, the most relevant of the others, but no copies, and then it is the square of the
-    least relevant of these. There is none where not as many as may are kept.
+    They are the pivots of a Cholesky factorization of diag(w) R diag(w), with w = √(μρ²); the last
+    pivot is the threshold. If the rank is smaller, the most relevant others that are no copies are
+    added, and the threshold is the smallest squared relevance of these, or 0 if too few are kept.
     """
     R = of.units.T @ of.units
     w = np.sqrt(of.masses) * of.relevance
@@ -285,7 +285,7 @@ def representatives(of, limit):
 
 
 def ranked(relevance):
-    """Return places, the most relevant first; of equals the one that came first."""
+    """Return indices by descending relevance; ties are in order of arrival."""
     left, order = list(range(len(relevance))), []
     while left:
         highest = max(relevance[j] for j in left)
@@ -295,7 +295,7 @@ def ranked(relevance):
 
 
 def handed_over(of, kept):
-    """Return those kept; each other gave μR⁴ to the one of them likest to it."""
+    """Return the kept variables; each other one adds μR⁴ to the one it correlates with most."""
     R = of.units.T @ of.units
     masses = of.masses[kept].copy()
     for j in range(len(of.names)):
@@ -310,7 +310,7 @@ def handed_over(of, kept):
 
 
 def candidates(X, U, most):
-    """Return the columns that are in the pool at the end: whenever it holds 4m, 2m are kept."""
+    """Return the columns of the final pool: whenever it has 4m columns, 2m are kept."""
     of = variables(X, U)
     kept, threshold = [], 0.0
     for j, relevance in enumerate(of.relevance):
@@ -327,10 +327,10 @@ def candidates(X, U, most):
 
 
 def regressed(scores, W, n, rest):
-    """Return what makes scores of weighted columns W: ridge regression, of each one by itself.
+    """Return coefficients of weighted columns W for the scores: one ridge regression for each.
 
-    The ridge is that of the least generalised cross-validation error, but at least what the rest,
-    whose squared weights sum to this, add to K's diagonal if they have nothing in common.
+    The ridge minimises the generalised cross-validation error, but is at least what the other
+    columns, whose squared weights sum to `rest`, add to K's diagonal if they are orthogonal.
     """
     K, found = W @ W.T, []
     mean = mean_eigenvalue(K, W.shape[1], n)
@@ -342,42 +342,42 @@ def regressed(scores, W, n, rest):
 
 
 def as_long(inner, W, scores):
-    """Return what makes components of W, drawn out to the length of scores."""
+    """Return coefficients of W scaled so that the components are as long as the scores."""
     return inner * np.linalg.norm(scores, axis=0) / np.linalg.norm(W @ inner, axis=0)
 
 
 def by_pool(found, of, w, n):
-    """Return the loadings of the variables of a pool, with weights w, that come near to all."""
+    """Return loadings of a pool's variables, with weights w, that approximate the components."""
     W = of.units * w
     inner = regressed(found.scores, W, n, others(found, W))
     return (w / of.lengths)[:, None] * as_long(inner, W, found.scores)
 
 
 def others(found, W):
-    """Return the sum of the squared weights of all columns but these: of all it is their number."""
+    """Return the sum of the squared weights of all other columns; over all it is their number."""
     return max(len(found.inner) - np.sum(W**2), 0.0)
 
 
 def largest(found, of, most):
-    """Return the places of the `most` variables with the longest rows before D, ascending."""
+    """Return the indices of the `most` variables with the longest rows before D, ascending."""
     length = np.linalg.norm(found.inner, axis=1)
     return sorted(ranked(length / length.max())[:most])
 
 
 def by_largest(found, of, w, places, n):
-    """Return the loadings of these, with weights w: on them is regressed what they miss."""
+    """Return the loadings of these variables; the residual scores are regressed on them."""
     W, inner = of.units[:, places] * w[places], found.inner[places]
     inner = inner + regressed(found.scores - W @ inner, W, n, others(found, W))
     return (w / of.lengths)[places][:, None] * as_long(inner, W, found.scores)
 
 
 def above_noise(of, U, p, tolerance=0.0):
-    """Return how many of p columns are more relevant than the best of as many of noise."""
+    """Return how many of p columns exceed the expected maximum relevance of p noise columns."""
     return int(np.sum(of.relevance > noise.floor(len(U), U.shape[1], p) + tolerance))
 
 
 def pooled(X, U, limit, names=None):
-    """Return the pool that the columns of X leave."""
+    """Return the pool after it has learnt the columns of X."""
     pool = Pool(limit, U)
     for name, x in zip(range(X.shape[1]) if names is None else names, X.T, strict=True):
         pool.learn(name, x)
@@ -397,9 +397,9 @@ def answer(
     covariates=None,
     **_,
 ):
-    """Return what a model shows that has learnt the columns of X.
+    """Return the attributes of a model that has learnt the columns of X.
 
-    What covariates explain is to be taken out of X and y before; here they count.
+    X and y must be residuals on the covariates; here covariates only reduce the number of rows.
     """
     X, U = np.asarray(X, dtype=np.float64), space.basis(space.numbers(y, target_type))
     n = len(X) - (0 if covariates is None else covariates.shape[1])

@@ -13,18 +13,18 @@ from tests.reference.rows import Rows
 
 
 class RidgeComponentsOnRows:
-    """Components of all rows, by a batch.
+    """Components of all rows, computed as a batch.
 
     Parameters
     ----------
     masses
-        name -> μ, of variables that came as columns.
+        Name -> μ, for variables that were learnt as columns.
     limit
-        At most so many variables have loadings, as in a pool; None for all.
+        Maximum number of variables with loadings, as in a pool; None for all.
     rule
         `n_components`, `relevance_power` and `alpha`.
     rows
-        As `Rows` takes them.
+        Arguments of `Rows`.
     """
 
     def __init__(self, rule, masses=None, limit=None, **rows):
@@ -36,7 +36,7 @@ class RidgeComponentsOnRows:
         self.rows.learn_one(x, y)
 
     def learn_columns(self, X, y, names):
-        """Learn rows as columns hold them."""
+        """Learn the rows of a matrix of columns."""
         self.rows.learn_at_once(as_rows(X, y, names))
 
     @property
@@ -50,7 +50,7 @@ class RidgeComponentsOnRows:
         return space.span([space.unit(y.astype(float)) for y in columns], len(self.rows.xs))
 
     def variables(self):
-        """Return the variables that vary, their observations weighted."""
+        """Return the variables that vary, with weighted observations."""
         U, names, columns = self.basis(), [], []
         for name in self.rows.names:
             x = self.rows.left(name)
@@ -73,7 +73,7 @@ class RidgeComponentsOnRows:
         return of, batch.solve(of, self.basis(), n=n, size=self.rows.n, **self.rule)
 
     def answer(self):
-        """Return what a model shows that has learnt these rows."""
+        """Return the attributes of a model that has learnt these rows."""
         of, found = self.solved()
         answer = batch.shown(found, of, self.basis(), found.loadings)
         del answer["embedding"]
@@ -81,7 +81,7 @@ class RidgeComponentsOnRows:
 
 
 def as_rows(X, y, names):
-    """Return the rows of a matrix and a target, as rows come: pairs of x and y."""
+    """Return the rows of a matrix and a target as pairs of x and y."""
     rows = [dict(zip(names, x, strict=True)) for x in np.asarray(X).tolist()]
     targets = np.asarray(y).tolist()
     if np.ndim(y) == 2:

@@ -18,7 +18,7 @@ class Robust(Factorisation):
             mean = (x - off).mean()
             w, _ = self.posterior(x - off - mean)
             left = x - mean - self.D @ w
-            # 1 / 0.6745: the median size of a normal value.
+            # 1 / 0.6745: the median absolute value of a standard normal variable is 0.6745.
             if turn < 2:
                 typical = np.median(np.abs(left)) * 1.482602218505602
                 scale = max(typical, np.sqrt(self.least_noise))

@@ -14,9 +14,9 @@ import numpy as np
 
 from tests.reference import projse
 
-# Two target variables whose squared distance is below this part of their length are one.
+# Two target variables are equal if their squared distance is below this fraction of their length.
 SAME = 1e-12
-# Of whose square covariates leave no more than this part is theirs.
+# A variable is explained by covariates if they leave at most this fraction of its square.
 THEIRS = 1e-12
 
 
@@ -25,12 +25,12 @@ def observed(value):
 
 
 def canonical(names):
-    """Sort names as those of one row arrive: by type, then by value."""
+    """Sort the names of one row by type, then by value."""
     return sorted(names, key=lambda name: (type(name).__name__, name))
 
 
 def numbers(y, kind="auto"):
-    """Return a row of the target as numbers: name -> number, labels as indicators."""
+    """Return a row of the target as numbers: name -> number, with labels as indicators."""
     if isinstance(y, dict):
         row = {}
         for name, value in y.items():
@@ -42,16 +42,16 @@ def numbers(y, kind="auto"):
 
 
 class Rows:
-    """Every row that was learnt, and its weight.
+    """All rows that were learnt, and their weights.
 
     Parameters
     ----------
     fading_factor
-        Part of its weight that a row loses with every new one.
+        Fraction of its weight that a row loses with every new row.
     target_type
-        "auto", "class" or "numeric", as the learners have it.
+        "auto", "class" or "numeric", as in the learners.
     covariates
-        Features given which everything is asked.
+        Features that all results are adjusted for.
     """
 
     def __init__(self, fading_factor=0.0, target_type="auto", covariates=()):
@@ -65,7 +65,7 @@ class Rows:
         self.learn_at_once([(x, y)])
 
     def learn_at_once(self, rows):
-        """Learn rows as columns hold them: each of weight 1, and none forgotten."""
+        """Learn rows as a column phase does: each with weight 1, without fading."""
         self._kept_basis = None
         for x, y in rows:
             self.xs.append({name: v for name, v in x.items() if name not in self.covariates})
@@ -82,28 +82,28 @@ class Rows:
 
     @property
     def n(self):
-        """The sum of weights."""
+        """Return the sum of weights."""
         return float(np.sum(self.weights))
 
     @property
     def names(self):
-        """Names in order of arrival; those of one row in canonical order."""
+        """Return the names in order of arrival; those of one row in canonical order."""
         return arrivals(self.xs)
 
     def column(self, name):
-        """Return a variable's values, absent ones 0 and those not observed NaN."""
+        """Return a variable's values: 0 where absent, NaN where not observed."""
         values = [x.get(name, 0.0) for x in self.xs]
         return np.array([float(v) if observed(v) else np.nan for v in values], np.longdouble)
 
     def matrix(self, names=None):
-        """Return the (n, p) values in float64: what the column axis takes."""
+        """Return the (n, p) values in float64, as columns for a learner."""
         columns = [self.column(name) for name in self.names if names is None or name in names]
         return np.column_stack(columns).astype(float)
 
     def moments(self, name):
         """Return a variable's mean, m2 and cxy, the last a dict by target column.
 
-        Of the targets what the covariates leave; what they explain of the variable `given` says.
+        Targets are residuals on the covariates; `given` returns what these explain of the variable.
         """
         mean, x = self._centred(self.column(name))
         w = self.weights
@@ -117,15 +117,15 @@ class Rows:
 
     @property
     def n_given(self):
-        """Return how many dimensions the covariates have."""
+        """Return the number of dimensions of the covariates."""
         return len(self._basis())
 
     def left(self, name):
-        """Return what covariates leave of a centred variable, times the roots of the weights."""
+        """Return a centred variable's residual on covariates, times the roots of the weights."""
         return self._left(self._centred(self.column(name))[1]) * np.sqrt(self.weights)
 
     def target_left(self):
-        """Return the same of the target's columns: name -> (n,)."""
+        """Return the weighted residuals of the target's columns: name -> (n,)."""
         return {t: y * np.sqrt(self.weights) for t, y in self._targets().items()}
 
     def cyy(self):
@@ -154,7 +154,7 @@ class Rows:
             z * roots / np.abs(z).max() for z in self._columns_of(self.zs).values() if z.any()
         ]
         columns = [z / np.sqrt(z @ z) for z in columns]
-        # By pivots, as any other way: what the others leave of one, the largest first.
+        # Pivoted Gram-Schmidt: the column with the largest residual comes first.
         while columns:
             sizes = [z @ z for z in columns]
             z = columns.pop(int(np.argmax(sizes)))
@@ -165,7 +165,7 @@ class Rows:
         return found
 
     def _left(self, x):
-        """Return what the covariates leave of a centred column; 0 if that is rounding."""
+        """Return a centred column's residual on the covariates; 0 if that is a rounding error."""
         roots = np.sqrt(self.weights)
         largest = np.abs(x).max(initial=0)
         if not self.covariates or not largest:
@@ -179,7 +179,7 @@ class Rows:
         return left / roots * largest
 
     def _centred(self, x):
-        """Return the weighted mean over what was observed, and x less that; 0 if not observed."""
+        """Return the weighted mean of observed values, and x minus it; 0 where not observed."""
         seen, w = ~np.isnan(x), self.weights
         if not seen.any():
             return np.longdouble(0), np.zeros_like(x)
@@ -190,7 +190,7 @@ class Rows:
         return shift + mean, np.where(seen & ~constant, x - mean, 0)
 
     def _weighted(self, columns, scale):
-        """Return centred columns times the roots of the weights; scaled, of squared length n."""
+        """Return centred columns times the roots of the weights, or scaled to squared length n."""
         roots = np.sqrt(self.weights)
         out = np.zeros((len(self.weights), len(columns)))
         for j, column in enumerate(columns):
@@ -243,7 +243,7 @@ class Rows:
 
 
 def greedy(G, k, on_rank_exhausted):
-    """Pick by explicit projectors: scores within 1e-12 of the best, relatively, are ties."""
+    """Pick by explicit projectors; scores within a relative 1e-12 of the best are ties."""
     picks, taken, turn = [], [], 0
     P = np.eye(len(G))
     while len(picks) < k:
@@ -263,12 +263,12 @@ def greedy(G, k, on_rank_exhausted):
 
 
 def arrivals(rows):
-    """Return the names of rows of dicts in order of arrival."""
+    """Return the names in rows (dicts) in order of arrival."""
     return list(dict.fromkeys(name for row in rows for name in canonical(row)))
 
 
 def agree(model, rows, tolerance=1e-9):
-    """Compare everything that a ProjSe says of itself with what the stored rows say."""
+    """Compare all attributes of a ProjSe with those computed from stored rows."""
     kernel = {key: getattr(model, key) for key in ("kernel", "degree", "gamma", "coef0", "scale")}
     picks = rows.picks(model.k, model.on_rank_exhausted, **kernel)
     assert model.n_rows == len(rows.xs)
@@ -279,17 +279,17 @@ def agree(model, rows, tolerance=1e-9):
 
 
 def same(one, other, tolerance=1e-9):
-    """Compare what two models say of themselves."""
+    """Compare the attributes of two models."""
     for attribute in ("selected", "rounds", "n_rows", "n_columns", "n_constant"):
         assert getattr(one, attribute) == getattr(other, attribute), attribute
     close(one.scores, other.scores, tolerance)
     close(one.relevance, other.relevance, tolerance)
-    if one.kernel == "linear":  # the floors of others depend on the order of the target's columns
+    if one.kernel == "linear":  # other kernels' floors depend on the order of target columns
         np.testing.assert_allclose(one.noise_floor(), other.noise_floor(), atol=tolerance)
 
 
 def bits(model):
-    """Return everything in a model's state, to the last bit."""
+    """Return a model's whole state in a form that compares exact bits."""
 
     def frozen(value):
         if isinstance(value, np.ndarray):

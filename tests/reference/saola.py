@@ -11,12 +11,12 @@ TIE = 1e-12
 def answer(
     X, y, *, alpha=0.01, delta=None, max_candidates=None, target_type="auto", **ignored,
 ):  # fmt: skip
-    """Return the columns selected, in order, their relevances and p-values."""
+    """Return the selected columns in order, their relevances and p-values."""
     X, U = np.asarray(X, dtype=np.float64), space(y, target_type)
     units, found, held = {}, {}, []
 
     def says_it(k, j):
-        """Whether column k, more relevant, says of column j what it says of the target."""
+        """Return whether k is more relevant, and correlates with j at least as the target does."""
         more = found[k] - found[j] > TIE or (abs(found[k] - found[j]) <= TIE and k < j)
         return more and abs(units[k] @ units[j]) >= found[j] - TIE
 

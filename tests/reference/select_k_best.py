@@ -16,14 +16,14 @@ from scipy import stats
 from tests.reference import target
 
 TIE = 1e-12
-# The same of p-values, as part of them: they are tails, and may be tiny.
+# The same for p-values, relative: they are tails, and may be tiny.
 
 
 def answer(
     X, y, *, k=None, score="f", fdr=None, fdr_method="bh", per_class=False, n_bins=10,
     binning="frequency", n_outliers=0, target_type="auto", **ignored,
 ):  # fmt: skip
-    """Return the columns selected, best first, and the scores and p-values of all that vary."""
+    """Return the selected columns, best first, and scores and p-values of all that vary."""
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     scores, strengths, p_values = {}, {}, {}
     for j, x in enumerate(X.T):
@@ -64,7 +64,7 @@ def answer(
 
 
 def best_first(strengths):
-    """Return columns by descending strength; whoever is a tie behind the last is its equal."""
+    """Return columns by descending strength; a chain of ties is one group of equals."""
     order = sorted(strengths, key=lambda j: (-strengths[j], j))
     groups = []
     for j in order:
@@ -76,9 +76,9 @@ def best_first(strengths):
 
 
 def discoveries(p_values, q, method):
-    """Return whose p is at most the largest p that is at most its rank times q / m.
+    """Return columns whose p is at most the largest p that is at most its rank times q / m.
 
-    By Benjamini and Yekutieli, q is first divided by 1 + 1/2 + ... + 1/m.
+    For Benjamini-Yekutieli, q is first divided by 1 + 1/2 + ... + 1/m.
     """
     ascending = sorted(p_values.values())
     m = len(ascending)
@@ -89,7 +89,7 @@ def discoveries(p_values, q, method):
 
 
 def mid_ranks(x):
-    """Return the number of smaller values, plus half the equal ones and a half."""
+    """Return each value's mid-rank: smaller values, plus half the equal ones and a half."""
     return np.array([sum(u < v for u in x) + (sum(u == v for u in x) + 1) / 2 for v in x])
 
 
@@ -106,9 +106,9 @@ def rank_test(x, y, kind):
 
 
 def probability_of_rank_correlation(x, y):
-    """Return the share of all permutations whose sum of products is as far from the mean."""
+    """Return the share of permutations whose sum of products is at least as far from the mean."""
     x, y = (np.rint(2 * mid_ranks(v) - len(v) - 1).astype(int) for v in (x, y))
-    # How often each remaining multiset of x, and sum with the first y, is reached.
+    # How many ways lead to each remaining multiset of x and each sum of products so far.
     ways = {tuple(sorted(Counter(x.tolist()).items())): Counter({0: 1})}
     for v in y.tolist():
         following = {}
@@ -124,7 +124,7 @@ def probability_of_rank_correlation(x, y):
 
 
 def tails_of_rank_correlations(n):
-    """Return {|ρ| (n³ - n) / 6: share of all permutations at least as far from 0}, without ties."""
+    """Return {|ρ| (n³ - n) / 6: share of permutations at least as far from 0}, without ties."""
     size = n * n * (n - 1) // 2
     sums = np.zeros((1 << n, size))
     sums[0, 0] = 1.0
@@ -144,7 +144,7 @@ def tails_of_rank_correlations(n):
 
 
 def one_against_rest(x, of_class):
-    """Return z and the AUC of the values of a class against all others, by counting pairs."""
+    """Return z and the AUC of a class's values against all others, by counting pairs."""
     inside, outside = x[of_class], x[~of_class]
     m, k = len(inside), len(outside)
     if not m or not k:
@@ -156,7 +156,7 @@ def one_against_rest(x, of_class):
 
 
 def markers(X, y, varying, k, fdr, method):
-    """Return the best of each class, then the second, and so on, each time by descending |z|."""
+    """Return the best variable of each class, then the second, and so on, by descending |z|."""
     of_class = [marker_order(X, y, c, varying, k, fdr, method) for c in np.unique(y)]
     found = []
     for row in itertools.zip_longest(*of_class):
@@ -179,7 +179,7 @@ def marker_order(X, y, c, varying, k, fdr, method):
 
 
 def xi_test(x, y):
-    """Return Chatterjee's correlation, averaged over the orders of equal x, and its p-value."""
+    """Return Chatterjee's correlation, averaged over the orders of tied x, and its p-value."""
     y = np.unique(np.ravel(y), return_inverse=True)[1]
     n = len(y)
     r = [sum(y <= v) for v in y]
@@ -212,7 +212,7 @@ def xi_test(x, y):
 
 
 def probability_of_runs(changes, a, b):
-    """Return the probability of at most this many changes between classes of a and b."""
+    """Return the probability of at most this many changes between classes of sizes a and b."""
     ways = 0
     for runs in range(2, changes + 2):
         less, more = runs // 2, runs - runs // 2
@@ -222,7 +222,7 @@ def probability_of_runs(changes, a, b):
 
 
 def tie_weights(x):
-    """Return how often two values are neighbours on average, over all orders of equal ones."""
+    """Return how often two values are neighbours on average, over all orders of tied values."""
     groups = [np.flatnonzero(x == v) for v in np.unique(x)]
     weights = np.zeros((len(x), len(x)))
     for group in groups:
@@ -234,7 +234,7 @@ def tie_weights(x):
 
 
 def parts(matrix):
-    """Return sums of rows about their mean, and the part of a hollow matrix whose rows sum to 0."""
+    """Return row sums about their mean, and the part of a hollow matrix whose row sums are 0."""
     n, rows = len(matrix), matrix.sum(axis=1)
     left = matrix - (rows[:, None] + rows) / (n - 2) + rows.sum() / ((n - 1) * (n - 2))
     np.fill_diagonal(left, 0.0)
@@ -242,7 +242,7 @@ def parts(matrix):
 
 
 def permutation_variance(one, other):
-    """Return the variance of half the sum of products, the rows and columns of one permuted."""
+    """Return the variance of half the sum of products when one matrix is permuted."""
     n = len(one)
     (a, A), (b, B) = parts(one), parts(other)
     of_rest = 2 * (A**2).sum() * (B**2).sum() / (n * (n - 3))
@@ -250,7 +250,7 @@ def permutation_variance(one, other):
 
 
 def deviation_of_xi(r, above):
-    """Return τ of Chatterjee (2021), by its sums; √(2/5) if no values of the target are equal."""
+    """Return τ of Chatterjee (2021) from its sums; √(2/5) if no target values are tied."""
     n, u = len(r), sorted(r)
     if len(set(r)) == n:
         return math.sqrt(2 / 5)
@@ -263,7 +263,7 @@ def deviation_of_xi(r, above):
 
 
 def is_class(y, kind):
-    """Whether the target is labels: strings, booleans, categories, or whatever is said to be."""
+    """Return whether the target is labels: strings, booleans, categories, or type "class"."""
     return kind == "class" or (kind == "auto" and y.dtype.kind not in "iuf")
 
 
@@ -293,7 +293,7 @@ def divided(a, b):
 
 
 def anova_f(x, labels):
-    """Between the means of classes, and within classes, each by its degrees of freedom."""
+    """Return the ANOVA F statistic: variance between classes over variance within classes."""
     x = target.unit(target.centred(x))
     parts = [x[labels == label] for label in np.unique(labels)]
     between = sum(len(part) * part.mean() ** 2 for part in parts)
@@ -302,7 +302,7 @@ def anova_f(x, labels):
 
 
 def regression_f(x, Y, r):
-    """What least squares on the target columns explains, and what it leaves."""
+    """Return the F statistic of the regression of the column on the target columns."""
     x = target.unit(target.centred(x))
     Y = target.columns(np.reshape(Y, (len(Y), -1)))
     Y = np.column_stack([target.unit(column) for column in Y.T])
@@ -312,7 +312,7 @@ def regression_f(x, Y, r):
 
 
 def two_sample_t(x, labels):
-    """Difference of two means over its standard error, from a pooled variance."""
+    """Return the two-sample t statistic with pooled variance."""
     x = target.unit(target.centred(x))
     a, b = (x[labels == label] for label in np.unique(labels))
     rest = ((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum()
@@ -321,7 +321,7 @@ def two_sample_t(x, labels):
 
 
 def slope_t(x, Y):
-    """Slope of the column on one numeric target over its standard error."""
+    """Return the t statistic of the slope of the column on one numeric target."""
     x, (y,) = target.unit(target.centred(x)), target.columns(Y).T
     y = target.unit(y)
     slope = x @ y
@@ -330,7 +330,7 @@ def slope_t(x, Y):
 
 
 def bins(x, n_bins, binning):
-    """Return the bin of every value: by its mid-rank, or by its place between the extremes."""
+    """Return the bin of every value: by its mid-rank, or by its position in the range."""
     n = len(x)
     found = []
     for v in x:
@@ -346,7 +346,7 @@ def bins(x, n_bins, binning):
 
 
 def target_codes(y, kind, n_bins, binning):
-    """Return the number of its class, or of its bin among those that are not empty."""
+    """Return the index of every value's class, or of its bin among the bins that are not empty."""
     if is_class(y, kind):
         return np.unique(y, return_inverse=True)[1].reshape(-1).tolist()
     (y,) = np.asarray(y, dtype=np.float64).reshape(len(y), -1).T
@@ -355,12 +355,12 @@ def target_codes(y, kind, n_bins, binning):
 
 
 def bins_of_target(n, n_bins):
-    """Return the bins of a numeric target: 8 to a cell of a square table, and 2 or more."""
+    """Return a numeric target's number of bins: 8 samples per cell of a square table, or 2."""
     return min(max(int(math.sqrt(n // 8)), 2), n_bins)
 
 
 def bins_of_columns(codes, n_bins):
-    """Return the same of columns: 8 to a cell of a class of the harmonic mean's size, 3 or more."""
+    """Return columns' number of bins: 8 samples per cell of a class of mean size, at least 3."""
     return min(max(int(stats.hmean([*Counter(codes).values()])) // 8, 3), n_bins)
 
 
@@ -373,7 +373,7 @@ def mutual_info(a, b):
 
 
 def mean_mutual_info(a, b):
-    """Return its mean over all orders of b: the count of a cell is hypergeometric."""
+    """Return the mean over all orders of b: the count of a cell is hypergeometric."""
     n = len(a)
     mean = 0.0
     for s in Counter(a).values():
@@ -384,12 +384,12 @@ def mean_mutual_info(a, b):
 
 
 def degrees_of_freedom(a, b):
-    """Return those of the table of a and b."""
+    """Return the degrees of freedom of the table of a and b."""
     return (len(set(a)) - 1) * (len(set(b)) - 1)
 
 
 def chance_of_mutual_info(a, b):
-    """Return the p-value: exactly of a table of two by two, else from χ², with a correction."""
+    """Return the p-value: exact for a 2 × 2 table, otherwise from a corrected χ²."""
     n, dof = len(a), degrees_of_freedom(a, b)
     if dof == 0:
         return 1.0
@@ -404,16 +404,16 @@ def chance_of_mutual_info(a, b):
 
 
 def two_by_two(n, s, t, k):
-    """Return two codes of n samples of which s and t are 1, and both of k."""
+    """Return two binary codes of n samples with s and t ones, k of them in common."""
     a = [1] * s + [0] * (n - s)
     b = [1] * k + [0] * (s - k) + [1] * (t - k) + [0] * (n - s - t + k)
     return a, b
 
 
 def misclassification(x, codes):
-    """Return the least error of any cut, with the commonest class on either side of it."""
+    """Return the lowest error of any cut with the majority class on each side."""
     errors = []
-    for cut in sorted(set(x)):  # below the least is no cut
+    for cut in sorted(set(x)):  # no value is below the first cut
         left = [c for v, c in zip(x, codes, strict=True) if v < cut]
         right = [c for v, c in zip(x, codes, strict=True) if v >= cut]
         correct = sum(max(Counter(side).values(), default=0) for side in (left, right))
@@ -422,7 +422,7 @@ def misclassification(x, codes):
 
 
 def margin(x, codes, n_outliers):
-    """Return the distance of a pair of different classes that n_outliers pairs fall short of."""
+    """Return the standardised distance of the closest pair of classes after n_outliers pairs."""
     pairs = itertools.combinations(zip(x, codes, strict=True), 2)
     distances = sorted(abs(u - v) for (u, c), (v, d) in pairs if c != d)
     if not distances or np.ptp(x) == 0:

@@ -9,9 +9,9 @@ MAX_CONDITION = 1e7
 
 
 def features(x, wanted):
-    """Return the value of every wanted (feature, parameters) of a series x.
+    """Return the value of every requested (feature, parameters) for a series x.
 
-    It is None if rounding decides: the formula is ill-conditioned, or has a jump there.
+    It is None if it depends on rounding: the formula is ill-conditioned or discontinuous there.
     """
     x = np.asarray(x, dtype=float)
     with np.errstate(all="ignore"):
@@ -61,7 +61,7 @@ def location(x, extreme, *, last):
 
 
 def has_tie(values, others, tolerance=1e-12):
-    """Return whether rounding may decide which of two numbers is larger."""
+    """Return whether rounding may decide the order of any two numbers."""
     gap = np.abs(values - others)
     return bool(np.any((gap > 0) & (gap < tolerance * np.maximum(1.0, np.abs(others)))))
 
@@ -157,7 +157,7 @@ def partial_autocorrelation(x, lag):
     if lag == 0:
         return 1.0
     r = np.array([autocorrelation(x, k) for k in range(lag + 1)])
-    for size in range(1, lag + 1):  # each of them is a step of the recursion
+    for size in range(1, lag + 1):  # each size is a step of the recursion
         R = r[np.abs(np.subtract.outer(np.arange(size), np.arange(size)))]
         if np.linalg.cond(R) > MAX_CONDITION:
             return None
@@ -165,7 +165,7 @@ def partial_autocorrelation(x, lag):
 
 
 def ar_coefficient(x, coeff, k):
-    """Return a coefficient of the regression on the past; None if it is ill-conditioned."""
+    """Return a coefficient of the autoregression; None if it is ill-conditioned."""
     n = x.size - k
     if n < k + 1 or np.ptp(x) == 0 or coeff > k:
         return np.nan
@@ -186,7 +186,7 @@ def time_reversal_asymmetry_statistic(x, lag):
 
 
 def regression(y):
-    """Return slope, intercept, correlation, standard error and p-value on 0, 1, ..., n - 1."""
+    """Return the regression of y on 0, 1, ..., n - 1."""
     from scipy import stats
 
     n = y.size
@@ -296,7 +296,7 @@ def spectral(x, aggtype):
 
 
 def welch(x):
-    """Return frequencies and density, by windows of 256 that overlap by half."""
+    """Return frequencies and density, from windows of 256 that overlap by half."""
     length = min(x.size, 256)
     window = np.sin(np.pi * np.arange(length) / length) ** 2 if length > 1 else np.ones(1)
     starts = range(0, x.size - length + 1, length - length // 2)

@@ -24,11 +24,11 @@ class SOSPCA:
         self.Z = []  # q centred score vectors
         self.B = np.zeros((p, 0))
         self.relevances = []
-        self.came = []  # the order of arrival, by slot
+        self.came = []  # the order of arrival, by index
         self.seen = 0
 
     def learn(self, x):
-        """Take one column; return whether it entered the components."""
+        """Learn one column; return whether it becomes a component."""
         i = self.seen
         self.seen += 1
         x = space.centred(x)
@@ -37,15 +37,15 @@ class SOSPCA:
         e = np.zeros((len(self.B), 1))
         e[i] = 1.0
         relevance = self.relevance(x)
-        if len(self.Z) < self.q:  # 1. fewer than q: x becomes one
+        if len(self.Z) < self.q:  # 1. fewer than q: x becomes a component
             self.Z.append(x)
             self.B = np.hstack([self.B, e])
             self.relevances.append(relevance)
             self.came.append(len(self.came))
             return True
-        if not relevance > min(self.relevances) + TIE:  # 2. not strictly above the weakest
+        if not relevance > min(self.relevances) + TIE:  # 2. not strictly above the least relevant
             return False
-        # 3. it joins; the two least relevant are rotated and one of them dropped
+        # 3. x is added; the two least relevant are rotated and one of them is dropped
         self.Z, self.relevances = [*self.Z, x], [*self.relevances, relevance]
         self.B = np.hstack([self.B, e])
         self.came = [*self.came, max(self.came) + 1]
@@ -57,8 +57,8 @@ class SOSPCA:
         Z, B, R = self.Z, self.B, self.relevances
         first, second = two_least(R, self.came)
         low, high = sorted((first, second))
-        # Jacobi's a is the direction of most variance whatever the order, but for signs: they are
-        # those of the slots where relevance has none.
+        # With Jacobi, a is the direction of largest variance in any order; the order sets only the
+        # signs, and follows the indices if relevance has no sign.
         by_slot = self.rotation == "jacobi" and not self.signed
         a, b = (low, high) if by_slot else (first, second)
         za, zb, cos, sin = rotate(Z[a], Z[b], self.rotation)
@@ -69,14 +69,14 @@ class SOSPCA:
         Z[low], B[:, low], R[low] = (za, ba, ra) if a_stays else (zb, bb, rb)
         self.came[low] = came
         last = len(Z) - 1
-        if high != last:  # the last takes the free slot
+        if high != last:  # the last component takes the free index
             Z[high], B[:, high], R[high] = Z[last], B[:, last], R[last]
             self.came[high] = self.came[last]
         self.Z, self.B, self.relevances = Z[:last], B[:, :last], R[:last]
         self.came = self.came[:last]
 
     def merge(self, other):
-        """Put the components of both together, the other's last, and drop until q remain."""
+        """Append the components of the other, then drop components until q remain."""
         self.Z, self.relevances = [*self.Z, *other.Z], [*self.relevances, *other.relevances]
         self.B = np.hstack([self.B, other.B])
         self.came = [*self.came, *(max(self.came) + 1 + came for came in other.came)]
@@ -107,7 +107,7 @@ class SOSPCA:
 
 
 def two_least(relevances, came):
-    """Return the slots of the two least relevant, the lesser first, of equals the first to come."""
+    """Return the indices of the two least relevant, the lesser first; ties by arrival."""
     left = sorted(range(len(relevances)), key=came.__getitem__)
     found = []
     for _ in range(2):
@@ -123,7 +123,7 @@ def rotate(za, zb, rotation):
     u, v = za / scale, zb / scale
     s_aa, s_bb, s_ab = u @ u, v @ v, u @ v
     size = np.sqrt(s_aa) * np.sqrt(s_bb)
-    if abs(s_ab) <= UNCORRELATED * size:  # the limit of the angle: nothing, or a quarter turn
+    if abs(s_ab) <= UNCORRELATED * size:  # the limit of the angle: none, or a quarter turn
         stay = s_aa >= s_bb or rotation == "paper"
         cos, sin = (1.0, 0.0) if stay else (0.0, 1.0)
     else:
@@ -134,7 +134,7 @@ def rotate(za, zb, rotation):
 
 
 def answer(X, y, *, n_components=10, rotation="jacobi", signed=False, target_type="auto", **_):
-    """Return what a model shows that has learnt the columns of X."""
+    """Return the attributes of a model that has learnt the columns of X."""
     y = space.numbers(y, target_type)
     model = SOSPCA(n_components, y, X.shape[1], rotation=rotation, signed=signed)
     for x in X.T:

@@ -24,22 +24,22 @@ DUST = 1e-18
 
 
 class SOSPCAOnRows:
-    """Components and candidates, decided anew after every `grace_period` rows.
+    """Components and candidates, recomputed after every `grace_period` rows.
 
     Attributes
     ----------
     rows
         All rows.
     B, came
-        For each component its loadings, name -> weight, and its place in the order of arrival.
+        Loadings of each component, name -> weight, and its position in the order of arrival.
     since
-        Candidate -> how many rows there had been when it became one.
+        Candidate -> number of rows when it became one.
     unknown
-        Candidate -> for how many of these its products are not known: none, if it was new then.
+        Candidate -> number of these rows for which its products are unknown; 0 if it was new.
     values
-        Watched variable -> its value in every row since the last refresh.
+        Tracked variable -> its value in every row since the last refresh.
     level
-        Watched variable -> its mean at the last refresh, 0 if it was new since.
+        Tracked variable -> its mean at the last refresh, 0 if it is newer.
     """
 
     def __init__(self, q, *, grace_period=100, warm_up=20, rotation="jacobi", signed=False, **rows):
@@ -51,7 +51,7 @@ class SOSPCAOnRows:
         self.provisional = False
         self.since, self.unknown = {}, {}
         self.values, self.fill, self.level = {}, {}, {}
-        # After how many rows the last refresh was, and the sums of products then: of components, of
+        # The number of rows at the last refresh, and the sums of products then: of components, of
         # each candidate with them, and of pairs of candidates.
         self.refreshed = 0
         self.zz, self.zx, self.xx = np.zeros((0, 0)), {}, {}
@@ -59,18 +59,18 @@ class SOSPCAOnRows:
 
     @property
     def most(self):
-        """Most candidates."""
+        """Return the maximum number of candidates."""
         return max(32, 2 * self.q)
 
     @property
     def support(self):
-        """Names with loadings, in order of arrival."""
+        """Return the names with loadings, in order of arrival."""
         loaded = {name for loading in self.B for name in loading}
         return [name for name in self.order if name in loaded]
 
     @property
     def relevance(self):
-        """Relevance of every component."""
+        """Return the relevance of every component."""
         return self.relevances(self.settled()[0])
 
     def learn_one(self, x, y):
@@ -95,7 +95,7 @@ class SOSPCAOnRows:
         elif not self.B and (t + 1) % self.first == 0:
             self.start()
 
-    # From all rows
+    # Moments of all rows
 
     def moments(self, name):
         """Return a variable's mean, m2 and cxy."""
@@ -104,7 +104,7 @@ class SOSPCAOnRows:
         return self._moments[name]
 
     def explained(self, *loadings):
-        """Return the products of components that the covariates explain, of all with all."""
+        """Return the products between components that the covariates explain."""
         given = []
         for loading in loadings:
             found = 0.0
@@ -116,7 +116,7 @@ class SOSPCAOnRows:
         return np.array(given) @ np.array(given).T
 
     def relevance_of(self, m2, cxy):
-        """Return the relevance of a variable with these moments; a constant one has -inf."""
+        """Return the relevance of a variable with these moments; that of a constant is -inf."""
         if "cyy" not in self._moments:
             self._moments["cyy"] = self.rows.cyy()
         cyy = self._moments["cyy"]
@@ -149,7 +149,7 @@ class SOSPCAOnRows:
         return [self.relevance_with(zz[k, k], loading) for k, loading in enumerate(self.B)]
 
     def added(self):
-        """Return what the rows since the last refresh add, for components and then candidates."""
+        """Return the products added since the last refresh, of components and then candidates."""
         names = [*self.support, *(name for name in self.since if name not in self.support)]
         place = {name: i for i, name in enumerate(names)}
         T = np.zeros((len(names), len(self.B) + len(self.since)))
@@ -167,7 +167,7 @@ class SOSPCAOnRows:
         return (w * V.T) @ V + between
 
     def settled(self):
-        """Return the sums of products as of now, as `zz`, `zx` and `xx` hold them."""
+        """Return the current sums of products, in the form of `zz`, `zx` and `xx`."""
         n, names, q = len(self.rows.xs), list(self.since), len(self.B)
         if n == self.refreshed or not (names or q):
             return self.zz, self.zx, self.xx
@@ -181,7 +181,7 @@ class SOSPCAOnRows:
         return keep * self.zz + added[:q, :q], zx, xx
 
     def age(self, name):
-        """Return the weight of the rows over which a candidate's products were summed."""
+        """Return the weight of the rows in a candidate's sums of products."""
         return float(np.sum(self.rows.weights[self.unknown[name] :]))
 
     def seen(self, name):
@@ -194,7 +194,7 @@ class SOSPCAOnRows:
     # The refresh
 
     def start(self):
-        """Let candidates join whose products are exact; all candidates remain."""
+        """Add the candidates whose products are exact; all candidates remain."""
         self.zz, self.zx, self.xx = self.settled()
         self.refreshed = len(self.rows.xs)
         exact = [name for name in self.since if not sum(self.seen(name)[: self.unknown[name]])]
@@ -227,21 +227,21 @@ class SOSPCAOnRows:
         self.centre()
 
     def centre(self):
-        """Take values about the means of now from here on, which replace NaN too."""
+        """Centre later values at the current means, which also replace NaN."""
         self.fill = {name: self.moments(name)[0] for name in self.values}
         self.level = dict(self.fill)
         self.values = {name: [] for name in self.values}
 
     def within(self, name):
-        """Return how much of a variable's direction is in the span of the components."""
+        """Return the part of a variable's direction that is in the span of the components."""
         return sum(loading.get(name, 0.0) ** 2 for loading in self.B)
 
     def free(self, name):
-        """Return whether a variable may join: one with loadings only if rows fade."""
+        """Return whether a variable may join; one with loadings may only if rows fade."""
         return self.within(name) <= (MOSTLY if self.rows.retention < 1 else 0.0)
 
     def drop_dust(self):
-        """Drop the loadings of variables that are next to nothing, in length and in variance."""
+        """Drop the loadings of variables with negligible length and variance."""
         for name in self.support:
             m2 = self.moments(name)[1]
             parts = [loading.get(name, 0.0) ** 2 for loading in self.B]
@@ -252,7 +252,7 @@ class SOSPCAOnRows:
                     loading.pop(name, None)
 
     def ranked(self, names, found):
-        """Sort by relevance, the greatest first, ties in order of arrival."""
+        """Sort by descending relevance; ties are in order of arrival."""
         left, ranked = sorted(names, key=self.order.__getitem__), []
         while left:
             most = max(found[name] for name in left)
@@ -261,11 +261,11 @@ class SOSPCAOnRows:
         return ranked
 
     def bar(self, relevances):
-        """Return what a variable's relevance must exceed to join: anything, while there is room."""
+        """Return the relevance that a variable must exceed to join; below -1 if there is room."""
         return min(relevances) + TIE if len(self.B) == self.q else -1.0 - TIE
 
     def attempt(self, name, relevances):
-        """Let a candidate be the last component, if what is left of it is relevant enough."""
+        """Append a candidate as the last component if its remaining part is relevant enough."""
         m2, age, q = self.moments(name)[1], self.age(name), len(self.B)
         weights = self.seen(name)
         known = sum(weights[self.unknown[name] :])
@@ -289,7 +289,7 @@ class SOSPCAOnRows:
         if found <= self.bar(relevances):
             return
         for other in self.since:
-            # Summed since the later of the two became a candidate, and wanted for the other's rows.
+            # The sum is over rows since both were candidates; scale it to the rows of the other.
             own = self.age(other)
             summed = self.xx[name, other] * own / min(own, age)
             last = (summed - mine @ self.zx[other]) / left
@@ -302,10 +302,10 @@ class SOSPCAOnRows:
             self.rotate_and_drop(relevances)
 
     def rotate_and_drop(self, relevances):
-        """Rotate the two least relevant components, and drop the lesser: no third one moves.
+        """Rotate the two least relevant components and drop the lesser; no other one moves.
 
-        The order of the pair is that of relevance. For jacobi without a sign, whose first is the
-        direction of most variance in any case, that of the slots chooses the signs.
+        The pair is in order of relevance. With unsigned Jacobi, whose first is the direction of
+        largest variance in any order, the order of indices determines the signs.
         """
         q = self.q
         least, next_ = self.two_least(relevances)
@@ -325,7 +325,7 @@ class SOSPCAOnRows:
             relevances[k] = -np.inf if gone else self.relevance_with(self.zz[k, k], self.B[k])
         survivor = a if relevances[a] > relevances[b] else b
         came = self.came[least if survivor == a else next_]
-        # The survivor stands in the lower slot, the last component in the other.
+        # The survivor takes the lower index, the last component the other.
         places = list(range(q))
         places[low] = survivor
         if high < q:
@@ -337,12 +337,12 @@ class SOSPCAOnRows:
         relevances[:] = [relevances[k] for k in places]
 
     def left(self, *places):
-        """Return what the covariates leave of the products of components."""
+        """Return the products of components after the covariates are projected out."""
         zz = self.zz[np.ix_(places, places)]
         return zz - self.explained(*(self.B[k] for k in places)) if self.rows.covariates else zz
 
     def two_least(self, relevances):
-        """Return the least relevant component and the next, equal ones in order of arrival."""
+        """Return the least relevant component and the next; ties are in order of arrival."""
         left, found = sorted(range(len(relevances)), key=self.came.__getitem__), []
         for _ in range(2):
             least = min(relevances[k] for k in left)
@@ -351,7 +351,7 @@ class SOSPCAOnRows:
         return found
 
     def choose(self, found, bar):
-        """Choose the candidates: who may join, the most relevant first; then who is one already."""
+        """Choose the candidates: those that may join, by relevance, then current candidates."""
         n = len(self.rows.xs)
         free = {name for name in found if self.free(name)}
         able = [name for name in free if found[name] > bar]
@@ -368,9 +368,9 @@ class SOSPCAOnRows:
 
 
 def angle(aa, bb, ab, rotation):
-    """Return cosine and sine of the rotation of two components with these moments."""
+    """Return the cosine and sine of the rotation of two components with these moments."""
     size = np.sqrt(aa) * np.sqrt(bb)
-    if abs(ab) <= UNCORRELATED * size:  # the limit of the angle: nothing, or a quarter turn
+    if abs(ab) <= UNCORRELATED * size:  # the limit of the angle: none, or a quarter turn
         stay = aa >= bb or rotation == "paper"
         return (1.0, 0.0) if stay else (0.0, 1.0)
     jacobi = np.arctan2(2 * ab, aa - bb)
@@ -379,6 +379,6 @@ def angle(aa, bb, ab, rotation):
 
 
 def combined(s, one, t, other):
-    """Return s times one loading and t times another, without zeros."""
+    """Return s times one loading plus t times another, without zeros."""
     both = {name: s * one.get(name, 0.0) + t * other.get(name, 0.0) for name in one | other}
     return {name: weight for name, weight in both.items() if weight != 0.0}

@@ -17,7 +17,7 @@ class Sparse(Factorisation):
         self.alpha = alpha
 
     def start(self, batch):
-        """Begin with the principal axes of the first batch; where there are none, as drawn."""
+        """Start with the principal axes of the first batch; missing ones stay as drawn."""
         first = Factorisation(self.n, self.q, seed=self.seed)
         first.weight, first.squares = len(batch), sum((x**2).sum() for x in batch)
         for _ in range(BEGIN):
@@ -30,7 +30,7 @@ class Sparse(Factorisation):
                 self.D[:, k] = scores[:, k]
 
     def code(self, x):
-        """Minimise ‖x - Dw‖² / 2n + bar |w| by one weight after another."""
+        """Minimise ‖x - Dw‖² / 2n + bar |w| by coordinate descent."""
         bar = self.alpha * np.sqrt(self.typical)
         w = np.zeros(self.q)
         for _ in range(2000):
@@ -58,7 +58,7 @@ class Sparse(Factorisation):
         self.noise = self.least_noise
 
     def axes(self):
-        """Return the components themselves, those that make most of the columns first."""
+        """Return the components, those that explain most first, and their transformation."""
         lengths = (self.D**2).mean(axis=0)
         sizes = lengths * np.diag(self.A)
         sizes[sizes <= VOID**2 * sizes.max()] = 0.0

@@ -6,24 +6,24 @@ import numpy as np
 
 
 def centred(X, weights):
-    """Return columns X (n, p) less their means, times the roots of weights (p,)."""
+    """Return columns X (n, p) minus their means, times the square roots of weights (p,)."""
     return (X - X.mean(axis=0)) * np.sqrt(weights)
 
 
 def leading(X, rank):
-    """Return the `rank` largest eigenvalues of X Xᵀ and their eigenvectors; none is rounding."""
+    """Return the `rank` largest eigenvalues of X Xᵀ above rounding, and their eigenvectors."""
     E, lengths, _ = np.linalg.svd(X, full_matrices=False)
     real = lengths > 1e-7 * lengths.max(initial=0.0)
     return lengths[real][:rank] ** 2, E[:, real][:, :rank]
 
 
 def incremental(X, rank, width):
-    """Return what is left of centred columns that were taken in `width` at a time."""
+    """Return the leading eigenpairs of centred columns learnt in batches of `width`."""
     return in_batches(X, rank, [*range(0, X.shape[1], width), X.shape[1]])
 
 
 def in_batches(X, rank, edges):
-    """Return what is left of centred columns that were taken in batches with these edges."""
+    """Return the leading eigenpairs of centred columns learnt in batches with these edges."""
     d, E = np.zeros(0), np.zeros((len(X), 0))
     for start, stop in pairwise(edges):
         d, E = leading(np.hstack([E * np.sqrt(d), X[:, start:stop]]), rank)

@@ -18,7 +18,7 @@ def answer(
     target_type="auto",
     **_,
 ):
-    """Return what a model shows that has learnt the columns of X."""
+    """Return the attributes of a model that has learnt the columns of X."""
     U = space.basis(space.numbers(y, target_type))
     of = linear.columns(X, scale=scale)
     relevance = linear.correlations(of.W, U)

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def residuals(time, event, weights=None):
-    """Return event - H(time), H the cumulative hazard of all (Nelson and Aalen; Breslow's ties)."""
+    """Return event - H(time), with H the Nelson-Aalen cumulative hazard (Breslow's ties)."""
     time, event = np.asarray(time, dtype=float), np.asarray(event, dtype=float)
     w = np.ones(len(time)) if weights is None else np.asarray(weights, dtype=float)
     found = np.empty(len(time))
@@ -19,7 +19,7 @@ def residuals(time, event, weights=None):
 
 
 def score_test(x, time, event):
-    """Return Cox's score for one variable at no effect, and its variance (Breslow's ties)."""
+    """Return Cox's score of one variable at zero effect, and its variance (Breslow's ties)."""
     x, time, event = (np.asarray(part, dtype=float) for part in (x, time, event))
     score = variance = 0.0
     for i in np.flatnonzero(event):

@@ -9,33 +9,33 @@ from scipy import stats
 
 
 def centred(x):
-    """Centre every column (a vector is one column), leaving its scale alone."""
+    """Centre every column (a vector is one column) without scaling it."""
     x = np.asarray(x, dtype=np.float64)
     x = x - x.mean(axis=0)
     return x - x.mean(axis=0)
 
 
 def unit(x):
-    """Divide by the norm without ever squaring a number that is huge or tiny."""
+    """Divide by the norm without squaring huge or tiny numbers."""
     largest = np.abs(x).max()
     x = x / largest
     return x / np.sqrt(x @ x)
 
 
 def indicators(labels):
-    """Return one 0/1 column for each class, classes sorted."""
+    """Return one 0/1 column for each class, in sorted order of classes."""
     labels = np.asarray(labels)
     return np.column_stack([labels == label for label in np.unique(labels)]).astype(float)
 
 
 def numbers(y, kind="auto"):
-    """Return the target as numbers: labels, and whatever is said to be classes, as indicators."""
+    """Return the target as numbers: labels, and any target of type "class", as indicators."""
     y = np.asarray(y)
     return indicators(y) if kind == "class" or y.dtype.kind not in "iuf" else y
 
 
 def columns(y):
-    """Return the centred target columns as a 2-D array, constant ones left out."""
+    """Return the centred target columns as a 2-D array, without constant ones."""
     Y = np.asarray(y, dtype=np.float64)
     Y = centred(Y.reshape(len(Y), -1))
     return Y[:, np.abs(Y).max(axis=0) > 0]
@@ -53,7 +53,7 @@ def span(units, n):
 
 
 def tested(y):
-    """Return what p-values go by: normal scores of one numeric column with heavy tails."""
+    """Return the target of p-values: normal scores of a single numeric column with heavy tails."""
     y = np.asarray(y, dtype=np.float64)
     one = y.ravel()
     if one.size != len(y) or stats.kurtosis(unit(centred(one))) <= 1.0:
@@ -67,5 +67,5 @@ def relevance(x, U):
 
 
 def correlation(x, y):
-    """Return Pearson's correlation, with its sign."""
+    """Return Pearson's correlation with its sign."""
     return unit(centred(x)) @ unit(centred(y))

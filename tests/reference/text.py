@@ -26,7 +26,7 @@ def ngrams(documents, lengths, min_df=1):
 
 
 def positions(documents, max_position=None, min_df=1):
-    """Say where every word stands: {(word, position): column}, by word, then by position."""
+    """Return the positions of every word: {(word, position): column}, by word, then by position."""
     found = {}
     for row, document in enumerate(documents):
         for i, word in enumerate(words(document)):
@@ -36,7 +36,7 @@ def positions(documents, max_position=None, min_df=1):
 
 
 def skipgrams(documents, offsets, min_df=1):
-    """Count w₁ standing s₁ positions before w₀, and so on: {(w₀, w₁, …): column}, in no order."""
+    """Count w₁ at s₁ positions before w₀, and so on: {(w₀, w₁, …): column}, in no order."""
     found = {}
     for row, document in enumerate(documents):
         w = words(document)
@@ -48,6 +48,6 @@ def skipgrams(documents, offsets, min_df=1):
 
 
 def skipgram_name(key, offsets):
-    """Write the words of a skip-gram in reading order, an asterisk for every other word."""
+    """Return the words of a skip-gram in text order, with an asterisk for every other word."""
     at = dict(zip([0, *offsets], key, strict=True))
     return " ".join(at.get(back, "*") for back in range(max(offsets), -1, -1))

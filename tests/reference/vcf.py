@@ -6,7 +6,7 @@ import numpy as np
 
 
 def columns(text):
-    """Return name -> alternate alleles per sample, NaN if one is missing; and the samples."""
+    """Return name -> number of alternate alleles per sample, NaN if missing; and the samples."""
     lines = [line.split("\t") for line in text.splitlines() if line and not line.startswith("##")]
     header, *variants = lines
     ids = [cells[2] for cells in variants]

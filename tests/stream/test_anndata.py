@@ -18,7 +18,7 @@ NAMES = [f"gene{j}" for j in range(P)]
 
 
 def _repeating(x):
-    """Rows whose columns descend; half of every number is in an entry of its own."""
+    """Return rows with descending column indices and every number split into two entries."""
     half = sp.csr_array(x / 2)
     parts = half.data, half.indices, half.indptr
     data, columns = (np.repeat(part[::-1], 2) for part in parts[:2])
@@ -55,7 +55,7 @@ def _data(kind="dense", **more):
 
 @pytest.fixture(params=["memory", "file"])
 def small(request, monkeypatch):
-    """Sizes at which a matrix of 12 by 23 numbers is a large one; rows are turned where it says."""
+    """Shrink the size limits, so that 12 × 23 numbers are a large matrix."""
     if request.param == "file":
         monkeypatch.setattr(_chunked, "_IN_MEMORY_BYTES", 0)
     monkeypatch.setattr(_chunked, "_SLAB_BYTES", 4 * N * 8)
@@ -215,7 +215,7 @@ def test_a_model_learns_it_as_it_is(where, tmp_path):
 
 
 def test_a_kind_of_cells_may_be_missing_or_not_occur():
-    """obs are pandas columns: what they hold is a target, and missing categories are told."""
+    """Columns of obs are valid targets; missing categories are reported."""
     data = _data()
     with pytest.raises(ValueError, match="missing"):
         ProjSe(3).learn_target(data.obs["cell_type"])

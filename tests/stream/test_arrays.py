@@ -27,7 +27,7 @@ def test_dtypes(dtype, expected, order, tmp_path):
     X = np.array([[0, 1, 1], [1, 0, 1]]).astype(dtype, order=order)
     np.save(tmp_path / "x.npy", X)
     streams = [iter_array(X), iter_npy(tmp_path / "x.npy")]
-    if dtype not in {"f2", ">f8"}:  # scipy has no such matrices
+    if dtype not in {"f2", ">f8"}:  # SciPy has no such matrices
         streams.append(iter_sparse(scipy.sparse.csc_array(X)))
     for stream in streams:
         for name, values in stream:

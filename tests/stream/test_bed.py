@@ -28,7 +28,7 @@ def _write(path, values, **properties):
 
 @pytest.fixture(scope="module")
 def cohort(tmp_path_factory):
-    """Few gaps: of 200 variants some neighbourhoods have none."""
+    """Return a file with few missing values: most neighbouring variants have none."""
     values = _genotypes(50, 200)
     values[3, [5, 195]] = -127
     path = tmp_path_factory.mktemp("bed") / "x.bed"
@@ -48,7 +48,7 @@ def cohort(tmp_path_factory):
 def test_as_bed_reader_reads_it(tmp_path_factory, n, p, missing, seed, start, parts):
     path = tmp_path_factory.mktemp("bed") / "x.bed"
     _write(path, _genotypes(n, p, missing, seed))
-    # Given these, old versions need not count lines, of files that they leave open.
+    # With these counts, old versions do not count lines in files that they then leave open.
     with open_bed(path, iid_count=n, sid_count=p) as theirs:
         expected, names = theirs.read(dtype="float32"), theirs.sid.tolist()
     stream = iter_bed(path, missing="keep")
@@ -62,7 +62,7 @@ def test_as_bed_reader_reads_it(tmp_path_factory, n, p, missing, seed, start, pa
         for one in (iter_bed(path).skip(start), _of_parts(iter_bed(path), parts))
         for name, values in one
     )
-    # What a column is does not depend on where reading begins, or whether it is read alone.
+    # A column does not depend on where a pass starts, or on whether it is read separately.
     taken = stream.take(names[::-7])
     for found in (dict(stream.skip(start)), taken, dict(_of_parts(stream, parts))):
         for name, values in found.items():
@@ -73,7 +73,7 @@ def test_as_bed_reader_reads_it(tmp_path_factory, n, p, missing, seed, start, pa
 
 
 def _check_means(filled, whole):
-    """Compare with the obvious: the mean of what is known in place of what is not."""
+    """Compare with missing values replaced by the mean of the observed ones."""
     for name, values in whole.items():
         known = values[~np.isnan(values)]
         mean = known.mean(dtype=np.float64) if known.size else np.nan
@@ -130,7 +130,7 @@ def test_variants_without_a_name_of_their_own(tmp_path):
         allele_1=list("AAAAAAA"),
         allele_2=list("GGTGGGG"),
     )
-    # The second "." is where the first is, and that is what another is called.
+    # The second "." has the locus of the first, and another variant has the resulting name.
     names = ["1:7:A:G", "1:9:A:G:2", "1:7:A:T", "1:9:A:G:3", "1:9:A:G", "1:11:A:G", "rs2"]
     assert iter_bed(path).names == names
 

@@ -38,7 +38,7 @@ NEITHER = ["1_0", "0x10", "nan(1)", "NaN()", "1d5", "1.0f", "1e", ".", "--1", "t
 
 @pytest.fixture(autouse=True, params=["arrow", "numpy"])
 def engine(request, monkeypatch):
-    """Parse by either, however few the cells."""
+    """Parse with Arrow or with NumPy, for any number of cells."""
     monkeypatch.setattr(_text_cells, "_MIN_ARROW_CELLS", 0)
     if request.param == "numpy":
         monkeypatch.setattr(_text_cells, "_arrow", lambda: None)
@@ -51,10 +51,10 @@ def _same(a, b):
 
 @pytest.mark.parametrize("cell", [*NUMBERS, *MISSING, *(f" {text} " for text in NUMBERS)])
 def test_numbers(cell):
-    # Two in a line, and two lines: numpy.loadtxt would take an empty line for none.
+    # Two cells per line and two lines, because numpy.loadtxt skips empty lines.
     parsed = NumberParser(",").parse([f"{cell},1", f"2,{cell}"], 2)
     if parsed is None:
-        assert cell == " NA "  # left to those who look at it
+        assert cell == " NA "  # parsed cell by cell
         return
     assert parsed.shape == (2, 2)
     assert _same(parsed[0, 0], to_number(cell))

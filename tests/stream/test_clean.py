@@ -97,7 +97,7 @@ def test_mean_takes_the_place_of_missing_values(dtype):
     np.testing.assert_allclose(columns["a"], [1, 3, 2])
     assert columns["a"].dtype == dtype
     np.testing.assert_array_equal(columns["c"], [5, 6, 8])
-    assert "b" not in columns  # the mean of one value: constant
+    assert "b" not in columns  # one value and its mean: constant
     assert screened.skipped == {"constant": 1}
     assert screened.n_filled == 2
     np.testing.assert_array_equal(X, before)
@@ -208,7 +208,7 @@ def test_constant_columns_are_left_out(n, dtype):
     X[:, 1] = 0
     for row in range(
         n
-    ):  # all columns but the first two and the last part from a constant in one row
+    ):  # all columns except the first two and the last differ from a constant in one row
         X[row, 2 + row] = 0
     reports = Reports()
     screened = clean(iter_array(X), report=reports)
@@ -223,14 +223,14 @@ def test_sparse_constant_columns_are_left_out():
     X = sparse.csc_array(
         (np.append(X.data, [0.0]), np.append(X.indices, [1]), np.append(X.indptr[:-1], X.nnz + 1)),
         shape=X.shape,
-    )  # the last column holds a zero that is stored
+    )  # the last column has an explicit zero
     screened = clean(iter_sparse(X))
     assert names_of(screened) == [2, 3]
     assert screened.skipped == {"constant": 3}
 
 
 def rare(x, min_count):
-    """Whether a column differs from its most frequent value in too few rows: by counting."""
+    """Return whether fewer than `min_count` rows differ from the most frequent value."""
     return len(x) - np.unique(x, return_counts=True)[1].max() < min_count
 
 
@@ -238,9 +238,9 @@ def rare(x, min_count):
 @pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sparse.csc_array])
 def test_rare_columns_are_left_out(rng, min_count, form):
     n = 50
-    common = rng.integers(-1, 2, size=61)  # zero, so that sparse columns are, or another value
+    common = rng.integers(-1, 2, size=61)  # zero, as in sparse columns, or another value
     X = np.tile(common, (n, 1))
-    for j in range(51):  # 0, 1, ... rows that differ, anywhere
+    for j in range(51):  # 0, 1, ... rows at random that differ
         rows = rng.permutation(n)[:j]
         X[rows, j] += rng.integers(1, 4, size=j)
     X[:, 51:] = rng.integers(0, 3, size=(n, 10))

@@ -79,7 +79,7 @@ def test_variants_of_vcf_files(name, tmp_path):
 
 
 def test_the_counted_allele_is_the_effect_allele(tmp_path):
-    """A sample with two copies of A1 counts 2, and one with two ALT likewise."""
+    """Columns count the effect allele: A1 in .bed files, ALT in VCF files."""
     stream = iter_bed(_bed(tmp_path / "x.bed"))
     lines = [line.split() for line in (tmp_path / "x.bim").read_text().splitlines()]
     assert stream.column_metadata["effect_allele"].tolist() == [cells[4] for cells in lines]

@@ -12,7 +12,7 @@ from streamsel.stream import _csv, iter_csv
 
 @pytest.fixture(params=[None, 1, 3], ids=["one tile", "tiles of a row", "tiles of three rows"])
 def read(request, tmp_path, monkeypatch):
-    """Read a text as CSV, in tiles of some rows of four cells."""
+    """Return a function that reads a text as CSV, in tiles of a few rows of four cells."""
     if request.param is not None:
         monkeypatch.setattr(_csv, "_TILE_BYTES", request.param * 4 * 8)
 

@@ -75,7 +75,7 @@ def test_no_number_of_an_arrow_file_is_believed(table, tmp_path):
 
 def test_buffers_lie_each_in_its_own_place(tmp_path):
     whole = _ipc(pa.table({"a": np.arange(64.0), "b": np.arange(64.0) + 100}))
-    # Where the buffers of "b" begin, and how long they are: of its nulls, and of its values.
+    # Offsets and lengths of the two buffers of "b": nulls and values.
     second = struct.pack("<qqqq", 512, 0, 512, 512)
     assert whole.count(second) == 1
     path = tmp_path / "x.arrow"
@@ -97,7 +97,7 @@ def test_buffers_lie_each_in_its_own_place(tmp_path):
 def test_a_record_batch_is_read_once(tmp_path):
     whole = _ipc(pa.table({"a": np.arange(64.0)}), chunksize=32)
     footer = whole.rindex(b"ARROW1")
-    # What the footer says of both: where they begin, and how long metadata and body are.
+    # Footer entries of both batches: offset, metadata length and body length.
     blocks = [
         at for at in range(0, footer, 8) if whole[at + 8 : at + 24] == whole[at + 32 : at + 48]
     ]
@@ -141,7 +141,7 @@ def test_a_footer_that_lies_about_the_rows(tmp_path):
     path = tmp_path / "x.parquet"
     pl.DataFrame({"a": np.arange(100.0)}).write_parquet(path, use_pyarrow=True)
     data = path.read_bytes()
-    # 100 as thrift spells it, first as the rows of the file.
+    # 100 in thrift's encoding; the first occurrence is the number of rows of the file.
     at = data.index(b"\x16\xc8\x01", len(data) - 600)
     bad = data[:at] + b"\x16\xc6\x01" + data[at + 3 :]
     with pytest.raises(ValueError, match=r"Expected a complete .*100 entries, but 99 acc"):
@@ -226,7 +226,7 @@ def test_open_quotes_are_given_up_before_the_file_ends(tmp_path):
 
 @contextmanager
 def _file_size_limit(n_bytes):
-    """Let files grow no larger than that."""
+    """Limit the size of files that this process writes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
     try:
@@ -262,7 +262,7 @@ def test_nowhere_to_write_the_columns_of_a_text(tmp_path, monkeypatch):
 def test_lines_that_do_not_fit_into_memory_are_reported_by_file(iter_file, tmp_path):
     path = tmp_path / "x.csv"
     with path.open("wb") as file:
-        file.truncate(2**31)  # zeros that take no room
+        file.truncate(2**31)  # a sparse file of zeros
     with pytest.raises(ValueError, match=r"^Expected lines of at most 64 MiB\. Got: .*x\.csv"):
         iter_file(path)
 
@@ -287,7 +287,7 @@ except MemoryError as error:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the limit is that of Linux")
 def test_a_lack_of_memory_is_no_damage(tmp_path):
-    """Arrow fails at large pieces, where Python still has room to say so."""
+    """Arrow's failure to allocate memory is reported as lack of memory, not as damage."""
     path = tmp_path / "x.parquet"
     pa.parquet.write_table(pa.table({f"v{j}": [1.0, 2.0] for j in range(30_000)}), path)
     for room in ("4", "16"):
@@ -314,7 +314,7 @@ def test_a_lack_of_memory_names_the_text(iter_file, tmp_path, monkeypatch):
 
 
 def test_what_claims_too_much_is_damaged(tmp_path):
-    """A file of a few bytes needs no memory to speak of, whatever a library says."""
+    """Failed allocations for a file of a few bytes show damage, whatever the library reports."""
     small, large = tmp_path / "small", tmp_path / "large"
     small.write_bytes(b"x")
     large.write_bytes(bytes(2**20))
@@ -328,7 +328,7 @@ def test_what_claims_too_much_is_damaged(tmp_path):
 
 
 def test_a_thread_that_cannot_start(tmp_path, monkeypatch):
-    """The next block is then read when this one is learnt."""
+    """If no thread can start, blocks are read without prefetching."""
 
     def start(_):
         raise RuntimeError("can't start new thread")

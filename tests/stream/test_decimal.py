@@ -84,7 +84,7 @@ def test_what_is_a_decimal_comma(cells, mark):
 
 
 def test_where_it_stands_late(tmp_path):
-    header = ";".join(f"v{j}" for j in range(60_000))  # longer than what is looked at
+    header = ";".join(f"v{j}" for j in range(60_000))  # longer than the part that is inspected
     row = ";".join(["1,5"] * 60_000)
     path = write(tmp_path / "x.csv", f"{header}\n{row}\n{row}\n")
     assert find_numerals(path, ";").decimal == ","
@@ -110,7 +110,7 @@ CELLS = st.one_of(
 
 @given(st.lists(st.lists(CELLS, min_size=3, max_size=3), min_size=1, max_size=4))
 def test_as_with_points(rows):
-    """A text with commas in the place of points is read as that with points."""
+    """A text with decimal commas is read as the same text with points."""
     points = [";".join(cell.replace('"', '""""') for cell in row) for row in rows]
     commas = [line.replace(".", ",") for line in points]
     one, other = (

@@ -40,7 +40,7 @@ def each(function, values=DAYS):
     return [None if value is None else function(value) for value in values]
 
 
-# What is no number, and a type of polars for what pandas must not guess.
+# Values that are not numbers, and the polars type where pandas must not guess.
 COLUMNS = {
     "text": (["a", None, "a_b", "a", "a", "a_b"], pl.String),
     "category": (["x", "y", "x", "x", None, "y"], pl.Categorical),
@@ -148,7 +148,7 @@ def test_the_result_depends_on_the_columns_alone(data, n, width):
         assert block.groups is None or list(block.groups) == [groups[name] for name in block.names]
     ends = [name for block in found for name in block.names]
     assert ends == list(expected)
-    # A group is in one block.
+    # Each group is in one block.
     assert sum(len({*(block.groups or ())}) for block in found) == len({*groups.values()})
     same(stream, {name: np.array(values, dtype=float) for name, values in expected.items()})
 
@@ -291,7 +291,7 @@ def test_clean_keeps_groups_and_counts_columns_of_the_source():
     groups = {}
     for block in screened.blocks():
         groups |= zip(block.names, block.groups or [None] * len(block.names), strict=True)
-    # One None in six rows, and the only category of a column, are left out.
+    # The None indicator (one in six rows) and a column's only category are left out.
     assert {n: g for n, g in groups.items() if g} == {
         "text_a": "text",
         "text_a_b": "text",

@@ -23,7 +23,7 @@ from streamsel.stream import (
 
 @pytest.fixture
 def folder(tmp_path):
-    """Three Parquet files of three rows, whose numbers are not in the order of their letters."""
+    """Return a folder of three Parquet files; numeric and alphabetical order differ."""
     for i in (2, 10, 1):
         frame = pl.DataFrame({f"a{i}": [1.0, 2.0, i], f"b{i}": [i, 0, 1]})
         frame.write_parquet(tmp_path / f"part-{i}.parquet")
@@ -103,7 +103,7 @@ def test_other_numbers_of_rows_name_both_files(folder):
     (folder / "short.csv").write_text("d,e\n1,2\n")
     stream = iter_files([folder / "part-1.parquet", folder / "short.csv"], orientation="samples")
     blocks = stream.blocks()
-    assert next(blocks).names == ["a1", "b1"]  # text is not read through before it is needed
+    assert next(blocks).names == ["a1", "b1"]  # text is not parsed before it is needed
     with pytest.raises(ValueError, match=r"3 in '.*part-1.parquet', and 1 in '.*short.csv'"):
         list(blocks)
 

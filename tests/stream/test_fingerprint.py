@@ -15,7 +15,7 @@ NAMES = st.one_of(st.text(max_size=3), st.integers(-(2**70), 2**70), st.tuples(s
 
 
 def of(names, X, cuts=()):
-    """Return the fingerprint of columns that come in blocks with these edges."""
+    """Return the fingerprint of columns in blocks with these edges."""
     found = Fingerprint()
     edges = [0, *sorted(cuts), len(names)]
     for a, b in itertools.pairwise(edges):
@@ -36,7 +36,7 @@ def test_it_does_not_depend_on_blocks_nor_on_how_columns_are_read(data):
     whole, cut = of(names, X), of(names, X, cuts)
     assert whole.as_metadata() == cut.as_metadata()
     assert cut.differences(whole.as_metadata()) == []
-    # Those that come a second time change nothing.
+    # Repeated columns change nothing.
     cut.add(Block(names, X), 0)
     assert cut.as_metadata() == whole.as_metadata()
     if len(set(names)) == len(names):
@@ -44,7 +44,7 @@ def test_it_does_not_depend_on_blocks_nor_on_how_columns_are_read(data):
         looked.add_first_columns(iter_array(X, names), n)
         begun = of(names[:n], X[:, :n])
         assert looked.as_metadata() == begun.as_metadata()
-        # And on it goes from there.
+        # It can be continued from there.
         if n < len(names):
             looked.add(Block(names, X), 0)
         assert looked.n_columns == len(names)

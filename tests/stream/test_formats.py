@@ -82,7 +82,7 @@ def test_a_reader_is_imported_when_a_file_is_opened(name, tmp_path):
 
 
 def test_where_formats_are_listed():
-    """In the errors, in help, and in the documentation."""
+    """All formats are listed in the errors, the help and the documentation."""
     with pytest.raises(ValueError, match=re.escape(suffixes_text())):
         as_stream(__file__)
     for command in ("select", "reduce"):

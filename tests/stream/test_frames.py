@@ -19,7 +19,7 @@ from streamsel.stream import _blocks, as_stream, iter_frame, iter_ipc, iter_parq
 
 nan = np.nan
 DAY = dt.datetime(2020, 1, 1)  # noqa: DTZ001
-# name -> (values, type of polars, expected dtype, expected values)
+# name -> (values, polars type, expected dtype, expected values)
 COLUMNS = {
     "float": ([1.5, None, 2.5], pl.Float64, "f8", [1.5, nan, 2.5]),
     "float32": ([1.5, None, 2.5], pl.Float32, "f4", [1.5, nan, 2.5]),
@@ -121,7 +121,7 @@ def test_lazy_and_foreign_frames():
 @pytest.mark.parametrize("kind", ["array", "frame"])
 @pytest.mark.filterwarnings("ignore:Dask support is moving")
 def test_collections_of_dask(learn, kind):
-    """A frame or an array of several machines is not a frame in memory."""
+    """Lazy dask collections are refused as not in memory."""
     X = pytest.importorskip("dask.array").zeros((4, 3))
     if kind == "frame":
         dd = pytest.importorskip("dask.dataframe")
@@ -190,7 +190,7 @@ def test_numbers_of_one_batch_are_read_without_arrow(n, dtype, compression, tmp_
     from streamsel.stream import _ipc
 
     X = np.random.default_rng(0).integers(0, 99, (n, 7)).astype(dtype)
-    X[:, 3] = 7  # compresses
+    X[:, 3] = 7  # compressible
     names = [f"v{j}" for j in range(7)]
     table = pa.table(list(X.T.copy()), names=names)
     pa.feather.write_feather(table, tmp_path / "x.arrow", compression)

@@ -20,7 +20,7 @@ NAN, INF = float("nan"), float("inf")
 
 
 def made(source):
-    """Return the same columns, made."""
+    """Return the same columns as an ordinary stream."""
     return ColumnStream(source.blocks, n_rows=source.n_rows, n_columns=source.n_columns)
 
 
@@ -31,7 +31,7 @@ def target_of(y, **options):
 
 
 def scans(source, target, n_jobs=1):
-    """Yield the chunks of generated columns with their moments, and those of the same, made."""
+    """Yield chunks of generated columns, their moments, and those of materialised columns."""
     for block in source.blocks(generated=True):
         for chunk in iter_chunks(block, source.n_rows):
             if isinstance(chunk, GeneratedChunk):
@@ -41,7 +41,7 @@ def scans(source, target, n_jobs=1):
 
 
 def expect_accurate(source, target):
-    """Check the moments against those of the columns; return which columns were not made."""
+    """Check the moments against those of the columns; return which were not materialised."""
     is_computed = []
     for chunk, found, expected in scans(source, target):
         np.testing.assert_array_equal(found.m2 == 0.0, expected.m2 == 0.0)
@@ -85,7 +85,7 @@ def test_adjusted_interactions_are_residuals(rng):
     assert list(found) == list(expected)
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, atol=1e-12 * np.abs(X).max() ** 2)
-    # Nothing is left of a product with a constant.
+    # A product with a constant is centred to exactly zero.
     assert not any(found[name].any() for name in found if 5 in name)
 
 
@@ -181,7 +181,7 @@ def test_moments_and_products_are_those_of_the_columns(rng, source, target):
             np.testing.assert_allclose(chunk.products(indices, V), products, atol=1e-11)
 
 
-# What may happen to a column: values that repeat, cancel, overflow, underflow, or are no numbers.
+# Changes of a column: values that repeat, cancel, overflow, underflow, or are not numbers.
 CHANGES = {
     "none": lambda x: x,
     "constant": lambda x: np.full_like(x, 3.0),
@@ -359,7 +359,7 @@ def test_a_bad_or_repeated_column_is_named_and_leaves_the_model_as_it_was(rng):
         model.learn_columns(iter_interactions(X[:39]))
     assert model.relevance == before
     assert model.n_columns == 10
-    # The check of names takes the fewer ones.
+    # The duplicate-name check iterates over the smaller set of names.
     model.learn_columns(iter_interactions(as_stream(X[:, 5:20], names=range(5, 20))))
     with pytest.raises(ValueError, match=r"Expected a new name for every column. Got: \(0, 1\)"):
         model.learn_columns(iter_interactions(X[:, :3]))

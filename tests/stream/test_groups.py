@@ -38,7 +38,7 @@ def cut_stream(ends, *, sparse=False, names=None, **more):
 
 
 def read(stream):
-    """Return the groups of a stream in order, and check their values and their blocks."""
+    """Return the groups of a stream in order, after checks of their values and blocks."""
     found, seen = [], set()
     for names, values, groups in stream.blocks():
         array = values.toarray() if hasattr(values, "toarray") else values
@@ -79,10 +79,10 @@ IN_ORDER = [1, 2, "near", "both", 5, 6, 7, "late", 9, 10, "far"]
 def test_groups_come_with_their_last_member(ends, source):
     if source == "by name":
         stream = grouped(X, OVERLAPPING)
-        assert stream.n_columns == 14  # two of them twice
+        assert stream.n_columns == 14  # two columns occur twice
     else:
         known = list(range(12)) if source == "again" else None
-        # A member that is not known to be absent may still come.
+        # Without known names, a group member may still be pending.
         groups = OVERLAPPING if known else OVERLAPPING | {"far": [0, 11]}
         stream = grouped(cut_stream(ends, names=known, reiterable=source == "again"), groups)
     found = read(stream)
@@ -144,7 +144,7 @@ def test_gmt(tmp_path):
 
 
 def test_transformations_keep_groups(tmp_path):
-    """Columns that are dropped leave the others of their group adjacent, in one block."""
+    """When columns are dropped, the others of their group stay adjacent, in one block."""
     values = np.random.default_rng(1).normal(size=(30, 40))
     values[:, [2, 7, 8]] = 1.0
     values[:, 13] = values[:, 12]

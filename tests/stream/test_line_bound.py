@@ -25,7 +25,7 @@ MIB = 2**20
 
 @pytest.fixture(scope="module")
 def endless(tmp_path_factory):
-    """Gzipped lines of 700 MB, in files of 0.7 MB."""
+    """Return files of 0.7 MB with gzipped lines of 700 MB."""
     folder = tmp_path_factory.mktemp("endless")
     starts = {
         "zeros": (b"", b"0" * MIB),
@@ -35,14 +35,14 @@ def endless(tmp_path_factory):
         "quotes": (b'a,b\n1,"', b'""\n' * (MIB // 3)),
     }
     for name, (start, piece) in starts.items():
-        # Members of one file: what is packed once is 700 times itself.
+        # A gzip file may have several members: one packed piece is written 700 times.
         packed = gzip.compress(piece, mtime=0)
         folder.joinpath(f"{name}.csv.gz").write_bytes(gzip.compress(start) + 700 * packed)
     return folder
 
 
 def refusing(code, *arguments, limit):
-    """Run code that refuses something, in so many MiB of memory; return what it prints."""
+    """Run code with a memory limit in MiB; return its output."""
     head = f"""
 import resource, sys
 resource.setrlimit(resource.RLIMIT_DATA, ({limit * MIB}, {limit * MIB}))
@@ -139,7 +139,7 @@ def test_an_endless_file_of_options():
 
 @pytest.mark.parametrize("lie", ["samples", "variables"])
 def test_a_wide_table_is_read(tmp_path, lie):
-    """Cells bound a line: of more cells it may be longer than 4 MiB, as its first line may."""
+    """Lines may exceed 4 MiB if they have many cells; the first line may do so too."""
     n_cells = LINE_BYTES // 8
     cells = ["1234567.890123"] * n_cells
     first = ["name", *(f"a{j:07}" for j in range(n_cells))]

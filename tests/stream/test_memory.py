@@ -9,8 +9,8 @@ import pytest
 
 from tests.seed import some
 
-# Writes files of 4,000 and of 12,000 columns, 31 and 92 MiB of numbers, in a process of its own; of
-# text those that are asked for.
+# Writes files of 4,000 and of 12,000 columns, 31 and 92 MiB of numbers, in a separate process; of
+# text files only the requested ones.
 MAKE = """
 import sys
 import numpy as np
@@ -39,8 +39,8 @@ for size, p in (("small", 4_000), ("wide", 12_000)):
             file.writelines([",".join(map(str, range(p))) + "\\n"] * (n // 4))
 """
 
-# For each source reads the small input, then the wide one, and tells by how many bytes the peak has
-# grown. Each in a fork of its own, so that the imports are paid once.
+# For each source, read the small input, then the wide one, and print the growth of the peak in
+# bytes. Each source runs in a fork, so that modules are imported once.
 MEASURE = """
 import json, os, pathlib, resource, sys
 import numpy as np
@@ -101,7 +101,7 @@ print(json.dumps(growths))
 """
 
 
-# Large arrays go back to the system when they are freed, or peaks would tell what malloc keeps.
+# Large arrays are returned to the system when freed; otherwise peaks would include malloc's cache.
 FREED = {"MALLOC_MMAP_THRESHOLD_": "1048576"}
 
 
@@ -113,7 +113,7 @@ def _run(code, *arguments):
     return done.stdout
 
 
-# In MiB, of 61 more to read. What may grow with the width: the names, and what Arrow keeps of each
+# MiB, for 61 MiB more to read. Memory that grows with the width: names, and Arrow's metadata per
 # column, a few hundred bytes in IPC files and a few thousand in Parquet files.
 LIMITS = {
     "npy in F order": 4,
@@ -129,7 +129,7 @@ LIMITS = {
     "array in F order": 2,
     "csc": 2,
 }
-# Others for every seed: those of text take seconds.
+# Other sources for every seed, because those of text take seconds.
 SOURCES = some(LIMITS, 6, "memory")
 
 

@@ -16,7 +16,7 @@ USUAL = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "n/a", "#N/A", "
 
 @pytest.fixture(params=["samples", "variables"])
 def read(request, tmp_path):
-    """Read columns of cells from a text that lies either way."""
+    """Return a function that reads columns of cells from a text in either orientation."""
 
     def read(columns, delimiter=";", **options):
         path = tmp_path / "x.csv"
@@ -36,7 +36,7 @@ def read(request, tmp_path):
 
 @pytest.fixture(params=["arrow", "numpy"])
 def engine(request, monkeypatch):
-    """Parse by either, however few the cells."""
+    """Parse with Arrow or with NumPy, for any number of cells."""
     monkeypatch.setattr(_text_cells, "_MIN_ARROW_CELLS", 0)
     if request.param == "numpy":
         monkeypatch.setattr(_text_cells, "_arrow", lambda: None)
@@ -124,17 +124,17 @@ def test_separators_of_thousands(read, delimiter, columns, expected):
 
 
 REFUSED = [
-    # Which it is cannot be told.
+    # The decimal mark is ambiguous.
     {"a": ["1,304", "2,150", "12"]},
     {"a": ["1,304", "2,150", "12"], "b": ["1.304", "2.150", "7.999"]},
     {"a": ["1,304", "2,150", "12"], "b": ["0.5", "1", "2"], "c": ["0,5", "1", "2"]},
-    # Two ways in one column.
+    # Two notations in one column.
     {"a": ["1,304", "2500", "1.5"]},
     {"a": ["1,304.5", "2 500", "1.5"]},
     {"a": ["1,304.5", "1,5", "2"]},
     {"a": ["1,304.5", "1304,25", "2"]},
     {"a": ["1,30", "12.5", "2"]},
-    # Groups of another size, and lists.
+    # Groups of wrong size, and lists.
     {"a": ["13,04.5", "1.5", "2"]},
     {"a": ["1,2,3", "0.5", "2"]},
     {"a": ["0,123", "0.5", "2"]},
@@ -179,7 +179,7 @@ def test_thousands_that_show_late(tmp_path, monkeypatch):
 
 
 def _written(value, decimal, separator):
-    """Write a number with separators of thousands."""
+    """Return a number with thousands separators."""
     text = f"{value:,.2f}"
     return text.translate(str.maketrans({",": separator, ".": decimal}))
 
@@ -205,7 +205,7 @@ CELL = st.from_regex(r"[+-]?[0-9]{1,4}([,. ][0-9]{1,3}){0,2}", fullmatch=True)
 
 @given(st.lists(CELL, min_size=1, max_size=6), st.sampled_from([".", ","]), st.booleans())
 def test_nothing_is_read_that_may_be_something_else(cells, decimal, is_sure):
-    """The slow reference: every way to take separators, of which one at most fits the column."""
+    """Numbers are read only if exactly one notation fits; the reference tries all of them."""
     found = Numerals(decimal, is_sure=is_sure or decimal == ",").numbers(cells)
     ways = []
     for mark in ".," if not is_sure and decimal == "." else decimal:

@@ -15,7 +15,7 @@ from streamsel.stream._blocks import prefetch
 
 @pytest.fixture(autouse=True, params=[1, 2])
 def cores(request, monkeypatch):
-    """Run with one core and with two, wherever the tests run."""
+    """Run with one core and with two, on any machine."""
     monkeypatch.setattr(_blocks, "_n_cores", lambda: request.param)
     return request.param
 

@@ -30,14 +30,14 @@ def dense(values):
 
 
 def in_blocks(X, cuts):
-    """Return a stream of X in blocks that end at these places."""
+    """Return a stream of X in blocks that end at these columns."""
     ends = [0, *sorted(cuts), X.shape[1]]
     pairs = [(a, b) for a, b in itertools.pairwise(ends) if a < b]
     return ColumnStream(lambda: (Block(range(a, b), X[:, a:b]) for a, b in pairs))
 
 
 def by_definition(X, per_column, seed):
-    """(name, values) in order: 64 columns and their dummies, each of a generator of its own."""
+    """Return (name, values) in order: 64 columns, then their probes with their own generators."""
     p, pairs = X.shape[1], []
     for start in range(0, p, 64):
         stop = min(p, start + 64)
@@ -59,7 +59,7 @@ def test_it_is_its_definition_however_the_columns_are_cut(p, cuts, per_column, s
     X = np.random.default_rng(p).integers(0, 9, size=(3, p), dtype=np.uint8)
     stream = with_probes(in_blocks(form(X), [c for c in cuts if c < p]), per_column, seed)
     expected = by_definition(X, per_column, seed)
-    for _ in range(2):  # a second reading is the same
+    for _ in range(2):  # a second pass is the same
         found = list(stream)
         assert [name for name, _ in found] == [name for name, _ in expected]
         for (_, values), (_, right) in zip(found, expected, strict=True):
@@ -134,7 +134,7 @@ def test_it_is_lazy(rng):
 
 
 def test_memory_is_constant():
-    """Of many columns and of long ones."""
+    """Memory is constant for many columns and for long ones."""
     for shape in ((1_000, 3_000), (40_000, 75)):
         X = np.ones(shape, order="F")
         stream = with_probes(iter_array(X))
@@ -158,13 +158,13 @@ def test_seeds(seed):
         with_probes(np.eye(3), seed=seed)
 
 
-# Of groups
+# Groups
 
 GROUPS = {j: f"g{j // 5}" for j in range(20, 110)}
 
 
 def grouped_by_definition(X, per_column, seed):
-    """(name, values, group) in order; the probe of a group has its rows in another order."""
+    """Return (name, values, group) in order; a group's probe has its rows in another order."""
     found, due, number, j = [], [], 0, 0
     p = X.shape[1]
     while j < p:
@@ -230,7 +230,7 @@ def test_take_gives_the_members_of_probes(rng, form):
     "learner", some([SelectKBest(1), ProjSe(1), ForwardSelection(1), Lasso(1)], 2, "noise")
 )
 def test_groups_of_noise_and_their_probes_are_alike(rng, learner):
-    """Half of the first picks are probes, of categories with as many degrees of freedom."""
+    """About half of the first picks are probes if all groups are noise of equal size."""
     n_probes = 0
     for _ in range(150):
         codes = rng.integers(0, 4, size=(40, 12))
@@ -239,7 +239,7 @@ def test_groups_of_noise_and_their_probes_are_alike(rng, learner):
         model.learn_target(rng.normal(size=40))
         model.learn_columns(with_probes(grouped(X, {j: f"c{j // 4}" for j in range(48)})))
         n_probes += model.selected[0][0] == "probe"
-    assert 50 < n_probes < 100  # 75 on average, four standard deviations are 25
+    assert 50 < n_probes < 100  # 75 on average; four standard deviations are 25
 
 
 def test_groups_before_probes(rng, tmp_path):
@@ -261,7 +261,7 @@ def test_groups_before_probes(rng, tmp_path):
     assert wide.members[probe][0] == probe or wide.members[probe][0][:2] == probe
 
 
-# In selectors
+# Selectors
 
 
 def planted(rng, n=80, p=300, k=5):

@@ -24,7 +24,7 @@ def names_of(stream):
 
 
 def walk(rng, n=60, p=400):
-    """Columns each of which resembles the last, copies and constants among them."""
+    """Return a random walk of columns, with copies and constants."""
     X = np.cumsum(rng.normal(size=(n, p)), axis=1)
     X[:, 50:60] = X[:, [49]] * -3 + 2
     X[:, 100:300:7] = 1.5
@@ -32,7 +32,7 @@ def walk(rng, n=60, p=400):
 
 
 def in_blocks(X, sizes):
-    """Return a stream of blocks of these sizes, over and over."""
+    """Return a stream of blocks of these sizes, repeated cyclically."""
 
     def blocks():
         start = i = 0
@@ -56,7 +56,7 @@ def variants(X, kb):
 
 
 def check(stream, X, max_correlation, expected, **options):
-    """Compare a pruned stream, its counts and its report with those expected."""
+    """Compare a pruned stream, its counts and its report with the expected ones."""
     columns, representative = expected
     assert names_of(prune(stream, max_correlation, **options)) == columns
     found = []
@@ -102,7 +102,7 @@ def test_it_is_its_definition(rng, max_correlation, window, n):
     st.integers(0, 2**31),
 )
 def test_however_the_columns_are_cut(n, sizes, window, max_correlation, width, form, seed):
-    """Of whole numbers, whose correlations reach the threshold exactly; in pools of any size."""
+    """Pruning is exact at the threshold (whole numbers), for any blocks and pool sizes."""
     rng = np.random.default_rng(seed)
     X = rng.integers(-2, 3, size=(n, 40)).astype(float)
     X[: n // 2, rng.integers(40, size=20)] = 0
@@ -148,7 +148,7 @@ def test_a_window_of_base_pairs_ends_with_the_chromosome(rng):
     check(variants(X, 2), X, 0.7, kept(X, 0.7, 5, location=places), window="10kb")
     expected = kept(X, 0.7, 2, location=places, order=by_relevance(X, y))
     check(variants(X, 2), X, 0.7, expected, window="4.5 kb", by="relevance", target=y)
-    # Columns before the metadata's are skipped, others follow.
+    # Columns before the first with metadata are skipped; later ones follow.
     rest = kept(X[:, 200:], 0.7, 5, location=places[200:])[0]
     assert names_of(prune(variants(X, 2).skip(200), 0.7, window="10kb")) == [200 + j for j in rest]
 
@@ -174,7 +174,7 @@ def test_locations_are_needed_in_order(rng):
 
 @pytest.mark.slow
 def test_the_most_relevant_genotypes_of_mice_are_kept(dataset):
-    """Within a window or not, whichever part of the columns is decided in a pass."""
+    """Genotypes are pruned correctly with and without a window, in order or by relevance."""
     X, y, _, _ = dataset("mouse_hs1940")
     X = np.asfortranarray(X[:, :1500])
     varies = np.flatnonzero(X.std(axis=0))
@@ -264,7 +264,7 @@ def test_parts_of_it_are_parts_of_the_same_stream(rng):
     assert names_of(pruned.skip(5)) == names[5:]
     assert names_of(pruned.without(names[:2])) == names[2:]
     np.testing.assert_array_equal(pruned.take([names[3]])[names[3]], X[:, names[3]])
-    assert list(pruned.take([51])) == [51]  # which was left out
+    assert list(pruned.take([51])) == [51]  # a pruned column
     with pytest.raises(KeyError, match="got: 400"):
         pruned.take([400])
 
@@ -325,7 +325,7 @@ def test_parameters_are_checked(options, message):
 
 @pytest.mark.slow
 def test_memory_is_that_of_the_window(rng):
-    """Whether columns repeat or not, and however many come in one block."""
+    """Peak memory depends only on the window, not on repeated columns or block sizes."""
     n, window = 100, 50
     base = np.asfortranarray(rng.normal(size=(n, 4_000)))
     y = rng.normal(size=n)
@@ -342,7 +342,7 @@ def test_memory_is_that_of_the_window(rng):
 
 @pytest.mark.parametrize("t", [0.5, 0.95])
 def test_no_pair_at_the_threshold_is_dismissed(rng, t):
-    """A part of the rows bounds their correlation tightly: the others are proportional."""
+    """Pairs at the threshold pass the prefilter, even where its bound is tight."""
     n = 20_000
     rows = Comparison(n, t).prefilter_rows
     rest = np.delete(np.arange(n), rows)

@@ -52,7 +52,7 @@ def test_they_are_those_of_scipy_however_columns_are_cut(kind, n, cuts, seed):
     found = together(ranks(in_blocks(X, cuts)))
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_allclose(together(normal_scores(in_blocks(X, cuts))), normal, atol=1e-12)
-    # In a sparse column the rank of 0 is subtracted, if there are values that are not stored.
+    # In a sparse column the rank of 0 is subtracted if some values are implicit.
     for name, values in ranks(in_blocks(sparse.csc_array(X), cuts)):
         column = values.toarray()[:, 0]
         zeros = X[:, name] == 0

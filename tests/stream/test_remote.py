@@ -56,7 +56,7 @@ OPENERS = {
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    """Serves files, in parts where it is asked to and can, and says what version they are."""
+    """Serve files with ETags, and byte ranges if supported and requested."""
 
     protocol_version = "HTTP/1.1"
     has_ranges = True
@@ -98,7 +98,7 @@ class _WithoutRanges(_Handler):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The same columns in every format."""
+    """Return a folder with the same columns in every format."""
     folder = tmp_path_factory.mktemp("remote")
     frame = pl.DataFrame(X, schema=NAMES)
     frame.write_parquet(folder / "x.parquet")
@@ -119,7 +119,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def places(folder):
-    """Where the files are, by the kind of place."""
+    """Return the addresses of the files: in memory, on web servers, and as file://."""
     memory = fsspec.filesystem("memory")
     memory.put(f"{folder}/", "/streamsel/", recursive=True)
     servers = []
@@ -183,7 +183,7 @@ def test_patterns(places):
 
 @pytest.mark.parametrize("name", ["x.npy", "x.arrow", "x.h5ad"])
 def test_a_copy_goes_with_the_stream(places, name, tmp_path, monkeypatch):
-    _parts._kept_open.cache_clear()  # The parts of earlier tests hold copies.
+    _parts._kept_open.cache_clear()  # Parts that earlier tests opened have copies.
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     stream, again = (OPENERS[name](f"{places['web']}/{name}") for _ in range(2))
     assert len(list(tmp_path.iterdir())) == 1
@@ -213,7 +213,7 @@ def test_only_what_is_asked_for_is_fetched(places, folder, monkeypatch):
 
 @pytest.mark.parametrize("name", OPENERS)
 def test_another_version_is_refused(places, name):
-    del places  # /streamsel is one
+    del places  # requested because it clears the memory file system
     memory = fsspec.filesystem("memory")
     whole, changed = "/streamsel-versions", "x.zarr/zarr.json" if name == "x.zarr" else name
     memory.cp("/streamsel", whole, recursive=True)

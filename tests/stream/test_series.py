@@ -24,7 +24,7 @@ SOME = ["a__mean", 'b__fft_coefficient__attr_"abs"__coeff_1', "a__autocorrelatio
 
 
 def long_frame(series, ids, rng=None):
-    """Return a frame of series of two value columns, shuffled if there is a generator."""
+    """Return a frame of series with two value columns, shuffled if `rng` is given."""
     parts = [
         pd.DataFrame({"who": name, "when": np.arange(len(x)) / 2, "a": x, "b": x[::-1] ** 2})
         for name, x in zip(ids, series, strict=True)
@@ -34,7 +34,7 @@ def long_frame(series, ids, rng=None):
 
 
 def assert_same(one, other):
-    """The same columns, to the last bit."""
+    """Check that the columns are bit-identical."""
     one, other = dict(one), dict(other)
     assert list(one) == list(other)
     for name, values in one.items():
@@ -111,7 +111,7 @@ def test_a_series_has_its_features_whatever_other_series_there_are(lengths, seed
 
 
 def test_a_long_series_has_its_features_among_many(rng):
-    """In batches of their own, and segments of their own."""
+    """Features of a series do not depend on the other series, which may be in other batches."""
     series = [rng.normal(size=n).cumsum() for n in (700, 257, 256, 700, 64, 64)]
     series += [rng.normal(size=64) for _ in range(1500)]
     names = iter_series_features(series).names
@@ -157,7 +157,7 @@ def test_only_what_is_requested_is_computed(rng, monkeypatch):
 
 
 def test_a_model_of_features_transforms_new_series(rng):
-    """Selected features of new series, on rows and as columns, from the names alone."""
+    """A model transforms new series, on rows and as columns, from the names of its features."""
     n, speed = 120, rng.integers(1, 4, size=120)
     phase = rng.uniform(0, 6, size=(n, 1))
     waves = np.sin(speed[:, None] * np.arange(64) / 5 + phase) + 0.3 * rng.normal(size=(n, 64))
@@ -263,7 +263,7 @@ def test_a_pass_keeps_no_more_than_a_block(rng):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 3 * 4 * 2**20 + 4 * 2**20  # two blocks, and a batch with its features
+    assert peak < 3 * 4 * 2**20 + 4 * 2**20  # two blocks, and one batch with its features
     assert 8 * n * stream.n_columns > 100 * 2**20
 
 

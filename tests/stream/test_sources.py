@@ -37,7 +37,7 @@ KEPT = (np.float64, np.float32, np.int8, np.uint8)
 
 
 def _names(p):
-    # "v1" and "v1.1" together: pyarrow takes the second for a part of the first.
+    # "v1" and "v1.1" together: pyarrow would read the second as a field of the first.
     return [f"v{j // 2}" + ".1" * (j % 2) for j in range(p)]
 
 

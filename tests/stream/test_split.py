@@ -82,7 +82,7 @@ def _lines(folder):
 
 
 def _odd_lines(folder):
-    """Every line ending, quotes, blank lines, other letters, a mark of the order of bytes."""
+    """Return a text with all line endings, quotes, blank lines, non-ASCII letters and a BOM."""
     endings = ["\n", "\r\n", "\r", "\n\n", "\r\r", "\n  \n", "\r\n\r\n"]
     text = "\ufeff\n"
     for j in range(P):
@@ -155,7 +155,7 @@ def stream(request, tmp_path_factory):
 
 
 def _contents(stream):
-    """Return names, types and bits of all columns."""
+    """Return the names, types and bits of all columns."""
     return [
         (name, values.dtype, values.tolist() if values.dtype == object else values.tobytes())
         for name, values in stream
@@ -163,14 +163,14 @@ def _contents(stream):
 
 
 def _read_apart(stream, parts):
-    """Split, send every part elsewhere, and read them one after the other."""
+    """Split a stream, pickle every part, and read the parts one after the other."""
     split = stream.split(parts)
     assert len(split) <= parts
     told = []
     for part in split:
         sent = pickle.loads(pickle.dumps(part))  # noqa: S301
         assert sent == part
-        # The length of the path of the folder is that of the machine.
+        # The length of the folder's path depends on the machine.
         folder = os.path.commonpath([Path(file.path).parent for file in part.files])
         assert len(pickle.dumps(part).replace(os.fsencode(folder), b"")) < 2000
         opened = sent.open()

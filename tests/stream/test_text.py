@@ -20,7 +20,7 @@ ORDINARY = [
     "Zürich, naïve café — 42 times.",
 ]
 
-# Few words, so that n-grams recur, and "x", which is too short to be one.
+# Few words, so that n-grams recur; "x" is too short to be a word.
 documents = st.lists(
     st.lists(st.sampled_from(["ab", "ba", "cc", "Ab", "x"]), max_size=12).map(" ".join),
     min_size=1,
@@ -29,7 +29,7 @@ documents = st.lists(
 
 
 def columns_of(stream):
-    """Read a stream block by block into {name: list}, checking what it says of itself."""
+    """Return the columns of a stream as {name: list}, after checks of the blocks."""
     columns = {}
     for block in stream.blocks():
         assert len(block.names) == block.values.shape[1] > 0
@@ -47,7 +47,7 @@ def columns_of(stream):
 
 
 def assert_same(stream, expected):
-    """The same columns under the same names in the same order, all at once or taken one by one."""
+    """Check that columns, names and order are the same, all at once and selected by `take`."""
     columns = columns_of(stream)
     assert list(columns.items()) == list(expected.items())
     taken = stream.take(list(expected)[::-1])
@@ -116,7 +116,7 @@ def test_vocabulary_counts_what_was_found_elsewhere(docs, others, longest):
 
 
 def columns_of_sparse(stream):
-    """Read a stream that may hold columns of zeros."""
+    """Return the columns of a stream as {name: list}, with columns of zeros allowed."""
     return {name: x.toarray().astype(int).ravel().tolist() for name, x in stream}
 
 
@@ -256,10 +256,10 @@ def zipf_documents(n_documents, length, seed=0):
     [(iter_ngrams, {}, 4), (iter_positions, {}, 1), (iter_skipgrams, {}, 1)],
 )
 def test_memory_promise(source, options, levels):
-    """What is held is what the docstring says, and a pass adds little to it."""
+    """Memory is as the docstring states, and a pass adds little to it."""
     docs = zipf_documents(250, 300)
     n_tokens = 250 * 300
-    source(docs[:2], **options)  # imports, once
+    source(docs[:2], **options)  # the first call imports modules
     tracemalloc.start()
     try:
         stream = source(docs, **options)

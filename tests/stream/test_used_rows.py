@@ -31,7 +31,7 @@ PAIRS = {"sid0": "gene", "sid7": "gene"}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The genotypes of all people, and of those with a phenotype."""
+    """Return a folder with the genotypes of all people, and of those with a phenotype."""
     found = tmp_path_factory.mktemp("used_rows")
     for stem, rows in ("all", np.full(60, True)), ("known", KNOWN):
         to_bed(found / f"{stem}.bed", G[rows], properties={"pheno": Y[rows]})

@@ -28,7 +28,7 @@ FORMAT = st.sampled_from(["GT", "GT", "GT:DP", "DP:GT", "AD:DP:GT:GTX", "DP", "X
 
 @st.composite
 def _files(draw):
-    """The text of a VCF file: every ploidy, format and gap, with names that repeat or lack."""
+    """Return a VCF text with all ploidies, formats and gaps, and repeated or missing names."""
     n = draw(st.integers(1, 6))
     lines = ["\t".join([HEAD, *(f"s{i}" for i in range(n))])]
     for j in range(draw(st.integers(0, 9))):
@@ -50,7 +50,7 @@ def _files(draw):
 def _write(folder, text, *, zipped=False):
     path = folder / ("x.vcf.gz" if zipped else "x.vcf")
     half = len(text) // 2
-    # As bgzip: several members.
+    # As in bgzip files, there are several members.
     members = [gzip.compress(part.encode()) for part in (text[:half], text[half:], "")]
     path.write_bytes(b"".join(members) if zipped else text.encode())
     return path
@@ -103,7 +103,7 @@ def _lines(genotypes, form="GT", chromosome=1):
 
 @pytest.fixture(scope="module")
 def cohort(tmp_path_factory):
-    """Few gaps: of 200 variants some neighbourhoods have none."""
+    """Return a file with few missing values: most neighbouring variants have none."""
     values = np.random.default_rng(0).integers(0, 3, (50, 200)).astype(np.int8)
     values[3, [5, 195]] = 3
     return _write(tmp_path_factory.mktemp("vcf"), _lines(values)), values

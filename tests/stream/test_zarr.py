@@ -17,7 +17,7 @@ X = np.random.default_rng(0).normal(size=(N, P))
 
 @pytest.fixture
 def small(monkeypatch):
-    """Sizes at which a matrix of 7 by 23 numbers is a large one."""
+    """Shrink the size limits, so that 7 × 23 numbers are a large matrix."""
     monkeypatch.setattr(_chunked, "_SLAB_BYTES", 4 * N * 8)
     monkeypatch.setattr(_chunked, "_MAX_BYTES", 80 * 8)
     monkeypatch.setattr(_chunked, "TILE_BYTES", 2 * P * 8)
