@@ -21,16 +21,16 @@ def learnt(X, y, covariates=None, **params):
 
 
 def by_hand():
-    """Six columns, and one that is no test: of the target's 88 parts they hold so many."""
+    """Return six columns that are tested and a constant; comments: parts of the target's 88."""
     y = H @ [8.0, 4.0, 2.0, 1.0, 1.0, 1.0, 1.0]
     columns = [
         H[:, 3],  # 1 of 88: F = 1/87 * 6
-        H[:, 0],  # 64 of 88: t = 4 of 6 degrees of freedom, added
-        3.0 - 2.0 * H[:, 0],  # nothing beside the one before
-        H[:, 1] + H[:, 0],  # 16 of the 24 that are left: F = 2 * 5, added
-        np.full(8, 5.0),  # does not vary
-        H[:, 2],  # 4 of 8: t = 2 of 4
-        H[:, 2] - 7.0 * H[:, 1],  # the same beside the one added
+        H[:, 0],  # 64 of 88: t = 4 with 6 degrees of freedom, added
+        3.0 - 2.0 * H[:, 0],  # nothing in addition to the one before
+        H[:, 1] + H[:, 0],  # 16 of the remaining 24: F = 2 * 5, added
+        np.full(8, 5.0),  # constant
+        H[:, 2],  # 4 of 8: t = 2 with 4
+        H[:, 2] - 7.0 * H[:, 1],  # the same, adjusted for the one added
     ]
     return np.column_stack(columns), y
 
@@ -60,7 +60,7 @@ def test_six_columns_by_hand():
 
 
 def awkward(seed):
-    """Return columns, copies and sums and constants among them, and a target of some kind."""
+    """Return columns with copies, sums and constants, and a target of a random kind."""
     rng = np.random.default_rng(seed)
     n, p, c = int(rng.integers(4, 50)), int(rng.integers(4, 60)), int(rng.integers(1, 4))
     X = rng.normal(size=(n, p))
@@ -143,7 +143,7 @@ def test_the_first_test_is_that_of_select_k_best():
 
 
 def test_diabetes():
-    """The same as a least-squares regression for every column."""
+    """Decisions equal those of one least-squares regression per column."""
     X, y = load_diabetes(return_X_y=True)
     model = learnt(X, y)
     selected = []
@@ -158,7 +158,7 @@ def test_diabetes():
 
 
 def p_of_last(X, y):
-    """Return the p-value of the last coefficient, from its standard error."""
+    """Return the p-value of the last coefficient's t test."""
     from scipy import stats
 
     design = np.column_stack([np.ones(len(X)), X])

@@ -35,7 +35,7 @@ def test_answers(name):
 
 @pytest.mark.parametrize("file", OF_MODELS)
 def test_model_files_of_format_1(file):
-    """They say what they said, then and after more columns or rows."""
+    """Files of format 1 give the same answers, also after more columns or rows."""
     assert answers.differences(OF_MODELS[file], answers.read(FORMAT_1, file)) == []
 
 
@@ -74,7 +74,7 @@ ANSWER = {
     ],
 )
 def test_what_is_a_difference(place, value, seen):
-    """Or else the tests above would prove nothing."""
+    """The comparison used above detects differences."""
     now = copy.deepcopy(ANSWER)
     assert answers.differences(ANSWER, now, to_the_bit=True) == []
     *parents, last = place

@@ -36,12 +36,12 @@ def columns(seed, n=30, p=8, c=2):
     return X, X[:, :c] + rng.normal(size=(n, c)), rng
 
 
-# ----------------------------------------------------------------------------- what removal costs
+# ------------------------------------------------------------------------ the cost of a removal
 
 
 @pytest.mark.parametrize("ridge", RIDGES)
 def test_a_coefficient_tells_what_its_removal_costs(ridge):
-    """What the method computes is what the reference refits for."""
+    """Removal costs computed from coefficients equal those of refits without the variable."""
     X, Y, _ = columns(0)
     units, basis = reference.prepared(X, Y, "numeric")
     V = np.column_stack(list(units.values()))
@@ -64,14 +64,15 @@ def test_of_orthogonal_columns_each_costs_what_it_explains(ridge):
 
 
 def test_two_that_tell_only_together():
-    """By hand: u and v are orthogonal, y = v, the columns u, u + v/2 and u + 3v.
+    """Two variables explain the target only together.
 
-    All but the first make v, and so do all but the second; by itself the third tells 9/10 of it.
+    The columns are u, u + v/2 and u + 3v, with u and v orthogonal; the target is v. The last two
+    span v, and so do the first and the last; the third alone explains 9/10 of it.
     """
     u, v = np.array([1.0, -1.0, 1.0, -1.0]), np.array([1.0, 1.0, -1.0, -1.0])
     X = np.column_stack([u, u + v / 2, u + 3 * v])
     model = learnt(X, v, ridge=0.0)
-    # Each is a combination of the others: the last to come goes first, at no cost.
+    # Each is a combination of the others: the last one is removed first, at no cost.
     assert model.selected == [1, 0]
     np.testing.assert_allclose(list(model.scores.values()), [1 / 5, 4 / 5], rtol=1e-12)
     assert learnt(X, v, ridge=0.1).selected[0] == 2
@@ -80,7 +81,7 @@ def test_two_that_tell_only_together():
 @pytest.mark.parametrize("ridge", RIDGES)
 @pytest.mark.parametrize("seed", range(40))
 def test_hard_columns(ridge, seed):
-    """Copies, sums, near copies, constants, whole numbers, more columns than rows."""
+    """Selections are correct for copies, sums, constants, integers, and more columns than rows."""
     rng = np.random.default_rng(seed)
     X = exactness.columns(rng)[:, :16]
     y = rng.normal(size=(len(X), 2)) + X[:, rng.integers(0, X.shape[1], 2)]
@@ -89,7 +90,7 @@ def test_hard_columns(ridge, seed):
 
 
 def test_near_copies_leave_no_trace_once_they_are_gone():
-    """Taken out of an inverse with ten digits before the point, others would have six behind it."""
+    """Removed near copies leave no rounding errors: downdating an inverse would lose ten digits."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 6))
     X = np.column_stack([X, X[:, :3] + 1e-4 * rng.normal(size=(60, 3))])
@@ -118,7 +119,7 @@ def test_a_hundred_columns_of_twenty_targets():
     assert not left
 
 
-# --------------------------------------------------------------------------- what holds of any data
+# ---------------------------------------------------------------------- invariants of any data
 
 seeds = st.integers(0, 10_000)
 
@@ -151,7 +152,7 @@ def test_mixing_the_targets_does_not_matter(seed, ridge, c):
 @given(seeds, st.sampled_from(RIDGES), st.integers(3, 20))
 @settings(max_examples=40)
 def test_removal_costs_and_never_pays(seed, ridge, n):
-    """Costs are what all explain, in parts; fewer picks are the first of more."""
+    """Costs are non-negative and sum to the explained part; fewer picks are the first of more."""
     X, Y, _ = columns(seed, n=n)
     units, basis = reference.prepared(X, Y, "numeric")
     model = learnt(X, Y, ridge=ridge)
@@ -195,7 +196,7 @@ def test_a_ridge_that_rounding_could_outdo(ridge):
 
 @pytest.mark.parametrize(("left", "sound"), [(0.99e-10, False), (1.01e-10, True)])
 def test_what_is_left_of_a_variable_is_summed_to_the_last_digits(left, sound):
-    """Sums may be taken in any order."""
+    """The residual of a variable is computed to the last digits."""
     rng = np.random.default_rng(0)
     X = np.linalg.qr(rng.normal(size=(300, 200)))[0]
     inside = X[:, :199] @ target.unit(rng.normal(size=199))
@@ -203,7 +204,7 @@ def test_what_is_left_of_a_variable_is_summed_to_the_last_digits(left, sound):
     assert independent_variables(X.T @ X, 1e-10).tolist() == [True] * 199 + [sound]
 
 
-# -------------------------------------------------------------------------------- what is held
+# ---------------------------------------------------------------------------- the bounded pool
 
 
 @pytest.mark.parametrize("width", [1, 7, 200])
@@ -221,7 +222,7 @@ def test_of_many_columns_the_most_relevant_are_held(width):
     relevance = [target.relevance(x, basis) for x in X.T]
     best = np.argsort(relevance)[::-1][: len(model._columns.names)]
     assert sorted(best.tolist()) == sorted(model._columns.names)
-    # Whatever their order.
+    # The result does not depend on their order.
     model = learnt(X[:, best], y, 5)
     assert [best[j] for j in model.selected] == reference.answer(X, y, k=5, max_candidates=12)[
         "selected"
@@ -234,14 +235,14 @@ def test_nothing_is_proven_once_a_column_was_let_go():
         model = learnt(X[:, :p], y, 3, max_candidates=10)
         assert model.n_certified == proven
         assert [row["certified"] for row in model.report().results] == [proven == 3] * 3
-    # What does not vary is nothing to let go.
+    # Constant columns do not count as discarded.
     constant = np.column_stack([X[:, :19], np.ones((40, 50))])
     assert learnt(constant, y, 3, max_candidates=10).n_certified == 3
     assert learnt(X, y, 3, max_candidates=None).n_certified == 3
 
 
 def test_a_column_let_go_may_have_mattered():
-    """Why nothing is proven: what tells nothing by itself makes the best pair."""
+    """A discarded column may belong to the best pair, so that nothing is certified."""
     rng = np.random.default_rng(1)
     level, gap = rng.normal(size=(2, 50))
     level -= (level @ gap) / (gap @ gap) * gap
@@ -254,7 +255,7 @@ def test_a_column_let_go_may_have_mattered():
 
 @pytest.mark.parametrize("limit", [6, 500])
 def test_given_covariates(limit):
-    """Everything is asked of what they leave."""
+    """Selections with covariates equal those of the residuals."""
     X, Y, rng = columns(3, n=50, p=20, c=3)
     Z = np.column_stack([X[:, 0] + X[:, 9], rng.normal(size=50)])
     X[:, 4] = 1.0 - Z[:, 0]

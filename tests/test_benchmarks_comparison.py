@@ -82,7 +82,7 @@ def test_only_the_limit_of_a_comparison_is_compared():
     assert what == "Selection, 1,000 × 20 / x @ y"
     assert (was, value) == (2.0, 3.0)
     assert noise == pytest.approx(0.02 / 1.349)
-    # All are slower by the same factor: a busy machine.
+    # All are slower by the same factor, as on a busy machine.
     assert not changes(before, run(a=contest(6.0, 3.0, 27.0)))
 
 
@@ -92,7 +92,7 @@ def test_quick_runs_are_not_compared():
 
 
 def test_ratio_and_noise_are_those_of_the_rounds():
-    # A machine that halves its speed for a while slows both.
+    # A temporary slowdown of the machine affects both.
     ratio, noise = comparison.ratio_of([2.0, 4.0, 2.0, 2.2, 1.8], [1.0, 2.0, 1.0, 1.0, 1.0])
     assert ratio == 2.0
     assert noise == 0.0

@@ -49,7 +49,7 @@ def test_losses_are_bold_and_gaps_have_reasons(results):
     why = "more than 30 s"
     assert ["1,000 × 5,000", "2 ms", "0.5", "**0.25**", "125", why] in found
     assert ["1,000 × 5,000", "40 MB", "2 MB", "3 MB", "**500 kB**", why] in found
-    # A lead that disappears by rounding is not bold.
+    # Equal after rounding: not bold.
     worth = ["0.50, 3 of 5", "0.50, 3 of 5", "**0.75, 4 of 5**", why]
     assert ["1,000 × 5,000", *worth] in found
     assert ["one", "2", "**≤ 1**"] in found

@@ -42,14 +42,14 @@ def test_a_name_that_was_let_go_is_another_variable_when_it_comes_again(learner)
             try:
                 named.learn_column(f"a{j % 25}", X[:, j])
             except ValueError:
-                continue  # that one is held
+                continue  # the name is in use
             numbered.learn_column(j, X[:, j])
         assert named.selected == [f"a{j % 25}" for j in numbered.selected]
 
 
 @pytest.mark.parametrize(("learner", "seed"), [(ForwardSelection, 4), (MRMR, 42), (Lasso, 97)])
 def test_a_name_that_comes_twice_is_no_source_to_be_read_again(learner, seed):
-    """Two columns of a name, both wanted: the first reading lets the earlier one go."""
+    """A second pass is refused if two columns have the same name."""
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(8, 100)), rng.normal(size=8)
 
@@ -66,7 +66,7 @@ def test_a_name_that_comes_twice_is_no_source_to_be_read_again(learner, seed):
 
 
 def test_what_is_proven_of_an_interrupted_reading_is_proven_of_its_copy():
-    """A stage that is proven by its bar has not seen all columns."""
+    """A copy of a model after an interrupted pass has the same, correct certificates."""
     rng = np.random.default_rng(1)
     for _ in range(40):
         n, p, c, k = (int(rng.integers(*ends)) for ends in ((15, 30), (60, 120), (3, 6), (4, 7)))

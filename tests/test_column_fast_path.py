@@ -12,7 +12,7 @@ from tests.conformance.modes import bits
 
 N, P = 60, 700
 
-# Each with whether it may let columns go at a glance.
+# name -> (learner, whether the fast path may discard columns)
 LEARNERS = {
     "SOSPCA": (lambda: SOSPCA(n_components=3), True),
     "SOSPCA signed": (lambda: SOSPCA(n_components=3, signed=True), True),
@@ -29,7 +29,7 @@ LEARNERS = {
 
 @pytest.fixture
 def columns(rng):
-    """A target, and columns of which the first are the most relevant."""
+    """Return a target, and columns whose first ones are the most relevant."""
     y = rng.normal(size=N)
     strength = np.r_[np.linspace(2.0, 1.0, 12), np.zeros(P - 12)]
     return y, np.ascontiguousarray((np.outer(y, strength) + rng.normal(size=(N, P))).T)
@@ -37,7 +37,7 @@ def columns(rng):
 
 @pytest.fixture
 def chunked(monkeypatch):
-    """Count the columns that went through the door."""
+    """Return the list of columns that took the ordinary path."""
     seen = []
     through = column_axis.single_column
 
@@ -70,7 +70,7 @@ def test_alone_or_together_to_the_last_bit(rng, columns, chunked, name, with_cov
     assert bits(learnt(build, y, X, covariates=z)) == bits(together)
     if at_a_glance and not with_covariate:
         assert 600 in chunked
-        # Of the first columns points are kept, and of all some are sampled.
+        # The first columns take it because reports plot them, and a few others as a sample.
         assert sum(name >= MAX_POINTS for name in chunked) < 40
     else:
         assert len(chunked) == len(X)
@@ -78,7 +78,7 @@ def test_alone_or_together_to_the_last_bit(rng, columns, chunked, name, with_cov
 
 @pytest.mark.parametrize("name", ["SOSPCA", "ProjSe"])
 def test_what_was_computed_is_outdated(columns, name):
-    """The noise floor goes by the number of columns."""
+    """The noise floor follows the number of columns."""
     y, X = columns
     model = learnt(LEARNERS[name][0], y, X[:-1])
     before, found = model.noise_floor(), model.relevance
@@ -130,7 +130,7 @@ def test_any_other_array_goes_through_the_door(columns, chunked, kind):
 
 
 def test_a_method_that_bounds_otherwise_sees_every_column(columns, chunked):
-    """Until it says what its bound has to do with the relevance."""
+    """A ranking without a relevance cutoff of its own sees every column."""
 
     class HalvedRanking(ProjSeRanking):
         relevance_cutoff = TopRanked(relevance_of_rows).relevance_cutoff

@@ -13,7 +13,7 @@ from tests.reference.rows import Rows, agree, same
 KERNELS = ["linear", "poly", "rbf"]
 HALF, N = 20, 36
 NAMES = [f"v{j:02d}" for j in range(12)]
-OLD = NAMES[:9]  # those of the columns; the rest come with the rows
+OLD = NAMES[:9]  # those of the columns; the others appear in rows
 
 
 @pytest.fixture(params=KERNELS)
@@ -22,10 +22,10 @@ def kernel(request):
 
 
 class Task:
-    """Rows whose first half can be had by columns, with a target of some form.
+    """Rows, with a target of some form; the first half can be learnt as columns.
 
-    In the first half the variables 4 and 5 are constant, and those from 9 on are not there. Class
-    "d", and the class "late" of a target of several, come in the second half only.
+    In the first half variables 4 and 5 are constant, and those from 9 on are absent. Class
+    "d", and class "late" of a target of several, occur in the second half only.
     """
 
     def __init__(self, form):
@@ -56,7 +56,7 @@ class Task:
 
     @property
     def rows(self):
-        """All rows as dicts, and the target of each."""
+        """Return all rows as dicts, each with its target."""
         if self.form == "frame":
             ys = self.y.to_dict("records")
         else:
@@ -80,7 +80,7 @@ class Task:
         return self.go_on(self.model(**options), start, stop, names)
 
     def go_on(self, model, start=HALF, stop=N, names=NAMES):
-        """Teach the model rows by `learn_one`."""
+        """Learn rows by `learn_one`; return the model."""
         for x, y in self.rows[start:stop]:
             model.learn_one({name: x[name] for name in names}, y)
         return model
@@ -112,7 +112,7 @@ def test_columns_then_rows_is_all_of_it(task, kernel, way, tmp_path):
 
 @pytest.mark.parametrize("fading_factor", [0.0, 0.1])
 def test_after_every_row(task, kernel, fading_factor):
-    """At the hand-over each of the rows of columns has weight 1; from then on they fade."""
+    """Rows learnt as columns have weight 1 when the first row is learnt; from then on they fade."""
     model = task.by_columns(stop=HALF, names=OLD, kernel=kernel, fading_factor=fading_factor)
     rows = Rows(fading_factor, task.target)
     rows.learn_at_once([({n: x[n] for n in OLD}, y) for x, y in task.rows[:HALF]])
@@ -153,7 +153,7 @@ def test_sparse_columns_then_rows(rng):
 
 
 def test_a_target_without_columns_then_rows(task):
-    """The rows of the target count, and all variables were 0 in them."""
+    """Rows of the target count, and all variables are 0 in them."""
     model, rows = task.model(), Rows(target_type=task.target)
     model.learn_target(task.target_of(0, HALF))
     rows.learn_at_once([({}, y) for _, y in task.rows[:HALF]])
@@ -185,7 +185,7 @@ def test_the_target_stays_what_it_was(form, bad):
     assert pickle.dumps(model) == before
 
 
-# ----------------------------------------------------------------------- merge along rows
+# --------------------------------------------------------------------- merging along rows
 
 PARTS = {
     "rows and rows": ("by_rows", "by_rows"),
@@ -197,7 +197,7 @@ PARTS = {
 
 @pytest.mark.parametrize("parts", PARTS)
 def test_rows_learnt_apart_and_merged(task, kernel, parts):
-    """The second part has names and classes that the first lacks."""
+    """Two merged parts of the rows equal all rows; the second has new names and classes."""
     one = getattr(task, PARTS[parts][0])(stop=HALF, names=OLD, kernel=kernel)
     other = getattr(task, PARTS[parts][1])(start=HALF, kernel=kernel)
     alongside = pickle.dumps(other)
@@ -213,7 +213,7 @@ def test_rows_learnt_apart_and_merged(task, kernel, parts):
 @pytest.mark.parametrize("fading_factor", [0.0, 0.1])
 @pytest.mark.parametrize("form", ["labels", "dict"])
 def test_names_and_classes_that_one_alone_has(rng, kernel, form, fading_factor):
-    """Every row goes on with the weight that it has."""
+    """In a merge every row keeps its weight, also with names and classes of one model only."""
     options = {"kernel": kernel, "fading_factor": fading_factor}
     models, stores = [ProjSe(15, **options) for _ in range(2)], [Rows(fading_factor) for _ in "12"]
     for words, classes, model, rows in zip(
@@ -274,7 +274,7 @@ def test_merge_refuses_what_does_not_fit(form, along):
     for options in ({"k": 7}, {"kernel": "rbf"}, {"fading_factor": 0.1}, {"max_features": 99}):
         refuse(model, task.by_rows(start=HALF, **options), along)
     for other in set(FORMS) - {form}:
-        # Bools and strings are labels alike, and so are several targets in an array or a frame.
+        # Bools and strings are both labels; an array and a frame are both several targets.
         if {form, other} not in ({"labels", "bools"}, {"array", "frame"}):
             refuse(model, Task(other).by_rows(start=HALF), along)
     refuse(model, model, along)
@@ -294,12 +294,12 @@ def test_merge_along_rows_refuses_models_without_a_target(rng):
     refuse(*models, "rows")
 
 
-# -------------------------------------------------------------------- merge along columns
+# ------------------------------------------------------------------ merging along columns
 
 
 @pytest.mark.parametrize("handed_over", [False, True])
 def test_variables_learnt_apart_and_merged(task, kernel, handed_over):
-    """Two models of the same rows, each of its own variables."""
+    """Two models of the same rows with different variables merge into one of all variables."""
     one, other = (
         task.go_on(task.by_columns(stop=HALF, names=names, kernel=kernel), names=names)
         if handed_over

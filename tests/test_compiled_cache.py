@@ -29,7 +29,7 @@ def _anew(tmp_path, monkeypatch):
 
 
 def used():
-    """Return a loop as a new process has it, used once."""
+    """Return a loop as a new process creates it, after one call."""
     loop = kernel()(relevance.next_above_threshold.py_func)
     places = np.zeros(3, np.intp)
     assert loop(np.array([0.0, 2.0, 0.5, 3.0]), 0, 1.0, places) == (2, 4)
@@ -118,11 +118,11 @@ print(model.n_rows)
 
 @pytest.mark.slow
 def test_nowhere_to_keep_anything(tmp_path):
-    """A container whose file systems cannot be written to, of a user without a home."""
+    """Loops work without any writable folder, as in a read-only container without a home."""
     package = tmp_path / "site" / "streamsel"
     ignore = shutil.ignore_patterns("__pycache__")
     shutil.copytree(Path(streamsel.__file__).parent, package, ignore=ignore)
-    # Where a file stands not even root makes a directory.
+    # Not even root can create a directory in place of a file.
     (package / "_kernels" / "__pycache__").touch()
     nowhere = dict.fromkeys(("HOME", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"), "/dev/null/nowhere")
     done = subprocess.run(

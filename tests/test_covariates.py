@@ -41,13 +41,13 @@ EXTRACTORS = {
     "signed paper": lambda **o: SOSPCA(3, rotation="paper", signed=True, **o),
 }
 LEARNERS = SELECTORS | EXTRACTORS
-# What only one column of numbers, or two classes, will do for.
+# Learners that require one numeric target column, or two classes.
 NARROW = {"t", "signed", "signed paper"}
 TARGETS = ["number", "numbers", "labels", "bools"]
 
 
 def covariates(kind):
-    """Return covariates as they are handed in, and as columns of numbers."""
+    """Return covariates as passed by a user, and as columns of numbers."""
     rng = np.random.default_rng(3)
     age, dose = 40.0 + 10.0 * rng.normal(size=N), rng.exponential(size=N)
     batch = np.array(list("uvw"))[rng.integers(3, size=N)]
@@ -76,7 +76,7 @@ KINDS = ["a number", "numbers", "labels", "a frame", "polars", "of less rank", "
 
 
 def left(A, Z):
-    """Return what regression on [1, Z] leaves of columns; 0 where that is rounding."""
+    """Return the residuals of columns on [1, Z]; 0 where they are rounding errors."""
     A = space.centred(np.asarray(A, dtype=float).reshape(len(A), -1))
     K = np.column_stack([np.ones(len(Z)), *(space.unit(z) for z in space.centred(Z).T if z.any())])
     E = A
@@ -87,9 +87,9 @@ def left(A, Z):
 
 
 def task(kind, target="number"):
-    """Return columns that covariates explain in part, one in full; a target; the covariates.
+    """Return columns that depend on covariates, a target, and the covariates.
 
-    Column 5 is theirs, column 9 is constant, column 11 is a copy of another, on other scales.
+    Covariates explain column 5; column 9 is constant; column 11 is a rescaled copy of column 2.
     """
     rng = np.random.default_rng(7)
     given_as, Z = covariates(kind)
@@ -158,7 +158,7 @@ def test_columns_are_residual_columns(learner, target, kind):
     if learner.startswith("signed") and target == "bools":
         y = y.astype(float)
     E = left(numbers(y), Z)
-    # The residual of one of two indicators says all; several that are dependent only a kernel sees.
+    # One of two indicators suffices; only kernels depend on redundant target columns.
     E = E[:, 0] if learner in NARROW else E
     model = on_columns(make, X, y, given_as)
     same_findings(model, on_columns(make, left(X, Z), E))
@@ -178,7 +178,7 @@ def test_columns_are_residual_columns(learner, target, kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_what_is_theirs_is_never_picked(learner, kind):
-    """Nor does it become a component, though it comes while there is room for some."""
+    """Columns that covariates explain are never selected, nor used in components."""
     X, y, given_as, _ = task(kind)
     for order in (slice(None), slice(None, None, -1), [5, 9, 0], [9, 5, 1]):
         model = LEARNERS[learner]()
@@ -193,7 +193,7 @@ def test_what_is_theirs_is_never_picked(learner, kind):
 @pytest.mark.parametrize("score", ["correlation", "f", "t"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_scores_and_p_values_are_those_of_nested_regressions(kind, score):
-    """Of the target on [1, Z], and on [1, Z, x]: partial correlation, F and t."""
+    """Statistics equal those of nested regressions on [1, Z] and [1, Z, x]."""
     X, y, given_as, Z = task(kind)
     d = np.linalg.matrix_rank(left(Z, np.zeros((N, 0))) / space.centred(Z).std(axis=0))
     model = on_columns(SELECTORS[score], X, y, given_as)
@@ -234,7 +234,7 @@ def test_noise_floor(target, kind, d):
 
 
 def test_partial_correlation_by_the_textbook():
-    """(r_xy - r_xz r_yz) / √((1 - r_xz²)(1 - r_yz²)), for one covariate."""
+    """Correlations with one covariate equal (r_xy - r_xz r_yz) / √((1 - r_xz²)(1 - r_yz²))."""
     X, y, given_as, Z = task("a number")
     z = Z[:, 0]
     correlation = on_columns(SELECTORS["correlation"], X, y, given_as)
@@ -268,7 +268,7 @@ def test_offsets_and_scales(learner, x_scale, y_scale):
     size=st.sampled_from([0.1, 1.0, 10.0]),
 )
 def test_adding_covariates_changes_nothing(learner, kind, seed, size):
-    """Any combination of them, to variables and target."""
+    """Adding combinations of covariates to variables and target changes nothing."""
     rng = np.random.default_rng(seed)
     X, y, given_as, Z = task(kind)
     units = np.column_stack([space.unit(z) * np.sqrt(N) for z in space.centred(Z).T])
@@ -281,7 +281,7 @@ def test_adding_covariates_changes_nothing(learner, kind, seed, size):
 
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_a_covariate_that_tells_nothing(learner):
-    """One that is constant takes nothing out: the same to rounding as without."""
+    """A constant covariate has no effect, up to rounding."""
     X, y, _, _ = task("a number")
     same_findings(
         on_columns(LEARNERS[learner], X, y, np.ones(N)), on_columns(LEARNERS[learner], X, y)
@@ -353,7 +353,7 @@ def test_refused_covariates(case, learner):
 
 @pytest.mark.parametrize("given", ["frame", "mapping", "series"])
 def test_missing_covariates_are_named(given):
-    """The hint is not to drop rows without a target, which has been done."""
+    """The error does not suggest to drop rows without a target, which has been done."""
     y = np.arange(10.0)
     y[0] = np.nan
     frame = pd.DataFrame({"age": np.arange(10.0), "bp": np.r_[np.ones(4), np.nan, np.ones(5)]})
@@ -406,7 +406,7 @@ def target_of_row(rng, kind, v, i):
 
 
 def stream(n, kind="number", seed=0, *, missing=0.15, offset=40.0):
-    """Yield rows whose features tell of age and batch; some come late, are missing or absent."""
+    """Yield rows whose features depend on age and batch; some are late, missing or absent."""
     rng = np.random.default_rng(seed)
     for i in range(n):
         age, dose, batch = rng.normal(), rng.exponential(), "uvw"[rng.integers(2 + (i >= 11))]
@@ -522,7 +522,7 @@ def test_components_after_every_row(mode, kind, fading_factor):
 
 
 def filled(rows):
-    """Return rows that all have a value for every name that one of them has."""
+    """Return rows in which every name has a value in all rows."""
     names = dict.fromkeys(name for x, _ in rows for name in x)
     return [({name: x.get(name, 0.0) for name in names}, y) for x, y in rows]
 
@@ -531,7 +531,7 @@ def frame_of(rows, library):
     data = pd.DataFrame([x for x, _ in filled(rows)])
     if library == "pandas":
         return data
-    # Not from pandas, which has NaN for None.
+    # Not via pandas, which replaces None by NaN.
     found = pl.DataFrame([x for x, _ in filled(rows)], infer_schema_length=None)
     return found if library == "polars" else found.to_arrow()
 
@@ -554,7 +554,7 @@ def test_frames_are_loops_of_rows(learner, library, kind, fading_factor):
     many = loop.clone()
     rows = list(stream(50, kind))
     for start, stop in ((0, 1), (1, 12), (12, 13), (13, 31), (31, 50)):
-        # A frame has a feature in all of its rows or in none.
+        # In a frame, a feature has a value in all rows or in none.
         part = filled(rows[start:stop])
         many.learn_many(frame_of(part, library), [y for _, y in part])
         for x, y in part:
@@ -601,7 +601,7 @@ def test_a_covariate_without_a_column_is_0(library, absent, rng):
         elif library != "pandas":
             frame = pl.DataFrame(frame)
         if library == "array" and start and len(absent) < 2:
-            return  # an array lacks its last columns only
+            return  # an array can only lack its last columns
         many.learn_many(frame.to_arrow() if library == "pyarrow" else frame, y[start : start + 6])
         for x, t in zip(part.tolist(), y[start : start + 6].tolist(), strict=True):
             one.learn_one(dict(zip([names[j] for j in held], x, strict=True)), t)
@@ -624,7 +624,7 @@ def test_names_of_covariates_are_any_hashables(names, rng):
         model.learn_one(x, y)
         rows.learn_one(x, y)
         agree(model, rows)
-    if None in names:  # to pandas NaN
+    if None in names:  # pandas converts it to NaN
         return
     X = pd.DataFrame({"a": [1.0, 2.0], "b": [0.5, 3.0]})
     X[names[0]] = [1.0, 4.0]
@@ -692,7 +692,7 @@ def test_a_bad_covariate_leaves_no_trace(learner, phase):
     with pytest.raises((ValueError, TypeError)):
         model.learn_one({"age": 1.0, "batch": "u", "f": "text"}, 1.0)
     assert pickle.dumps(model) == before
-    for one in (model, twin):  # nor does it remember anything
+    for one in (model, twin):  # nor is anything stored
         one.learn_one({"age": 1.0, "batch": "u", "f": 2.0, "new": 3.0}, 1.0)
     assert bits(model) == bits(twin)
 
@@ -701,7 +701,7 @@ def test_a_bad_covariate_leaves_no_trace(learner, phase):
 
 
 def halves(kind="number", n=40, half=20, **options):
-    """Return rows, and the first half of them as columns; other names come after."""
+    """Return rows, and the first half of them as columns; later rows have new names."""
     rows = list(stream(n, kind, missing=0.0, **options))
     old = list(dict.fromkeys(name for x, _ in rows[:half] for name in x if name not in GIVEN))
     X = np.array([[x.get(name, 0.0) for name in old] for x, _ in rows[:half]])
@@ -752,7 +752,7 @@ def _as_many(ys):
 
 @pytest.mark.parametrize("mode", ROTATIONS)
 def test_components_of_columns_go_on_as_rows(mode):
-    """The same components, and of these the relevances that all rows together say."""
+    """Components of columns remain on rows; their relevances follow from all rows together."""
     rows, old, X, y, Z = halves(n=80, half=60)
     old, X = old[:3], X[:, :3]
     model = SOSPCA(3, covariates=GIVEN, **ROTATIONS[mode])
@@ -793,7 +793,7 @@ def test_names_of_columns_and_rows_must_match():
         with pytest.raises(ValueError, match="covariates"):
             model.learn_target(y, covariates=unfit)
         assert pickle.dumps(model) == before
-    # An array has no names: those of the parameter are its columns', in order.
+    # An array's columns have the names of the parameter, in order.
     named, unnamed = (ProjSe(3, covariates=("age", "dose")) for _ in range(2))
     Z = pd.DataFrame({"dose": np.arange(20.0) ** 2, "age": Z["age"]})
     named.learn_target(y, covariates=Z)
@@ -810,7 +810,7 @@ def test_names_of_columns_and_rows_must_match():
 @pytest.mark.parametrize("ways", ["rows rows", "columns rows", "rows columns", "columns columns"])
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_merging_rows(kernel, ways):
-    """The second part has labels of a covariate, and names, that the first lacks."""
+    """Merged parts equal all rows; the second has new labels of a covariate and new names."""
     rows = halves()[0]
     parts = []
     for way, part in zip(ways.split(), (rows[:20], rows[20:]), strict=True):
@@ -844,7 +844,7 @@ def test_merging_rows(kernel, ways):
 @pytest.mark.parametrize("fading_factor", [0.0, 0.02])
 @pytest.mark.parametrize("mode", ROTATIONS)
 def test_merging_rows_of_the_same_components(mode, fading_factor):
-    """Two copies that go on with other rows, to the next refresh but not over: exact."""
+    """Copies that learnt other rows since the last refresh merge exactly."""
     rows = list(stream(180, missing=0.0))
     options = ROTATIONS[mode] | {"grace_period": 50, "fading_factor": fading_factor}
     one = SOSPCA(3, covariates=GIVEN, **options)
@@ -927,7 +927,7 @@ def test_copies_in_mid_stream(learner, way, kind, tmp_path):
         COPIES[way](twin, tmp_path).learn_one(x | {"batch": 2.0}, y)
 
 
-# ---------------------------------------------------------------------------- properties, host
+# --------------------------------------------------------------------------- properties, River
 
 
 @pytest.mark.slow
@@ -957,7 +957,7 @@ def test_adding_covariates_to_rows_changes_nothing(learner, seed, fading_factor,
 
 @pytest.mark.parametrize("learner", ON_ROWS)
 def test_in_a_river_pipeline(learner):
-    """The model behind sees neither covariates nor what only they make look relevant."""
+    """The next step of a pipeline gets no covariates, nor variables relevant only through them."""
     model = ON_ROWS[learner](covariates=GIVEN)
     size = {"n_components": 1} if hasattr(model, "components") else {"k": 1}
     model = model.clone(size)
@@ -975,7 +975,7 @@ def test_in_a_river_pipeline(learner):
 
 
 def test_names_that_cannot_be_looked_up():
-    """A tuple is hashable, but not one with an array."""
+    """A tuple that contains an array is not hashable, and is refused as a name."""
     with pytest.raises(ValueError, match="Expected covariates of ProjSe to be an array-like"):
         ProjSe(covariates=("age", (np.zeros(2),)))
 

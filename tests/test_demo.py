@@ -16,7 +16,7 @@ from streamsel import demo
 from streamsel.demo import classify, data, questions, text_report
 from streamsel.demo.data import iter_phrases
 
-# The answers to both questions.
+# The classes of both questions.
 CLASSES = [(questions.FIRST_PACKAGE, "another"), data.PACKAGES]
 
 
@@ -37,7 +37,7 @@ def quick():
 
 @pytest.fixture(scope="module")
 def report(told):
-    """Both questions, of the documents and n-grams of a quick run."""
+    """Return the report on both questions, from a quick run with fewer documents and n-grams."""
     with pytest.MonkeyPatch.context() as patched:
         read = data.read_docstrings
         patched.setattr(
@@ -130,7 +130,7 @@ def test_classifier_is_softmax_regression(rng, penalty):
     for given in (X, csr_array(X)):
         W = classify.softmax_regression(given, y, penalty)
         np.testing.assert_allclose(W[1:], peer.coef_.T, atol=0.03)
-        # The intercepts are free: only their differences count.
+        # Intercepts are determined up to a common constant.
         centred = peer.intercept_ - peer.intercept_.mean()
         np.testing.assert_allclose(W[0] - W[0].mean(), centred, atol=0.03)
 
@@ -162,7 +162,7 @@ def test_report_is_true(report, documents):
             assert list(phrase.documents.values()) == counts.ravel().tolist()
             shares = dict(zip(classes, (counts / Y.sum(axis=0)).ravel(), strict=True))
             assert shares[phrase.label] == max(shares.values())
-    # Relevance is correlation with the span of the target; the first phrase has the most.
+    # Relevance is the correlation with the span of the target; that of the first phrase is largest.
     single = [j for j, name in enumerate(names) if " " not in name]
     X = csc_array(diags_array(X[:, single].sum(axis=1) ** -0.5) @ X)
     squares = (X * X).sum(axis=0) - len(train) * X.mean(axis=0) ** 2
@@ -171,13 +171,13 @@ def test_report_is_true(report, documents):
         U = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)[0][:, : len(classes) - 1]
         relevance = np.linalg.norm(X.T @ U, axis=1) / np.sqrt(squares)
         assert names[relevance.argmax()] == task.selected[0].name
-    near = 1 / 4096  # so finely are relevances counted of columns that were discarded
+    near = 1 / 4096  # the resolution of relevances of discarded columns
     bounds = [(relevance > report.noise_floor + sign * near).sum() for sign in (1, -1)]
     assert bounds[0] <= report.n_above_noise <= bounds[1]
 
 
 def indicators(documents, classes):
-    """Return which document is of which class; of no package named, of the last."""
+    """Return indicators of the documents' classes; documents of other packages are in the last."""
     packages = np.array([document.package for document in documents])
     Y = packages[:, None] == np.array(classes)
     Y[~Y.any(axis=1), -1] = True
@@ -209,7 +209,7 @@ def test_scores_are_of_the_test_documents(report, documents):
 
 
 def test_few_phrases_do_better_than_all_words_or_as_well(report):
-    """On the first question, which a user sees first, with the docstrings of any SciPy."""
+    """On the first question, few phrases are not less accurate than all words."""
     _, words, selected = report.tasks[0].scores
     assert "less accurate" not in text_report._compared(selected, words)
     assert selected.n_variables * 100 < words.n_variables

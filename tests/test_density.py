@@ -21,7 +21,7 @@ N = 40
 
 @pytest.fixture(scope="module")
 def columns():
-    """Columns of which some are relevant and some do not vary, and a target of two columns."""
+    """Return columns, some of them relevant and some constant, and a target of two columns."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, 700))
     y = rng.normal(size=(N, 2))
@@ -46,7 +46,7 @@ def learnt(build, X, y, size=None, **further):
 
 
 def counts(model):
-    """Return all bins of what a report shows, and whether the rest of it fits."""
+    """Return all bins of a report's histogram, after checks of its other fields."""
     density = model.report().density
     edges = EDGES[-density.edges.size :].copy()
     if edges.size == EDGES.size:
@@ -81,7 +81,7 @@ def test_edges():
     seed=st.integers(0, 100),
 )
 def test_a_histogram_however_it_is_filled(relevances, seed):
-    """In pieces of any size, alone, undone, from a file, and put together."""
+    """The histogram is the same if filled in pieces, with rollbacks, from files, or by merges."""
     rng, found = np.random.default_rng(seed), RelevanceHistogram()
     relevances = np.array(relevances)
     expected = reference.density(relevances)
@@ -212,7 +212,7 @@ def test_given_covariates(columns):
 
 
 def test_with_a_kernel(columns):
-    """In feature space, as a report shows it; what noise does there nobody knows."""
+    """With a kernel the histogram is of relevance in feature space, without a null distribution."""
     X, y = columns
     model = learnt(lambda: ProjSe(k=2, kernel="rbf"), X, y)
     shown = model._state.relevance()
@@ -223,7 +223,7 @@ def test_with_a_kernel(columns):
 
 @pytest.mark.parametrize("c", [1, 2])
 def test_what_noise_does(c):
-    """As many columns of noise are above each edge as the law says, to a few of its deviations."""
+    """Counts of noise columns above each edge follow the null distribution."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(N, 5000)), rng.normal(size=(N, c))
     density = learnt(LEARNERS["SOSPCA"], X, y).report().density
@@ -324,7 +324,7 @@ def test_a_state_that_cannot_be_is_refused(columns):
 
 
 def test_as_json_has_it(columns):
-    """With a bin of arrival a line."""
+    """JSON has one line per arrival bin."""
     X, y = columns
     report = learnt(LEARNERS["ProjSe"], X, y).report()
     text = as_json(report.as_dict(), indent=2)
@@ -337,12 +337,12 @@ def test_as_json_has_it(columns):
     assert as_json({"names": ["[\n1,\n2]", 1]}, indent=2).count("\n") == 5
 
 
-# ------------------------------------------------------------------------ who could have been, why
+# ------------------------------------------------------------------ alternatives, exclusions
 
 
 @pytest.fixture(scope="module")
 def copies():
-    """Columns of which some are near copies of a relevant one, of either sign."""
+    """Return columns with near copies of a relevant one, of either sign."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(N, 300))
     y = X[:, 20] + X[:, 200] + 0.5 * rng.normal(size=N)
@@ -353,7 +353,7 @@ def copies():
 
 
 def alternatives(X, chosen, most=3):
-    """Return them as the definition has them, of all columns."""
+    """Return the alternatives of selected columns by definition, from all columns."""
     varies = [j for j in range(X.shape[1]) if np.ptp(X[:, j]) and j not in chosen]
     found = {}
     for name in chosen:
@@ -399,7 +399,7 @@ def test_alternatives_of_a_pool_are_among_those_held(copies):
     ids=["ProjSe", "SOSPCA", "SAOLA"],
 )
 def test_where_observations_are_not_held_nobody_knows(copies, build):
-    """Nor where only those are that were chosen."""
+    """Alternatives are None if observations are not stored, or only those of selected columns."""
     assert learnt(build, *copies).report().alternatives is None
 
 
@@ -446,7 +446,7 @@ def test_near_copies_are_told_apart(copies):
 
 
 def test_what_is_estimated_is_near(copies):
-    """In a bin of relevance, where not all are held."""
+    """Estimated counts of excluded columns are close to the exact ones."""
     X, y = copies
     exact, about = (
         learnt(SELECTORS[name], X, y).report().excluded["below the noise floor"]
@@ -467,7 +467,7 @@ def test_without_a_target_columns_were_not_chosen(copies):
 
 @pytest.mark.parametrize("learner", [lambda: SelectKBest(k=3), lambda: MRMR(k=3), SAOLA])
 def test_what_reaches_the_noise_floor_is_not_above_it(learner):
-    """Of two rows every column has a relevance of 1, as noise has."""
+    """A relevance equal to the noise floor is not above it: with two rows all relevances are 1."""
     X = np.random.default_rng(0).normal(size=(2, 9))
     report = learnt(learner, X, np.array([0.0, 1.0])).report()
     assert report.noise_floor == 1.0

@@ -17,7 +17,7 @@ def learnt(model, X, y, covariates=None, **given):
 
 
 def classes(rng, n_classes, n=120, p=15):
-    """Return columns and labels, of unequal frequency, that some columns follow."""
+    """Return columns and labels of unequal frequency; some columns depend on the labels."""
     y = np.array([*"abcde"])[rng.integers(0, n_classes, n) * rng.integers(0, 2, n)]
     X = rng.normal(size=(n, p))
     for k, label in enumerate(sorted(set(y))):
@@ -109,7 +109,7 @@ def test_they_are_in_a_saved_model(rng, tmp_path):
     values=st.lists(st.lists(st.integers(-2, 2), min_size=3, max_size=3), min_size=2, max_size=6)
 )
 def test_no_variable_is_its_own_neighbour(values):
-    """Constant ones neither, which correlate with none."""
+    """No variable is its own neighbour, not even a constant one."""
     pairs = most_correlated(correlation_matrix(np.array(values, dtype=float)))
     assert len(pairs) == 3
     assert all(j != i and 0 <= j < 3 for i, (j, _) in enumerate(pairs))

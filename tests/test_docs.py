@@ -20,7 +20,7 @@ BLOCK = re.compile(r"^```python.*?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def examples(markdown):
-    """Blank out all but the fenced Python, so that a failure names the line of the page."""
+    """Blank out all but the fenced Python, so that line numbers remain those of the page."""
     lines = [""] * (markdown.count("\n") + 1)
     for block in BLOCK.finditer(markdown):
         first = markdown.count("\n", 0, block.start(1))

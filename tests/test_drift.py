@@ -14,7 +14,7 @@ P, FADING = 40, 0.01
 
 
 def stream(n, change, seed):
-    """Return rows (n, P), targets (n,), and the three that make the target of each row."""
+    """Return rows (n, P), targets (n,), and the three relevant variables of each row."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, P))
     relevant = (3 * (np.arange(n) // change)[:, None] + np.arange(3)) % P
@@ -23,7 +23,7 @@ def stream(n, change, seed):
 
 
 def heaviest(model):
-    """Return the three variables of the largest loadings."""
+    """Return the three variables with the largest loadings."""
     weight = {
         name: sum(b * b for b in loading.values()) for name, loading in model.loadings.items()
     }
@@ -37,7 +37,7 @@ LEARNERS = {
 
 
 def rows_until_found(learner, fading_factor, seed, most=1000):
-    """Return how many rows after the change the three are exactly the new ones; `most` if never."""
+    """Return the number of rows until exactly the three new variables are found, at most `most`."""
     kind, options, shown = LEARNERS[learner]
     model = kind(**options, fading_factor=fading_factor)
     X, y, relevant = stream(1000 + most, 1000, seed)
@@ -53,7 +53,7 @@ def rows_until_found(learner, fading_factor, seed, most=1000):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("learner", "rows"), [("ProjSe", 200), ("SOSPCA", 400)])
 def test_the_new_ones_are_found(learner, rows, seed):
-    """By SOSPCA at a refresh, every 100 rows: one to make them candidates, one to join."""
+    """New variables are found; SOSPCA needs two refreshes: one for candidates, one to join."""
     assert rows_until_found(learner, FADING, seed) <= rows
 
 
@@ -64,7 +64,7 @@ def test_without_fading_they_are_not(learner, seed):
 
 
 def explained(model, X, y):
-    """Return what part of the target's variance the components explain, together."""
+    """Return the share of the target's variance that all components explain together."""
     Z = np.column_stack([model.transform_many(X), np.ones(len(X))])
     left = y - Z @ np.linalg.lstsq(Z, y, rcond=None)[0]
     return 1.0 - left.var() / y.var()
@@ -73,7 +73,7 @@ def explained(model, X, y):
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("q", [3, 5, 10])
 def test_change_after_change(q, seed):
-    """The components of what is over must not stand in the way of what is now."""
+    """Components of earlier rows do not impede those of later rows."""
     model = SOSPCA(q, fading_factor=FADING)
     X, y, _ = stream(8000, 1000, seed)
     found = []
@@ -82,7 +82,7 @@ def test_change_after_change(q, seed):
         now = slice(start, start + 1000)
         found.append(explained(model, X[now], y[now]))
         model.learn_many(X[start + 500 : start + 1000], y[start + 500 : start + 1000])
-    # Of what can be explained, 3 parts of 3.25.
+    # At most 3 of 3.25 parts can be explained.
     assert np.median(found) > 0.8
     assert min(found) > 0.5
 
@@ -90,7 +90,7 @@ def test_change_after_change(q, seed):
 @pytest.mark.parametrize("q", [3, 5])
 @pytest.mark.parametrize("fading_factor", [0.01, 0.05])
 def test_noise_does_not_wear_down_what_stays_true(q, fading_factor):
-    """In a window of 39 rows the best of 37 noise variables looks half as relevant as the three."""
+    """Stable variables are kept, although in 39 rows noise may look half as relevant."""
     model = SOSPCA(q, fading_factor=fading_factor)
     X, y, _ = stream(10_000, 10_000, seed=0)
     found = []

@@ -22,7 +22,7 @@ from tests.seed import covering
 N, P, M = 60, 36, 5
 RNG = np.random.default_rng(0)
 X = np.asfortranarray(RNG.normal(size=(N, P)))
-X[:, :9] = X[:, :9].round()  # columns that a copy packs
+X[:, :9] = X[:, :9].round()  # as many columns as are copied at once
 Y = X[:, 3] + X[:, 4] - X[:, 8] + 0.5 * RNG.normal(size=N)
 ADJACENT = {f"g{j}": list(range(3 * j, 3 * j + 3)) for j in range(10)}
 OVERLAPPING = {"far": [0, 11, 20], "near": [3, 4], "both": [4, 0], "late": [8, 9]}

@@ -76,7 +76,7 @@ def test_supervised_pca_is_pca_of_the_most_relevant(extractors, request, data):
 
 
 def test_validation_finds_few_informative_columns(extractors):
-    """Three of 300 independent columns make the target."""
+    """Validation chooses three components if three of 300 columns determine the target."""
     rng = np.random.default_rng(1)
     A = scale(rng.standard_normal((100, 300)))
     y = A[:, :3].sum(axis=1)
@@ -116,7 +116,7 @@ def test_treelets_rotate_the_most_correlated_pair_first(extractors, wide):
 
 
 def test_treelets_find_groups(extractors):
-    """Theorem 1 of Lee, Nadler and Wasserman: of groups of copies the sums are constant on each."""
+    """Treelets recover groups of copies (theorem 1 of Lee, Nadler and Wasserman)."""
     groups = np.repeat(np.eye(3), 4, axis=0)
     C = groups @ np.diag([3.0, 2.0, 1.0]) @ groups.T + 1e-6 * np.eye(12)
     (vectors,) = extractors.tree(C, [9])
@@ -126,7 +126,7 @@ def test_treelets_find_groups(extractors):
 
 
 def test_fewer_ridge_components_are_the_first_of_more(extractors):
-    """Except for a common scale."""
+    """Fewer ridge components are the first of more, up to a common scale."""
     X, y = load_wine(return_X_y=True)
     A, B = halves(X)
     y = y[::2].astype(int)
@@ -154,7 +154,7 @@ def test_measures_of_perfect_and_of_constant_components(worth):
 
 
 def test_components_are_scaled_by_default(worth):
-    """The first component is informative, the second is noise, and ten thousand times as large."""
+    """Components are scaled by default: large noise does not hide a small informative component."""
     rng = np.random.default_rng(4)
     y = np.arange(60) % 2
     Z, Zt = rng.standard_normal((2, 60, 2)) + 20.0 * np.outer(y, [1.0, 0.0])
@@ -164,7 +164,7 @@ def test_components_are_scaled_by_default(worth):
 
 
 def test_equally_near_rows_vote(worth):
-    """The first of six rows without a word has one class, the others the other class."""
+    """With k = 1, rows at equal distances vote: five of six identical rows decide."""
     Z, y = np.array([0.0] * 6 + [1.0] * 4)[:, None], np.array([1] + [0] * 5 + [1] * 4)
     predicted = dict(worth.predictions(Z, y, np.array([[0.1], [0.9]])))
     assert predicted["1-NN"].tolist() == [0, 1]
@@ -189,7 +189,7 @@ def test_problems_are_split_and_standardised(problems):
 
 @pytest.mark.slow
 def test_five_planted_columns_explain_four_fifths(problems):
-    """Noise of half the signal's deviation is a fifth of the target's variance."""
+    """Five planted columns explain four fifths of the variance; noise is the remaining fifth."""
     X, y = problems.planted("five of 2,000", 0, 5_000)
     correlations = np.array([np.corrcoef(x, y)[0, 1] for x in X.T])
     best = np.argsort(-correlations)[:5]

@@ -80,7 +80,7 @@ def test_explained_variance_of_rows():
     import pca_regression
 
     class Oracle:
-        """Predict twice the feature; learn nothing."""
+        """Model that predicts twice the feature and learns nothing."""
 
         def predict_one(self, x):
             return 2.0 * x[0]

@@ -42,7 +42,7 @@ def test_first_dimensions_of_pca_are_those_of_a_smaller_one(experiment, halves, 
 
 
 def prediction(nodes, row, node, errors):
-    """Predict like a pruned tree, by recursion; `errors` returns those of a node."""
+    """Return the prediction of a pruned tree, by recursion; `errors` returns those of a node."""
     left, right = nodes.children_left[node], nodes.children_right[node]
     if left < 0 or errors(node, as_leaf=True) <= errors(node, as_leaf=False):
         return nodes.value[node, 0].argmax()
@@ -84,7 +84,7 @@ def test_intervals_count_the_rows_that_splits_share(experiment):
     spread = np.sqrt(np.var(values, ddof=1) * (1 / 4 + 10 / 40))
     assert mean.half_width() == pytest.approx(t.ppf(0.975, 3) * spread)
     assert mean.format() == "**+5.0 ± 4.9**"
-    assert mean._replace(value=4.8).format() == "+4.8 ± 4.9"  # 0 is inside
+    assert mean._replace(value=4.8).format() == "+4.8 ± 4.9"  # the interval contains 0
 
 
 def test_of_equally_near_rows_the_first_is_nearest(experiment):

@@ -23,7 +23,7 @@ def variants(monkeypatch):
 
 
 def words():
-    """Many ties: equal columns, and columns of equal counts."""
+    """Return data with many ties: equal columns, and columns with equal counts."""
     rng = np.random.default_rng(0)
     y = rng.integers(2, size=60)
     X = (rng.random((60, 40)) < 0.1 + 0.2 * y[:, None]).astype(float)
@@ -70,7 +70,7 @@ def test_loadings_stay_orthonormal(variants, data, q):
 
 
 def test_one_component_of_all_columns_is_the_first_of_pls(variants, monkeypatch):
-    """With two classes the changed angle keeps all covariance: B ~ X'y of those that joined."""
+    """With two classes and the changed angle, the component of all columns is that of PLS."""
     X, y = load_breast_cancer(return_X_y=True)
     monkeypatch.setattr(variants, "noise_floor", lambda *_: 0.0)
     b = variants.loadings(X, y, 1, variants.VARIANTS["admission, angle"])[:, 0]
@@ -88,7 +88,7 @@ def test_predicts_the_larger_class_if_nothing_is_significant(variants, monkeypat
 
 
 def test_drops_what_adds_least(variants):
-    """Of the squared multiple correlations with and without a component, by least squares."""
+    """The dropped component adds least to the squared multiple correlation."""
     rng = np.random.default_rng(2)
     y = np.arange(50) % 3
     U = variants.target_space(y)

@@ -21,7 +21,7 @@ every_learner = pytest.mark.parametrize("learner", LEARNERS)
 
 
 def planted(rng, n=200, p=1000, q=5, noise=0.1):
-    """Return columns of q hidden variables, and a basis of the space that these span."""
+    """Return columns that depend on q hidden variables, and a basis of the span of these."""
     low = rng.normal(size=(n, q)) @ rng.normal(size=(q, p))
     basis = np.linalg.svd(low - low.mean(axis=0), full_matrices=False)[0][:, :q]
     return low + noise * rng.normal(size=(n, p)), basis
@@ -34,18 +34,18 @@ def axes(X, q):
 
 
 def degrees(Z, basis):
-    """Return by how many degrees the furthest direction of a space is off another's."""
+    """Return the largest principal angle between two spaces, in degrees."""
     return float(np.degrees(subspace_angles(Z, basis)[0]))
 
 
 def share(X, Z, q):
-    """Return how much the space of components has of the variance that principal ones have."""
+    """Return the variance in the components' space as a share of that of principal components."""
     basis = np.linalg.qr(Z)[0]
     return np.square((X - X.mean(axis=0)).T @ basis).sum() / axes(X, q)[1][:q].sum()
 
 
 def real(dataset, name):
-    """Return real columns; intensities as their logarithms."""
+    """Return real columns, with intensities as logarithms."""
     X = dataset(name)[0].astype(float)
     return np.log(X) if name == "colon_alon" else X
 
@@ -59,7 +59,7 @@ def with_gaps(rng, X, part=0.2):
 
 @every_learner
 def test_the_answer_after_every_batch(learner, rng):
-    """The third component has to be sought in batches after the first."""
+    """Answers after every batch equal the definition, also while a component is missing."""
     X, _ = planted(rng, 12, 40, 3, noise=0.5)
     model = learner(3, batch_size=8)
     for stop in range(8, 41, 8):
@@ -85,7 +85,7 @@ def test_the_answer_with_gaps(rng):
 
 
 def test_a_pool_that_was_cut_back(rng):
-    """Loadings are those of the columns of most variance, by the components as they are now."""
+    """A pruned pool has the loadings of the columns of largest variance."""
     X = planted(rng, 30, 60, 2)[0] * rng.uniform(0.5, 2.0, 60)
     model = ProbabilisticPCA(2, batch_size=8, max_loadings=10)
     model.learn_columns(X)
@@ -99,7 +99,7 @@ def test_a_pool_that_was_cut_back(rng):
 @every_learner
 @pytest.mark.parametrize("scale", [1e-100, 1e120])
 def test_columns_of_another_scale(learner, scale, rng):
-    """Scales are measured; columns beside which those before are nothing begin anew."""
+    """Scales do not matter; after columns of far smaller scale, learning restarts."""
     X, basis = planted(rng, 50, 100, 2)
     plain, scaled, late = (learner(2, batch_size=20) for _ in range(3))
     plain.learn_columns(X)
@@ -117,11 +117,11 @@ def test_the_median_of_sizes(sizes):
     np.testing.assert_allclose(_median(sizes), np.median(sizes), rtol=1e-15)
 
 
-# ------------------------------------------------------------------------------- batch oracles
+# ------------------------------------------------------------------------ batch references
 
 
 def test_where_nothing_lacks_it_is_the_likeliest(rng):
-    """The principal axes, and of the noise the mean of the eigenvalues that are left."""
+    """Without missing values, the solution is that of maximum likelihood."""
     X, _ = planted(rng, 100, 4000, 3, noise=0.5)
     model = ProbabilisticPCA(3)
     model.learn_columns(X)
@@ -133,19 +133,19 @@ def test_where_nothing_lacks_it_is_the_likeliest(rng):
     np.testing.assert_allclose(Z.T @ Z / 100, np.eye(3), atol=1e-10)
     variances = [np.square(E[:, k] @ X).sum() for k in range(3)]
     assert variances == sorted(variances, reverse=True)
-    # Each axis is one.
+    # Each component is one axis.
     assert np.abs(np.einsum("ik,ik->k", Z / 10.0, E)).min() > 0.999
 
 
 def objective(X, D, W, bar):
-    """Return what sparse PCA minimises, D being of mean square 1 at most."""
+    """Return the objective of sparse PCA; D has mean square at most 1."""
     left = np.square(X - D @ W.T).sum() / 2.0 / len(X)
     return left + bar * np.abs(W).sum()
 
 
 @pytest.mark.slow
 def test_sparse_components_are_near_the_best_in_batch(rng):
-    """Beside scikit-learn's, which alternates over all rows until nothing changes."""
+    """The objective is close to that of scikit-learn's batch algorithm at convergence."""
     n, p, q, alpha = 60, 800, 3, 0.2
     hidden = rng.normal(size=(n, q)) * [3.0, 2.0, 1.5]
     W = np.where(rng.random((p, q)) < 0.3, rng.normal(size=(p, q)), 0.0)
@@ -157,7 +157,7 @@ def test_sparse_components_are_near_the_best_in_batch(rng):
     mine = model._solution_on_columns().encode(model._coder, X.T)
     batch = Batch(q, alpha=bar * np.sqrt(n), random_state=0, max_iter=2000, tol=1e-10).fit(X)
     D = batch.transform(X)
-    # Theirs, by its loadings: the best components for these, which are shrunk.
+    # Refit scikit-learn's solution: the best components for its shrunken loadings.
     theirs = batch.components_.T * np.sqrt(np.square(D).mean(axis=0))
     D = D / np.sqrt(np.square(D).mean(axis=0))
     for _ in range(200):
@@ -167,7 +167,7 @@ def test_sparse_components_are_near_the_best_in_batch(rng):
 
 
 def lasso(X, D, W, bar):
-    """Return better codes, one component after another."""
+    """Return improved codes, by coordinate descent."""
     W = W.copy()
     for k in range(W.shape[1]):
         g = D[:, k] @ D[:, k] / len(X)
@@ -177,7 +177,7 @@ def lasso(X, D, W, bar):
 
 
 def blockwise(X, D, W):
-    """Return better components, one after another."""
+    """Return improved components, by block coordinate descent."""
     D = D.copy()
     for k in range(D.shape[1]):
         D[:, k] += (X - D @ W.T) @ W[:, k] / (W[:, k] @ W[:, k])
@@ -186,7 +186,7 @@ def blockwise(X, D, W):
 
 
 def test_sparse_loadings_are_those_planted(rng):
-    """Within 5 % of PCA's variance, with a fifth of the loadings."""
+    """Sparse loadings recover the planted groups, with about one loading per variable."""
     n, p, q = 300, 500, 5
     of = rng.permutation(p) % q
     W = np.where(of[:, None] == np.arange(q), rng.uniform(0.8, 1.5, (p, q)), 0.0)
@@ -195,7 +195,7 @@ def test_sparse_loadings_are_those_planted(rng):
     model.learn_columns(X)
     found = [[*row] for row in model.loadings.values()]
     assert sum(map(len, found)) <= 1.05 * p
-    # A variable is loaded where others of its hidden variable are.
+    # Variables of the same hidden variable have the same component.
     names = np.array([row[0] for row in found])
     for k in range(q):
         assert len({*names[of == k]}) == 1
@@ -204,7 +204,7 @@ def test_sparse_loadings_are_those_planted(rng):
 
 @pytest.mark.parametrize("name", ["sonar", "isolet", "colon_alon"])
 def test_sparse_components_of_real_columns(name, dataset):
-    """Half of the loadings at most, and 95 % of the variance of ten principal components."""
+    """Half of the loadings explain 95 % of the variance of ten principal components."""
     X = real(dataset, name)
     model = SparsePCA(10, max_loadings=X.shape[1])
     model.learn_columns(X)
@@ -215,7 +215,7 @@ def test_sparse_components_of_real_columns(name, dataset):
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 def test_gross_errors_do_not_turn_the_components(noise, rng):
-    """Five values in a hundred are anything; principal components are turned by degrees."""
+    """Gross errors in 5 % of the values rotate principal components, but not robust ones."""
     X, basis = planted(rng, noise=noise)
     wrong = rng.random(X.shape) < 0.05
     X[wrong] += rng.uniform(-30.0, 30.0, wrong.sum())
@@ -229,7 +229,7 @@ def test_gross_errors_do_not_turn_the_components(noise, rng):
 
 
 def test_errors_of_one_sign(rng):
-    """The mean of a column is that of what is no outlier."""
+    """Errors of one sign do not shift the means."""
     X, basis = planted(rng)
     X[rng.random(X.shape) < 0.05] += 20.0
     model = RobustPCA(5, batch_size=64)
@@ -238,7 +238,7 @@ def test_errors_of_one_sign(rng):
     assert degrees(model.embedding, basis) < 1.5
 
 
-# ------------------------------------------------------------------------------- what lacks
+# -------------------------------------------------------------------------- missing values
 
 
 @pytest.mark.parametrize("name", ["sonar", "isolet", "colon_alon"])
@@ -255,7 +255,7 @@ def test_gaps_of_real_columns_are_filled_better_than_by_means(name, dataset, rng
 
 
 def of_means(rng, whole):
-    """Return the squares that ten components are off by, in those that column means are."""
+    """Return the squared error of imputation relative to that of column means."""
     X = with_gaps(rng, whole)
     varying = np.nanstd(X, axis=0) > 0.0
     X, whole = X[:, varying], whole[:, varying]
@@ -272,13 +272,13 @@ def of_means(rng, whole):
 
 @pytest.mark.parametrize("name", ["spambase", "mnist_10k"])
 def test_gaps_of_real_columns_of_heavy_tails_are_not_filled_far_off(name, dataset, rng):
-    """An observation with one value far off is no direction along which others' gaps lie."""
+    """Outlying observations do not spoil the imputation of heavy-tailed real columns."""
     X = real(dataset, name)
     assert of_means(rng, X[rng.permutation(len(X))[:800]]) < 1.05
 
 
 def test_gaps_of_counts(rng):
-    """Without a prior on the components column means are as good."""
+    """Counts are imputed better than by column means, owing to the prior on components."""
     ratios = []
     for _ in range(4):
         rates = np.exp(rng.normal(size=(400, 3)) @ rng.normal(size=(3, 60)) - 2.0)
@@ -297,7 +297,7 @@ def test_what_is_filled_in_lies_within_what_was_observed(rng):
 
 
 def test_columns_with_gaps_that_are_few_have_all_components(rng):
-    """The prior is no reason to give a component up before there is one."""
+    """Columns with few missing values have all components, despite the prior."""
     X, _ = planted(rng, 15, 40, 2, noise=0.5)
     model = ProbabilisticPCA(2, batch_size=16)
     model.learn_columns(with_gaps(rng, X))
@@ -305,7 +305,7 @@ def test_columns_with_gaps_that_are_few_have_all_components(rng):
 
 
 def test_one_gap_hardly_changes_the_components(rng):
-    """The prior is as strong as columns have gaps."""
+    """One missing value hardly changes the components."""
     X, _ = planted(rng, 100, 500, 3, noise=0.5)
     whole, gap = ProbabilisticPCA(3), ProbabilisticPCA(3)
     whole.learn_columns(X)
@@ -326,7 +326,7 @@ def test_what_is_filled_in_comes_as_it_was_handed_in(rng):
     assert np.isfinite(filled).all()
     assert filled[4, 7] == 3.0
     stream = model.impute(as_stream(X))
-    for _ in range(2):  # it can be read again, as what it fills
+    for _ in range(2):  # it is re-iterable, as is its source
         np.testing.assert_array_equal(np.hstack([b.values for b in stream.blocks()]), filled)
     pairs = list(model.impute([("a", X[:, 0])]))
     assert pairs[0][0] == "a"
@@ -370,12 +370,12 @@ def test_gaps_are_kept_in_copies_and_files(rng, tmp_path):
         assert other.loadings == model.loadings
 
 
-# ------------------------------------------------------------------------------- a second reading
+# --------------------------------------------------------------------------- a second pass
 
 
 @every_learner
 def test_loadings_by_a_second_reading(learner, rng):
-    """Of all columns, or the largest; they are coded by the components there are at the end."""
+    """A second pass computes loadings of all or the largest columns by the final components."""
     X, _ = planted(rng, 60, 300, 3, noise=0.3)
     whole, few = learner(3, max_loadings=400), learner(3, max_loadings=50)
     for model in (whole, few):
@@ -403,7 +403,7 @@ def test_loadings_by_a_second_reading(learner, rng):
 @every_learner
 @pytest.mark.parametrize("begin", ["rows", "columns"])
 def test_rows_find_the_space_too(learner, begin, rng):
-    """From nothing, and on from columns; the components stay where they stood."""
+    """Rows lead to the same space, from the start or after columns; components keep directions."""
     n, p, q = 600, 30, 3
     X = rng.normal(size=(n, q)) * [4.0, 3.0, 2.0] @ rng.normal(size=(q, p)) + 5.0
     X += 0.3 * rng.normal(size=(n, p))
@@ -424,7 +424,7 @@ def test_rows_find_the_space_too(learner, begin, rng):
 
 
 def test_rows_with_gaps_and_gross_errors(rng):
-    """What lacks of a row does not count, and what is grossly off counts for little."""
+    """Missing values are ignored, and gross errors have little weight."""
     n, p, q = 1600, 20, 2
     X = rng.normal(size=(n, q)) @ rng.normal(size=(q, p)) + 0.1 * rng.normal(size=(n, p))
     best = np.linalg.svd(X - X.mean(axis=0))[2][:q].T
@@ -443,7 +443,7 @@ def test_rows_with_gaps_and_gross_errors(rng):
 
 @every_learner
 def test_rows_follow_a_drift(learner, rng):
-    """What is over fades."""
+    """With fading, components follow a drift."""
     q, p = 2, 12
     old, new = (rng.normal(size=(q, p)) for _ in range(2))
     model = learner(q, fading_factor=0.01, batch_size=50)
@@ -469,7 +469,7 @@ def test_rows_of_two_models_put_together(learner, rng):
 
 @every_learner
 def test_more_components_than_there_are_directions(learner, rng):
-    """Those beyond are 0."""
+    """Components beyond the rank are 0."""
     X = rng.normal(size=(5, 40))
     model = learner(8)
     model.learn_columns(X)
@@ -493,7 +493,7 @@ def test_columns_that_come_one_by_one_with_gaps(rng):
 @pytest.mark.parametrize("seed", [15, 45, 51])
 @pytest.mark.parametrize("learner", [ProbabilisticPCA, RobustPCA])
 def test_more_components_than_the_rank_are_the_same_one_row_at_a_time(learner, seed):
-    """Directions that nothing is made of are sought anew, and rounding must not say where."""
+    """Void components do not depend on rounding, so that `learn_one` equals `learn_many`."""
     rng = np.random.default_rng(seed)
     n, p, rank = (int(rng.integers(*ends)) for ends in ((60, 250), (3, 15), (1, 4)))
     X = np.round(rng.normal(size=(n, rank)) @ rng.normal(size=(rank, p)) + 1.0)

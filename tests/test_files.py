@@ -130,7 +130,7 @@ def test_killed_runs_are_cleaned_up_after_and_living_ones_are_not(tmp_path):
     with subprocess.Popen(
         [*call, "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as living:
-        # Beginning to write has cleaned up already.
+        # The start of a write has cleaned up already.
         alongside = Path(living.stdout.readline().strip())
         assert not dead.exists()
         with atomic_write(path) as mine:
@@ -149,7 +149,7 @@ def test_what_others_wrote_is_left_alone(tmp_path):
         ".model.tmp",
         ".model.000000-12345678.tmp.bak",
         f".models.{atomic._HOST_ID}-12345678.tmp",
-        ".model.0a0b0c-12345678.tmp",  # of another machine, which may be writing it
+        ".model.0a0b0c-12345678.tmp",  # of another machine, where a process may still be writing it
         f"model.{atomic._HOST_ID}-12345678.tmp",
     ]
     for name in theirs:

@@ -20,14 +20,14 @@ ROWS = [2, 3, 7, 31, 60]
 
 
 def rows(X):
-    """Columns as kernels get them: one a row, and not to be written to."""
+    """Return columns in the form of kernels: one per row, read-only."""
     X = np.ascontiguousarray(np.atleast_2d(X), dtype=np.float64)
     X.flags.writeable = False
     return X
 
 
 def columns(rng, n):
-    """Columns of all kinds, those that defeat the sorter's shortcut among them."""
+    """Return columns of all kinds, including those that defeat the sorter's shortcut."""
     small = rng.integers(0, 4, size=n)
     far = np.where(np.arange(n) % (n // 2 or 1) == 0, 0.0, 1e9 - np.arange(n))
     far[-1] = 0.0
@@ -50,7 +50,7 @@ def columns(rng, n):
 
 
 def in_order(X):
-    """Columns sorted, and where their values come from."""
+    """Return sorted columns and their original indices."""
     X = rows(X)
     values, order = np.full(X.shape, np.nan), np.full(X.shape, -1)
     sort_columns(X, values, order)
@@ -58,7 +58,7 @@ def in_order(X):
 
 
 def cut(X, n_bins, binning="frequency"):
-    """Columns in bins."""
+    """Return columns in bins."""
     bins = np.full(np.shape(X), -1)
     if binning == "width":
         univariate.bin_by_width(rows(X), n_bins, bins)
@@ -80,19 +80,19 @@ def margins(X, codes, n_classes, n_outliers=0):
 
 
 def informed(X, codes, n_codes, n_bins, binning="frequency"):
-    """Information less its mean, the statistic, and degrees of freedom."""
+    """Return information minus its mean, the statistic, and degrees of freedom."""
     out, statistic, dof = np.full((3, len(X)), np.nan)
     mutual_info(cut(X, n_bins, binning), codes, n_bins, n_codes, out, statistic, dof)
     return out, statistic, dof
 
 
 def p_value(statistic, dof):
-    """As `_p_values` of the package has it."""
+    """Return the p-value as `_p_values` of the package does."""
     return statistic if dof == 1 else scipy.stats.chi2.sf(statistic, dof) if dof else 1.0
 
 
 def binned(y, n_bins, binning="frequency"):
-    """The bins of one target that are not empty, and how many there are."""
+    """Return the non-empty bins of one target, and their number."""
     held, codes = np.unique(cut(y[None], n_bins, binning)[0], return_inverse=True)
     return codes, held.size
 
@@ -131,7 +131,7 @@ def test_margin_of_every_rank(rng):
 
 
 def test_margin_sums_keep_their_precision(rng):
-    # An offset of 1e9 would leave nothing of the variance if squares were summed about zero.
+    # Sums of squares about zero would lose all digits of the variance to an offset of 1e9.
     x = rng.integers(-8, 8, size=100) / 8
     codes = np.arange(100) % 2
     near = margins(rows(x), codes, 2, 3000)
@@ -175,13 +175,13 @@ def test_a_column_gets_the_same_bits_wherever_it_stands(rng):
             np.testing.assert_array_equal(score(X[j : j + 1], codes, 3)[0], whole[j])
 
 
-# Few distinct values, so that ties are the rule, and few classes, some of them empty.
+# Few distinct values, so that ties are frequent, and few classes, some of them empty.
 samples = st.lists(st.tuples(st.integers(-9, 9), st.integers(0, 3)), min_size=2, max_size=30)
 
 
 @st.composite
 def increasing(draw):
-    """A strictly increasing function of the integers from -9 to 9."""
+    """Return a strictly increasing function of the integers from -9 to 9."""
     steps = draw(st.lists(st.floats(1e-3, 1e6), min_size=19, max_size=19))
     images = np.cumsum(steps) - draw(st.floats(-1e6, 1e6))
     return lambda x: images[x.astype(int) + 9]
@@ -206,14 +206,14 @@ def test_margin_knows_no_scale_and_no_origin(data, exponent, shift, n_outliers):
     assert mirrored == pytest.approx(one, rel=1e-10)
 
 
-@example([(0, 0), (-1, 0), (-7, 1)], 0)  # two equal numbers, each with a rounding of its own
+@example([(0, 0), (-1, 0), (-7, 1)], 0)  # two equal numbers, rounded differently
 @given(samples, st.integers(0, 9))
 def test_scores_stay_in_their_range(data, n_outliers):
     x, codes = np.array(data).T
     X = rows(x)
     n, most = len(x), np.bincount(codes).max()
     error = misclassified(X, codes, 4)[0]
-    # Two sides have two commonest classes at best.
+    # At best, the two sides have the two largest classes.
     two = np.sort(np.bincount(codes, minlength=2))[-2:].sum()
     assert (n - two) / n <= error <= (n - most) / n
     near, far = margins(X, codes, 4, n_outliers)[0], margins(X, codes, 4, n_outliers + 1)[0]
@@ -251,7 +251,7 @@ def test_reference_is_the_f_of_its_peers(rng):
     found = reference.answer(X, y, k=3)
     np.testing.assert_allclose([*found["scores"].values()], F, rtol=1e-9)
     np.testing.assert_allclose([*found["p_values"].values()], p, rtol=1e-9)
-    # Two targets that span what the indicators of three classes span.
+    # These two targets have the same span as the indicators of three classes.
     both = reference.answer(X, np.column_stack([y == 0, y == 1]).astype(float))
     by_class = reference.answer(X, y, target_type="class")
     assert both["selected"] == by_class["selected"]

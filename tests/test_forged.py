@@ -47,7 +47,7 @@ def on_rows(cls=streamsel.SelectKBest, **params):
 
 
 def parts(header, *keys):
-    """Return what stands in a place of the state, dicts being lists of pairs."""
+    """Return the value at a path of keys in the state; dicts are lists of pairs."""
     found = header["state"]
     for key in keys:
         found = dict(map(tuple, found["dict"]))[key] if "dict" in found else found[key]
@@ -55,7 +55,7 @@ def parts(header, *keys):
 
 
 def put(header, keys, value):
-    """Put something else into a place of the state."""
+    """Replace the value at a path of keys in the state."""
     *way, last = keys
     inside = parts(header, *way)
     if "dict" in inside:
@@ -68,7 +68,7 @@ def put(header, keys, value):
 
 @pytest.fixture(name="refusal")
 def read_forged(tmp_path):
-    """Save a model, change its header or its arrays, seal it again; return why it is refused."""
+    """Save a model, change its header or arrays, recompute the checksum; return the refusal."""
 
     def refusal(model, change):
         path = tmp_path / "forged"
@@ -174,7 +174,7 @@ def reread(cls):
 
 
 def heavy(cls):
-    """Return a model that compares columns with normal scores of the target."""
+    """Return a model that correlates columns with normal scores of the target."""
     model = cls()
     model.learn_target((X[:, 0] + X[:, 1]) ** 5)
     model.learn_columns(X, [f"v{j}" for j in range(12)])
@@ -183,7 +183,7 @@ def heavy(cls):
 
 
 def outlying(cls):
-    """Return a model whose target has values that centring merges."""
+    """Return a model whose target has values that centring makes equal."""
     model = cls()
     model.learn_target(np.append(X[1:, 0], 1e30))
     model.learn_columns(X, [f"v{j}" for j in range(12)])
@@ -268,7 +268,7 @@ NOT_LEARNT = [
 
 @pytest.mark.parametrize(("cls", "make", "name", "change", "why"), NOT_LEARNT)
 def test_numbers_that_no_learning_leads_to(refusal, cls, make, name, change, why):
-    """They have the right kind and shape, and are finite: as edited as a seal allows."""
+    """Finite numbers of the right type and shape are refused if learning cannot produce them."""
     few = {"warm_up": 5} if make is on_both else {}
     assert why in refusal(make(cls, **few), with_array(name, change))
 
@@ -287,7 +287,7 @@ def test_weights_that_no_rows_have(refusal):
     ("scale", "offset"), [(1e-140, 0.0), (1e150, 0.0), (1.0, 1e6), (1e7, 1e15)]
 )
 def test_what_was_learnt_is_never_refused(tmp_path, scale, offset):
-    """However large or small the values, and however little they vary about a mean."""
+    """Models of large or small values, with little variation about a mean, are never refused."""
     rng = np.random.default_rng(0)
     Z = (rng.normal(size=(14, 12)) + offset) * scale
     Z[:, 3] = Z[:, 2]
@@ -295,7 +295,7 @@ def test_what_was_learnt_is_never_refused(tmp_path, scale, offset):
     for name in sorted(streamsel.registry.names()):
         cls = streamsel.registry.fetch(name)
         for rows, power in ((False, 1), (False, 5), (True, 1)):
-            with contextlib.suppress(ValueError):  # too large to be squared, or the like
+            with contextlib.suppress(ValueError):  # e.g. too large to be squared
                 model = learnt_on(Z, cls, rows=rows, power=power)
                 save(model, tmp_path / "model")
                 try:
@@ -309,7 +309,7 @@ def learnt_on(Z, cls, *, rows, power):
     known = cls()._get_params()
     model = cls(**{name: value for name, value in few.items() if name in known})
     y = Z[:, 0] + Z[:, 1] if model._is_supervised else None
-    if y is not None and power > 1:  # of heavy tails
+    if y is not None and power > 1:  # heavy tails
         y = ((y - y.mean()) / y.std()) ** power
     if y is not None:
         model.learn_target(y)
@@ -321,7 +321,7 @@ def learnt_on(Z, cls, *, rows, power):
 
 
 def test_places_of_stored_values_are_looked_at(refusal):
-    """Beyond the rows compiled loops would write to foreign memory."""
+    """Indices of stored values are checked; otherwise compiled loops would write out of bounds."""
     model = streamsel.PCA(2)
     model.learn_columns(sp.random(40, 12, 0.1, "csc", random_state=0))
     name = "columns/gram/stored/rows.npy"
@@ -349,7 +349,7 @@ def test_parameters_beyond_all_measure(refusal, cls, name, value):
 
 
 def test_a_window_far_larger_than_what_is_held(tmp_path):
-    """It takes no memory before there are rows to put into it, or is refused."""
+    """A huge window takes no memory before there are rows, or is refused."""
     model = streamsel.MRMR(k=2, score="mutual_info", redundancy="mutual_info", window_size=10**9)
     save(model, tmp_path / "model")
     assert load(tmp_path / "model").window_size == 10**9

@@ -11,7 +11,7 @@ from tests.reference.forward_selection import answer, objective, prepared, score
 
 
 def dependent(rng, n=40, p=60):
-    """Columns that depend on one another, and a target that is the sum of some."""
+    """Return dependent columns, and a target that is the sum of some."""
     X = rng.normal(size=(n, p)) @ (np.eye(p) + 0.4 * rng.normal(size=(p, p)))
     y = X[:, 3] - X[:, 17] + 0.5 * X[:, 40] + rng.normal(size=n)
     return X, y
@@ -37,7 +37,7 @@ def test_the_error_never_increases(seed, k, ridge):
         assert explained[-1] >= explained[-2] - 1e-9
         assert sum(model.scores.values()) == pytest.approx(explained[-1], rel=1e-7)
     units, basis = prepared(X, y, "numeric")
-    # No other exchange is left that decreases it.
+    # No further exchange decreases it.
     for pick in model.selected:
         others = [j for j in model.selected if j != pick]
         scores = {j: score_of(x, units, others, basis, ridge) for j, x in units.items()}
@@ -50,7 +50,7 @@ def test_a_pick_that_later_ones_make_needless_is_replaced():
     a, b = rng.normal(size=(2, 200))
     X = np.column_stack([a + b + 0.4 * rng.normal(size=200), a, b])
     assert learnt(X, a + b, 2, ridge=0.01).selected == [0, 2]
-    # The scores are those of forward selection among the two.
+    # The scores are those of forward selection on these two columns.
     model = learnt(X, a + b, 2, ridge=0.01, swaps=2)
     assert model.selected == [2, 1]
     scores = answer(X[:, [2, 1]], a + b, k=2, ridge=0.01)["scores"].values()
@@ -73,7 +73,7 @@ def test_passes_certify_exchanges_of_a_small_pool(dataset, ridge):
 
 
 def test_further_picks_follow_the_exchanged_ones(rng):
-    """As hysteresis asks for: more than k, of which the first are those in use."""
+    """With hysteresis, more than k are ranked, and the first k are those in use."""
     X, y = dependent(rng)
     model = ForwardSelection(4, swaps=2, hysteresis=2.0)
     for x, target in zip(X, y, strict=True):

@@ -21,7 +21,7 @@ N, P = 220, 40
 
 @pytest.fixture(scope="module")
 def study():
-    """Rare and skewed columns, two covariates, a column that matters; few cases."""
+    """Return rare and skewed columns, two covariates, and targets with few cases."""
     rng = np.random.default_rng(0)
     Z = np.column_stack([rng.normal(50.0, 2.0, size=N), rng.integers(0, 3, size=N)])
     X = rng.binomial(2, 0.05, size=(N, P)).astype(float)
@@ -74,7 +74,7 @@ def test_the_noise_floor_is_that_of_the_chi_squared_distribution(study):
 
 
 def test_p_values_are_near_those_of_all_targets():
-    """Few observations: the exact distribution, over all targets, is a sum of 2¹² terms."""
+    """P-values are close to those of the exact distribution over all 2¹² targets."""
     rng, n = np.random.default_rng(1), 12
     mean = rng.uniform(0.1, 0.5, size=n)
     variance, checked = mean * (1.0 - mean), 0
@@ -106,7 +106,7 @@ def test_the_largest_score_has_its_exact_probability(binary):
 
 @pytest.mark.slow
 def test_p_values_hold_where_the_chi_squared_distribution_fails():
-    """25 cases of 700, carriers of 1 %: at 0.001 the normal distribution rejects ten times more."""
+    """With rare cases and carriers p-values hold at 0.001; those of χ² are far too small."""
     rng, n, below = np.random.default_rng(2), 700, np.zeros(2)
     y = np.arange(n) < 25
     X = np.asfortranarray(rng.binomial(2, 0.005, size=(n, 30_000)).astype(np.uint8))
@@ -167,9 +167,9 @@ def test_null_models_without_finite_coefficients_are_refused():
         ("binary", y, group, "do not separate"),
         ("binary", x > 0.0, x, "do not separate"),
         ("binary", np.tile([0, 1, 1, 0, 0], 10), np.arange(50.0) == 3, "do not separate"),
-        # One row far from the boundary, and a rare group of one class.
+        # One row far from the boundary, and a rare group in one class.
         ("binary", y, np.column_stack([np.append(x[1:], 900.0), group]), "do not separate"),
-        # Classes that meet in one value.
+        # The classes overlap in one value only.
         ("binary", np.where(x > 0.5, 1, y * (x > -0.5)), np.round(x), "do not separate"),
         ("count", y, group, "counts are all 0"),
     ):
@@ -182,7 +182,7 @@ def test_null_models_without_finite_coefficients_are_refused():
 @pytest.mark.parametrize("outlier", [None, 100.0, 1e6])
 @pytest.mark.parametrize("kind", ["binary", "count"])
 def test_rows_far_from_the_boundary_are_not_separation(kind, outlier):
-    """The normal equations of the means, and the test from its definition, hold nevertheless."""
+    """Rows far from the boundary are not separation: the null model and the tests hold."""
     rng = np.random.default_rng(1)
     z = np.exp(1.5 * rng.normal(size=200)) if outlier is None else rng.normal(size=200)
     z[0] = z[0] if outlier is None else outlier
@@ -193,7 +193,7 @@ def test_rows_far_from_the_boundary_are_not_separation(kind, outlier):
     X = rng.normal(size=(200, 20))
     model = learnt(kind, X, y, z)
     null = model._target.null_model
-    # Beyond the limits that were taken for separation.
+    # Beyond the limits that would indicate separation.
     predictor = np.log(null.mean) - (np.log1p(-null.mean) if kind == "binary" else 0.0)
     assert np.abs(predictor).max() > (30.0 if kind == "binary" else 200.0)
     w = reference.VARIANCE[kind](null.mean)
@@ -354,7 +354,7 @@ def test_the_dispersion_follows_the_variances_of_counts():
 
 
 def test_on_expression_of_leukaemia(dataset):
-    """Without covariates the statistic is n r²; p-values are those of the reference."""
+    """Without covariates the statistic is n r²; p-values equal those of the reference."""
     X, y, *_ = dataset("all_bcrabl")
     model, plain = learnt("binary", X, y), learnt("class", X, y)
     n = len(y)
@@ -385,6 +385,6 @@ def test_p_values_are_probabilities_that_ignore_shift_and_scale(seed, kind):
     model, moved = learnt(kind, X, y), learnt(kind, 4.0 * X + 8.0, y)
     assert all(0.0 <= p <= 1.0 for p in model.p_values.values())
     for j, p in model.p_values.items():
-        # The approximation begins at |z| = 2.
+        # The approximation is used from |z| = 2 on.
         if abs(model.scores[j] - 4.0) > 1e-6:
             assert moved.p_values[j] == pytest.approx(p, rel=1e-6, abs=1e-300)

@@ -18,8 +18,8 @@ from streamsel.targets.target import NoTarget
 from tests.reference import gram as reference
 
 DTYPES = [np.float64, np.float32, np.int8, np.uint8, np.bool_, np.int32]
-# Beside columns that wait there are some that do not any more.
-# The columns of a batch of few rows.
+# Several widths, so that some columns are added and others are still buffered. The width is that
+# of a batch for few rows.
 WIDTH = Gram(30).width
 P = 2 * WIDTH + 100
 
@@ -57,7 +57,7 @@ def dense(X):
 
 
 def weighed(rng, X, q=1):
-    """Weights (p, q) of standardised columns, as a method would have them; some of them 0."""
+    """Return weights (p, q) of standardised columns, some of them 0, as methods have them."""
     m2 = dense(X).astype(np.float64).var(axis=0) * X.shape[0]
     relevance = rng.uniform(0.1, 1.0, size=m2.size) * (rng.uniform(size=m2.size) > 0.2)
     powers = 2.0 * np.arange(1, q + 1)
@@ -69,7 +69,7 @@ def matrices(gram):
 
 
 def same(one, other):
-    """Whether two states hold the same bits, what waits included."""
+    """Return whether two states are bit-identical, buffers included."""
     mine, theirs = flat(one.to_state()), flat(other.to_state())
     return mine.keys() == theirs.keys() and all(
         np.array_equal(mine[key], theirs[key]) for key in mine
@@ -81,7 +81,7 @@ def flat(state):
 
 
 def assert_is(gram, X, weights):
-    """Compare with the definition, relative to the largest product."""
+    """Compare with the definition; the error is relative to the largest product."""
     for which, K in enumerate(matrices(gram)):
         expected = reference.gram(dense(X), weights[:, which])
         np.testing.assert_allclose(K, expected, rtol=0.0, atol=1e-13 * np.abs(expected).max())
@@ -97,7 +97,7 @@ def sparse(rng, n, p, density, dtype=np.float64):
 
 
 def mixed(rng, n, p):
-    """CSC columns of every density."""
+    """Return CSC columns of various densities."""
     X = rng.normal(size=(n, p)) * (rng.uniform(size=(n, p)) < rng.uniform(0.0, 0.4, size=p))
     return scipy.sparse.csc_array(X)
 
@@ -113,7 +113,7 @@ KINDS = {
 
 @pytest.fixture(params=KINDS)
 def made(request, rng):
-    """Columns, and weights of two kinds."""
+    """Return columns, and weights of two kinds."""
     X = KINDS[request.param](rng, 30, P)
     return X, weighed(rng, X, 2)
 
@@ -146,7 +146,7 @@ def test_repeated_places_of_a_sparse_column(rng):
 
 
 def test_more_rows_than_a_tile(rng):
-    """Three bands of tiles; the middle one of them ends with a wide row of two."""
+    """Products are correct for several bands of tiles."""
     n = 1100
     X = rng.normal(size=(n, 40))
     gram, S = learnt(X, np.ones((40, 1))), mixed(rng, n, 40)
@@ -164,7 +164,7 @@ def test_tiles_cover_a_triangle_once(n):
         seen[top:bottom, left:right] += 1
     places = np.tril_indices(n)
     assert (seen[places] == 1).all()
-    # Above the diagonal a tile of it may reach, no other.
+    # Above the diagonal, only tiles on the diagonal have entries.
     assert seen.sum() == sum((b - t) * b for t, b in tiles.bands) == tiles.size
     at = tiles.row_offsets[places[0]] + places[1]
     assert (np.diff(at) > 0).all()
@@ -172,7 +172,7 @@ def test_tiles_cover_a_triangle_once(n):
 
 
 def test_products_of_parts(rng):
-    """BLAS writes where it is told, and nowhere else."""
+    """BLAS writes into the requested part, and nowhere else."""
     X, out = rng.normal(size=(7, 20)), np.ones((20, 30))
     expected = out.copy()
     add_product(X[:, 3:8], X[:, 10:19], out[2:7, 4:13])
@@ -204,7 +204,7 @@ def test_scales_side_by_side(rng):
 
 
 def test_offset(rng):
-    """What an offset takes from the digits of the data is lost, and nothing more."""
+    """An offset costs no digits beyond those lost in the data."""
     X = np.round(rng.normal(size=(31, 50)), 6) + 1e9
     weights = weighed(rng, X)
     assert_is(learnt(X, weights), X, weights)
@@ -219,7 +219,7 @@ def test_offset_of_what_is_stored(rng, offset):
 
 
 def test_the_weight_that_is_larger_does_not_matter(rng):
-    """Of two weightings one may be zero, or far above the other."""
+    """Each weighting is correct, even if the other is zero or far larger."""
     X, w = rng.normal(size=(20, 30)), rng.uniform(size=(30, 1))
     for other in (0.0 * w, 1e200 * w, 1e-200 * w, w[::-1]):
         both = learnt(X, np.hstack([w, other]))
@@ -242,7 +242,7 @@ def test_a_column_without_weight_is_left_out(rng):
 
 
 def test_no_more_columns_than_moments(rng):
-    """A chunk may hold columns behind the bad one, of which there are no moments."""
+    """A chunk may have more columns than moments, if a later column is invalid."""
     X = np.asfortranarray(rng.normal(size=(10, 8)))
     gram, chunk = Gram(10), next(iter_chunks(Block(range(8), X), 10))
     stats = chunk.scan(NoTarget(10), 1)
@@ -341,7 +341,7 @@ def test_merge_does_not_depend_on_the_cut(made):
 
 
 def test_what_was_merged_goes_on(made):
-    """The two share nothing."""
+    """Merged states share no memory."""
     X, weights = made
     one, other = learnt(X, weights), learnt(X, weights)
     one.merge(other)
@@ -350,7 +350,7 @@ def test_what_was_merged_goes_on(made):
     assert same(one, before)
 
 
-# Undo
+# Rollback
 
 
 @pytest.mark.parametrize("at", [0, 1, 300, WIDTH, 700])
@@ -379,7 +379,7 @@ def test_rewind(made, at):
     ),
 )
 def test_any_state_can_be_gone_back_to(kind, steps):
-    """Whatever came after it, in whatever order, and as often as one likes."""
+    """A rollback to any snapshot is exact, in any order and any number of times."""
     X = KINDS[kind](np.random.default_rng(1), 8, 800)
     weights = weighed(np.random.default_rng(2), X, 2)
     gram, other, marks = Gram(8, 2), learnt(X[:, :300], weights[:300]), []

@@ -136,7 +136,7 @@ def test_covariates_are_taken_out_of_target_and_variables(case):
     Z = np.c_[X[:, 0] + X[:, 9] + X[:, 20], np.random.default_rng(6).normal(size=50)]
     basis = np.linalg.qr(np.c_[np.ones(50), Z])[0]
     left = [part - basis @ (basis.T @ part) for part in (X, numbers(y))]
-    expected = without_embedding(case.answer(*left))  # which is of raw columns
+    expected = without_embedding(case.answer(*left))  # the embedding is that of raw columns
     agree(case.learnt(X, y, covariates=Z), expected, range(P))
 
 
@@ -156,7 +156,7 @@ def test_scores_are_those_of_the_loadings(case):
 
 
 def exact(X):
-    """Round so that an offset of a milliard costs no digit."""
+    """Return X rounded so that an offset of 1e9 costs no digits."""
     return np.round(X * 2**16) / 2**16
 
 
@@ -196,7 +196,7 @@ def test_scales_of_each_do_not_matter_to_standardised_columns(case):
     same_up_to_sign(weights(model, range(P)) * sizes[:, None], expected)
 
 
-# ------------------------------------------------------------- a bounded pool, and a second reading
+# ------------------------------------------------------------- a bounded pool, and a second pass
 
 
 @over(LINEAR)
@@ -209,7 +209,7 @@ def test_components_are_exact_though_few_columns_are_kept(case):
     assert 20 <= len(kept) < 40
     Z, there = model.transform_many(X), len(model.relevance)
     assert np.isfinite(Z).all()
-    if case.name in ("PCA", "PLS"):  # which the columns that vary most, or tell most, come near
+    if case.name in ("PCA", "PLS"):  # approximated well by the pool
         corr = np.corrcoef(Z[:, :there].T, model.embedding.T).diagonal(there)
         assert min(corr) > 0.7
 
@@ -273,7 +273,7 @@ def equal_rows(case, rows):
     """Return a matrix, and a target, with the moments of weighted rows."""
     X = np.column_stack([rows.left(name) for name in rows.names])
     n = len(X)
-    # Orthonormal columns orthogonal to the constant: products stay what they are, and means are 0.
+    # Orthonormal columns orthogonal to the constant preserve products, and means are 0.
     Q = np.linalg.svd(np.eye(n + 1) - 1.0 / (n + 1))[0][:, :n]
     if not case.has_target:
         return Q @ X, None
@@ -282,7 +282,7 @@ def equal_rows(case, rows):
 
 @over([case for case in LINEAR if not case.params.get("scale", True)])
 def test_rows_that_fade(case):
-    if case.name == "Discriminant":  # of which classes are part, and no numbers
+    if case.name == "Discriminant":  # numbers cannot replace its classes
         return
     X, y = case.data(80, 6)
     model, rows = case.build(fading_factor=0.03), Rows(fading_factor=0.03)
@@ -315,13 +315,13 @@ def test_offsets_and_scales_of_rows_do_not_matter(case):
 
 @over([case for case in LINEAR if case.params == {"n_components": 3, "scale": False}])
 def test_a_bounded_vocabulary_uses_one_period_for_all(case):
-    if case.name in ("Discriminant", "PCA"):  # as above; and PCA has something else then
+    if case.name in ("Discriminant", "PCA"):  # as above; PCA uses low-rank moments then
         return
     rng, p = np.random.default_rng(1), 12
     X, y = case.data(150, p)
     model, kept = case.build(n_components=2, max_features=8, grace_period=10), []
     for i, row in enumerate(case.rows(X, y)):
-        # Half of the variables come for a row, and stay while they might last.
+        # Half of the variables occur rarely; they are tracked for a while.
         some = {j: v for j, v in row[0].items() if rng.random() < (0.9 if j % 2 else 0.03)}
         kept.append((some, row[1] if case.has_target else 0.0))
         model.learn_one(some, *row[1:])
@@ -337,7 +337,7 @@ def test_a_bounded_vocabulary_uses_one_period_for_all(case):
             agree(model, without_embedding(expected), range(p), 1e-8)
 
 
-# -------------------------------------------------------------------- one K for many, and limits
+# -------------------------------------------------------------------- one K for several, and limits
 
 
 def test_one_matrix_serves_many():
@@ -353,7 +353,7 @@ def test_one_matrix_serves_many():
             other = case.fresh(target)
             other.learn_from(first)
             agree(other, case.answer(X, target), range(30))
-        # Each goes on by itself.
+        # Both continue separately.
         other = streamsel.PLS(3, scale=scale)
         other.learn_target(y)
         other.learn_from(first)
@@ -447,7 +447,7 @@ def test_nothing_private_is_left_of_columns_with_unlike_units(scale, q):
 
 
 def test_all_that_is_private_leaves_nothing():
-    """With as many sensitive columns as the rank there is no component left."""
+    """With as many sensitive attributes as the rank, no component is left."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12, 4))
     for model in (streamsel.PrivateFeatures(2), streamsel.PrivateFeatures(2, scale=True)):
@@ -457,7 +457,7 @@ def test_all_that_is_private_leaves_nothing():
         np.testing.assert_array_equal(model.transform_many(X), 0.0)
 
 
-# ------------------------------------------------------------------------- what PCA says of itself
+# ------------------------------------------------------------------------- attributes of PCA
 
 
 @pytest.mark.parametrize("scale", [False, True])
@@ -499,7 +499,7 @@ def test_a_share_is_that_of_scikit_learn(asked):
 
 
 def test_components_in_use_remain_while_rows_determine_the_number():
-    """The model behind loses none of its features; new ones follow them."""
+    """The next model keeps all its features; new components are appended."""
     rng = np.random.default_rng(0)
     wide, narrow = rng.normal(size=(40, 5)), rng.normal(size=(400, 1)) * 10.0 + np.zeros(5)
     model = streamsel.PCA(0.9, warm_up=10)
@@ -559,7 +559,7 @@ def test_scores_of_real_columns_are_those_of_scikit_learn(load):
     model.learn_target(y)
     model.learn_columns(X)
     same_up_to_sign(model.embedding, PLSRegression(6).fit(X, y).x_scores_)
-    # With columns that do not vary scikit-learn's has no solution.
+    # With constant columns scikit-learn's method has no solution.
     X = X[:, X.std(axis=0) > 0.1]
     model = streamsel.Discriminant(2, shrinkage=0.0)
     model.learn_target(y.astype(str))
@@ -572,7 +572,7 @@ def test_scores_of_real_columns_are_those_of_scikit_learn(load):
 def test_many_sparse_columns():
     n, p, rng = 2_000, 100_000, np.random.default_rng(0)
     groups = rng.integers(4, size=p)
-    # Columns of three groups share rows, so that components are apart.
+    # Columns of three groups are nonzero in the same rows, so that eigenvalues are distinct.
     high = np.array([40, 90, 200, n])[groups]
     places = (rng.random((4, p)) * high).astype(int)
     X = sp.csc_array(
@@ -606,7 +606,7 @@ def test_columns_are_given_back_or_refused():
 
 @pytest.mark.parametrize("name", ["PCA", "KernelPCA", "RankedPCA"])
 def test_values_too_large_are_told_what_to_do(rng, name):
-    """Divided by the same number the columns give the same components, up to that."""
+    """Values too large are refused with a hint; after division components are the same."""
     X = rng.normal(size=(12, 4)) * [1.0, 3.0, 5.0, 9.0]
 
     def learnt(X):

@@ -93,7 +93,7 @@ def test_graphs_whose_eigenvectors_are_known():
     waves = np.cos(np.pi * np.outer(np.arange(n) + 0.5, k) / n)
     same_up_to_sign(model.embedding, waves / np.linalg.norm(waves, axis=0), 1e-8)
 
-    # Of a cycle each but the last of the waves comes twice: it is the space that is known.
+    # Nearly all eigenvalues of a cycle are double: only their spaces are determined.
     cycle = path(n)
     cycle[0, -1] = cycle[-1, 0] = 1.0
     model = streamsel.LaplacianEigenmaps(4)
@@ -105,7 +105,7 @@ def test_graphs_whose_eigenvectors_are_known():
 
 @pytest.mark.parametrize("parts", [2, 3])
 def test_graphs_in_parts(parts):
-    """What is constant on each part comes first, whatever is between them."""
+    """The first components are constant on each part of a disconnected graph."""
     n = 12 * parts
     A = np.kron(np.eye(parts), np.ones((12, 12))) - np.eye(n)
     model = streamsel.LaplacianEigenmaps(parts - 1)
@@ -181,5 +181,5 @@ def test_what_the_audit_says_does_not_depend_on_units_of_the_target():
     one, other = private(X, y).leakage(), private(X, 5.0 - 1e3 * y).leakage()
     for mine, theirs in ((one.trained, other.trained), (one.fresh, other.fresh)):
         assert mine == pytest.approx(theirs, rel=1e-6)
-    # Of the same cut there are the same figures.
+    # The same split gives the same figures.
     assert private(X, y).leakage() == one

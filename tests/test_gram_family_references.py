@@ -87,7 +87,7 @@ def test_discriminants_are_those_of_the_eigenvalue_solver(scale):
 @pytest.mark.parametrize("shrinkage", [1e-3, 0.2, 0.9])
 @pytest.mark.parametrize(("n", "p"), SHAPES)
 def test_shrunk_discriminants_span_what_the_least_squares_solver_finds(n, p, shrinkage):
-    """That solver shrinks within classes only, as Fisher's ratio has it, and gives M⁻¹ means."""
+    """Shrunk discriminants span the coefficients M⁻¹ × means of the solver "lsqr"."""
     X, y = data(n, p, "labels")
     found = discriminant.answer(X, y, shrinkage=shrinkage)
     peer = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=shrinkage).fit(X, y)
@@ -183,7 +183,7 @@ def test_private_features_have_no_covariance_and_the_largest_variance(n, p, kind
     Z, U = found["embedding"], space.basis(space.numbers(y))
     assert max(found["relevance"].values()) < 1e-10
     W = linear.columns(X, scale=scale).W
-    # Take from the columns, as variables, what is along the covariances, and what is left is that.
+    # The result is that of PCA after the covariance directions are removed from the variables.
     Q = np.linalg.qr(W.T @ U)[0]
     peer = PCA(6, svd_solver="full").fit_transform(W - W @ Q @ Q.T)
     same_up_to_sign(Z, peer)
@@ -194,7 +194,7 @@ def test_private_features_have_no_covariance_and_the_largest_variance(n, p, kind
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_ranked_components_predict_the_target_best_of_all_choices(kind):
-    """What a choice of principal components leaves of the target, for all choices of two."""
+    """The selected pair explains most (or least) of the target among all pairs of components."""
     X, y = data(30, 6, kind)
     U, W = space.basis(space.numbers(y)), linear.columns(X, scale=False).W
     E = np.linalg.svd(W, full_matrices=False)[0]

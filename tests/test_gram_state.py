@@ -23,7 +23,7 @@ def pool_of(score, limit=3):
 
 
 def admit(state, X, first):
-    """Let a state learn columns that are named from `first` on."""
+    """Learn columns that are named from `first` on."""
     for chunk in iter_chunks(Block(range(first, first + X.shape[1]), X), N):
         state.admit(chunk, chunk.scan(NoTarget(N), 1), first)
 
@@ -85,7 +85,7 @@ def test_weights_by_relevance_cannot_be_shared():
 
 @pytest.mark.parametrize("values", ["decaying", "equal", "flat"])
 def test_leading_axes_of_a_medium_matrix(values):
-    """Found by iteration if they decay, and verified: of equal eigenvalues none is missed."""
+    """Leading axes by iteration are correct, and none of several equal eigenvalues is missed."""
     n, q = 720, 4
     rng = np.random.default_rng(0)
     d = {

@@ -51,7 +51,7 @@ def columns(seed=0, n=N, p=P):
     X = rng.normal(size=(n, p)) * rng.uniform(0.1, 5.0, size=p) + rng.normal(size=p)
     X[:, 1], X[:, 5], X[:, 10] = 2.0 * X[:, 0] - 1.0, 3.0, X[:, 9] + X[:, 11]
     X[:, 30:35] = X[:, [0, 4, 6, 2, 7]]
-    X[:, 18] = 7.0  # a group by itself
+    X[:, 18] = 7.0  # a group of one
     return np.asfortranarray(X)
 
 
@@ -94,7 +94,7 @@ def test_p_values_are_those_of_the_definition(c, form):
     assert {name: rows[name]["degrees_of_freedom"] for name in Q} == {
         name: axes.shape[1] for name, axes in Q.items()
     }
-    # One scale: the relevance is that of a column with this p-value.
+    # On one scale: the relevance of a group is that of a column with its p-value.
     assert [*model.p_values.values()] == sorted(model.p_values.values())
 
 
@@ -161,7 +161,7 @@ def test_lasso_is_the_minimum_of_its_objective(l1_ratio):
     X = columns()
     y = target(X)
     Q = reference.bases(X, groups_of())
-    # Copies in two groups leave no single minimum.
+    # With copies in two groups the minimum is not unique.
     Q = {name: axes for name, axes in Q.items() if name not in ("g10", "g11")}
     members = {name: groups_of()[name] for name in Q}
     kept = [j for of_group in members.values() for j in of_group]
@@ -180,7 +180,7 @@ def test_lasso_is_the_minimum_of_its_objective(l1_ratio):
 
 
 def collinear(seed):
-    """Return groups of three columns, nearly in the span of three factors, the target and a k."""
+    """Return nearly collinear groups of three columns (of rank three), a target and a k."""
     rng = np.random.default_rng(seed)
     n, p, k = (int(rng.integers(*limits)) for limits in ((6, 50), (40, 200), (2, 8)))
     X = rng.normal(size=(n, 3)) @ rng.normal(size=(3, p)) + 1e-3 * rng.normal(size=(n, p))
@@ -197,7 +197,7 @@ def lasso_of_collinear(X, y, k, **params):
 
 @pytest.mark.parametrize("seed", [1007, 2014])
 def test_lasso_of_nearly_collinear_groups(seed):
-    """Solutions are optimal, so that a bounded pool finds those of all columns."""
+    """Solutions are optimal, so that a bounded pool has those of all columns."""
     X, y, k = collinear(seed)
     whole = lasso_of_collinear(X, y, k)
     pooled = lasso_of_collinear(X, y, k, max_candidates=k + 1, exact=True)
@@ -212,7 +212,7 @@ def test_lasso_of_nearly_collinear_groups(seed):
 
 @pytest.mark.parametrize("least", [0.5, 2.0])
 def test_a_lasso_path_ends_before_a_solution_that_is_not_found(monkeypatch, least):
-    """`least` is relative to the alpha at which the first group enters."""
+    """A path is truncated before the first solution that is not found."""
     X, y, k = collinear(2033)
     found = [*lasso_of_collinear(X, y, k).path]
     minimize = _WorkingSet.minimize
@@ -234,7 +234,7 @@ def test_a_lasso_path_ends_before_a_solution_that_is_not_found(monkeypatch, leas
 @each
 @pytest.mark.parametrize("bounds", [{}, {"max_candidates": 9}])
 def test_groups_of_one_are_their_columns(name, bounds):
-    """All groups of one have the answers of single columns, to rounding."""
+    """Groups of one column give the same answers as single columns, to rounding."""
     X = columns()
     y = target(X)
     alone, groups = MODELS[name](**bounds), MODELS[name](**bounds)
@@ -252,12 +252,12 @@ def test_groups_of_one_are_their_columns(name, bounds):
 
 
 def test_small_p_values_keep_their_order():
-    """Where p-values underflow, the relevance still ranks groups, continuously."""
+    """Relevance ranks groups continuously, even if p-values underflow."""
     test = GroupTest(2000.0, 3)
     trace = np.linspace(1.0, 2.99, 4000)
     relevance = test.relevance(trace, np.full(4000, 6.0))
     assert (np.diff(relevance) > 0.0).all()
-    # Steps do not jump where logarithms of p-values take over.
+    # There is no jump where logarithms of p-values are used instead.
     steps = np.diff(relevance)
     assert (steps[1:] < 1.1 * steps[:-1] + 1e-6).all()
     F = GroupTest(50.0, 1).f_statistics(np.array([0.4]), np.array([5.0]))
@@ -413,7 +413,7 @@ def test_merging_along_columns(name):
     assert parts[0].members == whole.members
     np.testing.assert_allclose([*parts[0].scores.values()], [*whole.scores.values()])
     np.testing.assert_allclose(parts[0].noise_floor(), whole.noise_floor())
-    # A model of single columns is one of groups of one.
+    # A model of single columns has groups of one.
     single = MODELS[name]()
     single.learn_target(y)
     single.learn_column("alone", X[:, 0] + 0.1)
@@ -456,7 +456,7 @@ def test_a_bad_group_leaves_the_model_as_it_was(name):
     with pytest.raises(ValueError, match="first"):
         model.learn_group("first", X[:, 3:6])
     assert bits(model) == before
-    # A stream that can be read once keeps the groups before the bad one, as whole groups.
+    # A single-pass stream keeps the complete groups before the invalid one.
     groups = {"a": [1, 2], "b": [3, 4], "c": [5]}
     pairs = ((j, bad[:, 2] if j == 4 else X[:, j]) for j in range(1, 6))
     with pytest.raises(ValueError, match="2 columns before it stay"):
@@ -527,7 +527,7 @@ def test_no_target_and_a_lasso_of_classes_are_refused():
 
 @each
 def test_weights_are_repeated_rows(name):
-    """Bases and scores of weighted columns are those of repeated rows (p-values count rows)."""
+    """Weights are equivalent to repeated rows, except that p-values count rows."""
     rng = np.random.default_rng(2)
     X = columns()
     y, w = target(X), rng.integers(1, 4, size=N)
@@ -535,7 +535,7 @@ def test_weights_are_repeated_rows(name):
         return
     weighted = learnt(MODELS[name](), X, y, weights=w)
     repeated = learnt(MODELS[name](), np.repeat(X, w, axis=0), np.repeat(y, w))
-    if name == "SelectKBest":  # which counts rows
+    if name == "SelectKBest":  # the number of rows matters
         view, other = weighted._columns, repeated._columns
         np.testing.assert_allclose(view.stats().trace, other.stats().trace, atol=1e-9)
         return
@@ -694,7 +694,7 @@ def test_rows_that_windows_cannot_learn_are_refused(more, options, message):
 
 
 def test_a_source_of_its_own_may_carry_groups(rng):
-    """Any stream whose blocks have groups is learnt so, also rows that lack a target."""
+    """Streams whose blocks have groups are learnt as groups, also if rows lack a target."""
     X = columns()
     y = target(X)
     labels = [group for group, members in groups_of().items() for _ in members]
@@ -716,7 +716,7 @@ def test_a_source_of_its_own_may_carry_groups(rng):
 
 @pytest.mark.slow
 def test_large_groups_of_many_chunks(rng):
-    """Groups larger than a batch of copied columns are whole, with weights too."""
+    """Groups larger than a batch of copied columns are learnt whole, also with weights."""
     n, m = 5000, 130  # 5 MB as float64
     X = rng.normal(size=(n, 3 * m)).astype(np.float32).astype(object).astype(np.float64)
     y = X[:, m : 2 * m].sum(axis=1) + 5.0 * rng.normal(size=n)
@@ -739,7 +739,7 @@ def test_large_groups_of_many_chunks(rng):
 
 
 def test_loci_of_genotypes(dataset):
-    """Real data: 678 loci of allele counts, and their populations."""
+    """Scores of loci of allele counts equal the reference (real data with populations)."""
     X, y, _, archive = dataset("ehgdp")
     X = np.asfortranarray(np.where(np.isnan(X), np.nanmean(X, axis=0), X))[:, :600]
     labels = archive["groups"][:600]
@@ -790,7 +790,7 @@ def test_pages_of_groups(name):
     "learner", [ProjSe(k=2), ForwardSelection(k=2), SelectKBest(k=2)], ids=repr
 )
 def test_columns_learnt_become_groups_only_with_the_first_group(rng, monkeypatch, learner):
-    """Whether they can is asked for each source, and must not take time for each of them."""
+    """Columns are not converted to groups before the first group is learnt."""
     model, X, y = learner.clone(), rng.normal(size=(40, 6)), rng.normal(size=40)
     adopted = []
     monkeypatch.setattr(GroupPool, "adopt_columns", lambda *_: adopted.append(1))
