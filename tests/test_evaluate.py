@@ -30,7 +30,7 @@ def selections_of(Z):
 def test_stability_by_hand():
     # d = 10, k̄ = 2, p = 1, 2/3, 1/3: mean s² = 3/2 (2/9 + 2/9) / 10 = 1/15, k̄/d (1 - k̄/d) = 4/25,
     # so Φ = 1 - 25/60 = 7/12. Without one of the selections it is 3/8, 3/8 and 1: about their mean
-    # the squares sum to 25/96, of which the jackknife takes 2/3.
+    # the squares sum to 25/96, and the jackknife takes 2/3 of this.
     found = evaluate.selection_stability([["a", "b"], ["b", "a"], ["a", "c"]], 10)
     assert found.value == pytest.approx(7 / 12)
     margin = 4.302652729911275 * math.sqrt(2 / 3 * 25 / 96) / (1 - (7 / 12) ** 2)
@@ -85,7 +85,7 @@ def test_random_selections_have_stability_zero(rng, k):
     "p", [[0.95, 0.9, 0.7, 0.5, 0.3] + [0.05] * 15, [0.97] * 8 + [0.02] * 22, [0.995] * 3 + [0.001]]
 )
 def test_the_interval_holds_the_truth_as_often_as_it_says(rng, M, p):
-    """The normal one of the paper held it in 18 to 92 % of these."""
+    """Intervals contain the true stability at the stated level (the paper's: 18 to 92 % here)."""
     p = np.array(p)
     share = p.mean()
     truth = 1 - np.mean(p * (1 - p)) / (share * (1 - share))
@@ -129,8 +129,8 @@ def test_levels(level):
 
 
 def test_importances_by_hand():
-    # Of four: about their mean 3/8 they are (5, 1, -3, -3)/8 and (1, 5, -3, -3)/8; squares sum to
-    # 44/64, products to 28/64, and 28/44 = 7/11. With (0, 0, 1, 0) = (-1, -1, 3, -1)/4: its
+    # Four values with mean 3/8: deviations are (5, 1, -3, -3)/8 and (1, 5, -3, -3)/8; squares sum
+    # to 44/64, products to 28/64, and 28/44 = 7/11. With (0, 0, 1, 0) = (-1, -1, 3, -1)/4: its
     # product with either is -12/32, its norm √12/4, hence -12/32 / (√44/8 · √12/4) = -3/√33.
     first, second, third = {"a": 1.0, "b": 0.5}, {"b": 1.0, "a": 0.5}, {"c": 0.1}
     assert evaluate.importance_stability([first, second], 4) == pytest.approx(7 / 11)
@@ -197,8 +197,8 @@ def test_what_is_no_set_of_importances(importances, d, error, match):
 
 
 def test_alignment_by_hand():
-    # (1, 2, 3) is (-1, 0, 1) about its mean and (1, 2, 4) is (-4, -1, 5)/3: products sum to 3,
-    # squares to 2 and 14/3. Of kernels of one variable the alignment is 3² / (2 · 14/3) = 27/28.
+    # About their means, (1, 2, 3) is (-1, 0, 1) and (1, 2, 4) is (-4, -1, 5)/3: products sum to 3,
+    # squares to 2 and 14/3. The alignment of kernels of one variable is 3² / (2 · 14/3) = 27/28.
     x, y = np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0])
     assert evaluate.linear_alignment(x, y) == pytest.approx(27 / 28)
     assert evaluate.kernel_alignment(np.outer(x, x), np.outer(y, y)) == pytest.approx(27 / 28)
@@ -267,7 +267,7 @@ def test_what_is_no_pair_of_kernels(K, L, match):
         evaluate.kernel_alignment(K, L)
 
 
-# Dummies
+# Random probes
 
 NAMES = st.one_of(st.integers(), st.text(max_size=3), st.tuples(st.text(max_size=3)))
 DUMMIES = st.integers(0, 99).map(lambda i: ("probe", i))
@@ -319,7 +319,7 @@ def test_canonical_correlations_solve_the_eigenproblem(seed, p, q):
 
 @given(SEEDS, st.integers(1, 5))
 def test_canonical_correlations_heed_spans_alone(seed, p):
-    """Mixed, repeated, scaled by 1e±150, moved by 1e9, with constants: the spans are the same."""
+    """Canonical correlations depend on spans only, not on mixing, scales, offsets or constants."""
     rng = np.random.default_rng(seed)
     A = rng.integers(-9, 9, size=(25, p)).astype(float)
     B = rng.integers(-9, 9, size=(25, 3)) + A[:, :1]
@@ -338,7 +338,7 @@ def test_canonical_correlations_heed_spans_alone(seed, p):
 
 def test_rounding_of_a_large_offset_is_no_direction(rng):
     x = rng.normal(size=(200, 1))
-    A = np.hstack([x + 1e9, 3 * x + 1e9])  # dependent, but for rounding to 1e-7
+    A = np.hstack([x + 1e9, 3 * x + 1e9])  # dependent, up to rounding of 1e-7
     assert evaluate.canonical_correlations(A, rng.normal(size=(200, 2))).shape == (1,)
 
 
@@ -432,7 +432,7 @@ def test_numbers_of_restarts():
 
 
 class Spy:
-    """A learner that takes everything, and writes down what it was shown."""
+    """Learner that accepts all data and records them."""
 
     def __init__(self, log=None):
         self.log = [] if log is None else log
@@ -457,7 +457,7 @@ def test_a_learner_never_sees_a_test_row():
     y = np.array(["a"] * 12 + ["b"] * 8)
     spy = Spy()
     majority = DummyClassifier(strategy="most_frequent")
-    # Of 12 and 8, every one of 4 folds has 3 and 2: the majority is right in 3 of 5.
+    # Each of 4 folds has 3 of 12 and 2 of 8 rows: the majority class is right in 3 of 5.
     found = evaluate.cross_validated_accuracy(spy, majority, X, y, n_folds=4)
     assert found.tolist() == [0.6] * 4
     tested = []
@@ -602,7 +602,7 @@ def test_learners_hand_over_what_the_measures_take(dataset, rng):
     assert (evaluate.clustering_nmi(chosen, labels, n_restarts=2) < 0.5).all()
 
 
-# ------------------------------------------------------------- what is easily handed in
+# ------------------------------------------------------------- frequent mistakes in arguments
 
 
 def test_series_are_compared_by_name_not_by_position():

@@ -35,12 +35,12 @@ LEARNERS = [
 ]
 each = pytest.mark.parametrize("learner", LEARNERS, ids=repr)
 either = pytest.mark.parametrize("groups", [ADJACENT, OVERLAPPING], ids=["adjacent", "overlapping"])
-# From many passes over the source, by a copy, to one pass.
+# Limits that lead to many passes over the source, to a copy, and to one pass.
 LIMITS = [1, X.nbytes, MAX_BYTES]
 
 
 def ways(turn):
-    """Return some sources, each read with one of the limits; every one of both is among them."""
+    """Return pairs of source and limit in which every source and every limit occurs."""
     pairs = {f"{name} {limit}": (name, limit) for name in SOURCES for limit in LIMITS}
     chosen = covering({label: {*pair} for label, pair in pairs.items()}, turn)
     return [(SOURCES[name], limit) for label, (name, limit) in pairs.items() if label in chosen]
@@ -109,17 +109,17 @@ def test_columns_of_selected_groups_are_features(learner, groups):
             members = list(dict.fromkeys(chain.from_iterable(model.members.values())))
             assert fold.names == members
             assert fold.scores["selected"]["r2"] == pytest.approx(r2(members, train, test))
-            if "all" in fold.scores:  # a column of two groups is one
+            if "all" in fold.scores:  # a column of two groups counts once
                 assert fold.scores["all"]["r2"] == pytest.approx(r2(range(P), train, test))
         random_columns.append([fold.scores["random"]["r2"] for fold in found.folds])
         if max_bytes in (1, MAX_BYTES):
             assert ("all" in found.variable_sets) == (max_bytes == MAX_BYTES)
-    # As many columns are drawn, the same ones however the source is cut and read.
+    # The same random columns are drawn for every source and limit.
     np.testing.assert_allclose(random_columns, [random_columns[0]] * len(random_columns))
 
 
 def test_columns_are_drawn_once():
-    """Every column is in two groups, and as many as there are columns are selected."""
+    """Columns of several groups are drawn once: both groups have all columns here."""
     groups = {"low": list(range(P)), "high": list(range(P))}
     found = nested_scores(SelectKBest(1), grouped(X, groups), Y, n_folds=2, model="ridge")
     for fold in found.folds:
@@ -159,5 +159,5 @@ def test_categories_of_a_frame_are_variables():
     colours = ["colour_blue", "colour_green", "colour_red"]
     assert [sorted(fold.names) for fold in scores.folds] == [colours] * 3
     assert scores.n_columns == P + 3
-    # An extractor has no groups.
+    # Extractors do not use groups.
     assert nested_scores(PCA(2), frame, y, n_folds=3).n_columns == P + 3

@@ -11,7 +11,7 @@ from tests.seed import some
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("name", learners())
 def test_streams(name, part):
-    """Some of 160 streams, others for every seed; `python -m tests.exactness` tries very many."""
+    """Run some of 160 streams, others for every seed; `python -m tests.exactness` runs more."""
     for seed in some(range(part, 160, 4), 20, f"{name} {part}"):
         assert wrong(name, seed) is None, seed
 

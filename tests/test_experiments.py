@@ -22,7 +22,7 @@ TASKS = [(a, b) for a in range(3) for b in ("x", "y")]
 
 @pytest.fixture
 def start(monkeypatch, tmp_path):
-    """Start an experiment called toy that writes into a directory of its own."""
+    """Start an experiment called toy that writes into a temporary folder."""
     monkeypatch.syspath_prepend(str(PAPERS))
     from _experiment import Experiment
 
@@ -62,7 +62,7 @@ def test_an_interrupted_run_is_resumed(start, tmp_path):
     part = tmp_path / "toy.part"
     assert len(part.read_text().splitlines()) == 4
     assert not (tmp_path / "toy.csv").exists()
-    with part.open("a") as notes:  # the machine went down in the middle of a line
+    with part.open("a") as notes:  # as after a crash in the middle of a line
         notes.write(json.dumps({"task": TASKS[4], "rows": []})[:-3])
     again = Work()
     frame = start().each(again, TASKS)
@@ -84,7 +84,7 @@ def test_absent_datasets_are_named(start, capsys):
 
 def test_the_docs_take_all_datasets_or_nothing(start, capsys):
     experiment = start("--data", "nowhere")
-    experiment._in_docs = True  # without writing there
+    experiment._in_docs = True  # but nothing is written there
     with pytest.raises(SystemExit, match="1"):
         list(experiment.datasets(["wine", "madelon"]))
     assert "madelon.npz is not in nowhere" in capsys.readouterr().err
@@ -165,7 +165,7 @@ def test_only_paragraphs_are_wrapped(start):
 
 @pytest.fixture
 def redraw(monkeypatch, tmp_path):
-    """Redraw an experiment without saving its figures; return its section and their words."""
+    """Return a function that redraws an experiment: its section and the words of its figures."""
     before = set(sys.modules)
     monkeypatch.syspath_prepend(str(PAPERS))
     import _experiment

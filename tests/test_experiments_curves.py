@@ -48,7 +48,7 @@ def test_the_main_effect_of_a_unit_does_not_matter(of_curves, errors):
 
 
 def test_of_two_columns_the_interval_is_that_of_their_difference(of_curves, errors):
-    """Each has half of its variance."""
+    """For two columns, the intervals combine to that of their difference."""
     pair = errors[[0, 1]]
     _, halves = of_curves.interval(of_curves.without_unit_effect(pair))
     _, apart = of_curves.interval((pair[0] - pair[1]).to_frame())

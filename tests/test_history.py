@@ -20,7 +20,7 @@ from tests.conformance.rowwise import ROW_MODES, learn_one
 
 @dataclass
 class Slow:
-    """Look at all that stands after every row, and keep a set for each."""
+    """Reference history: record the variables in use after every row."""
 
     stood: list = field(default_factory=list)
 
@@ -43,7 +43,7 @@ class Slow:
 
 
 def stream(n, seed, p=8, change=60):
-    """Rows of p features, two of which tell of y: others after every so many rows."""
+    """Return rows of p features; the two relevant ones change every `change` rows."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p))
     j = 2 * (np.arange(n) // change)
@@ -53,7 +53,7 @@ def stream(n, seed, p=8, change=60):
 
 
 def taught(history, rows):
-    """Teach it rows; return what whoever looks after every row has seen."""
+    """Teach the history rows; return the reference of its learner."""
     slow = Slow()
     for x, y in rows:
         learn_one(history, x, y)
@@ -65,7 +65,7 @@ def taught(history, rows):
 def test_it_notes_what_stands_after_every_row(mode):
     history = History(mode.cls(**mode.params))
     rows = stream(150, 0)
-    # Numbers of which no two are the same are no classes.
+    # Numbers without repeated values are not classes.
     rows = [(x, round(y)) for x, y in rows] if mode.of_classes else rows
     slow = taught(history, rows)
     assert history.spans() == slow.spans()
@@ -102,7 +102,7 @@ LEARNERS = st.one_of(
 )
 @settings(max_examples=40, deadline=None)
 def test_whatever_is_learnt(learner, seed, n, cut, most):
-    """Copied in the middle; where little is kept, the last of what there was."""
+    """Spans equal the reference, also after a copy; with few changes stored, the last ones do."""
     rows = stream(n, seed, change=30)
     history = History(learner, max_changes=most)
     slow, middle = Slow(), round(cut * n)
@@ -119,7 +119,7 @@ def test_whatever_is_learnt(learner, seed, n, cut, most):
     if most == 10_000:
         assert history.spans() == expected
         return
-    # What ended before the first event that is kept is forgotten, and what began before it too.
+    # Spans that ended before the first stored event are missing, and earlier starts are cut.
     since = history._initial_row
     cut_off = {
         name: [(max(start, since), stop) for start, stop in parts if stop > since]
@@ -188,7 +188,7 @@ class TestEvents:
 
 
 class TestHost:
-    """A history in a pipeline is what the learner would be."""
+    """A history in a pipeline behaves as its learner."""
 
     @pytest.mark.parametrize(
         "learner", [ProjSe(k=2, refresh_factor=1.3), PCA(n_components=2, warm_up=10)], ids=str

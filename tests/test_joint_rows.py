@@ -17,7 +17,7 @@ NAN = float("nan")
 
 
 def batch(rows, names, fading_factor=0.0, offset=0.0, given_too=()):
-    """Return sums of products about the means, over rows of x and y: of names, and of y."""
+    """Return the sums of products about the means, of names and of y, over rows (x, y)."""
     X = np.array([[x.get(name, 0.0) - offset for name in names] for x, _ in rows]).T.copy()
     y = np.array([y for _, y in rows])
     Z = np.array([[x[name] for x, _ in rows] for name in given_too]).reshape(-1, len(rows))
@@ -41,7 +41,7 @@ def correlations(C):
 
 
 def check(model, rows, offset=0.0, given_too=()):
-    """Compare what a hook is handed with the rows that are in use."""
+    """Compare the joint moments with a batch over the rows in use."""
     held, used = model._state, rows[-model.n_aligned_rows :]
     C = batch(used, held.names, model.fading_factor, offset, given_too)
     p = len(held.names)
@@ -60,7 +60,7 @@ def check(model, rows, offset=0.0, given_too=()):
 
 @st.composite
 def streams(draw, most=6, absent=0.3):
-    """Rows of a few of these variables, the last of which come late; some not observed."""
+    """Return rows of a few variables; the last two are late, and some are not observed."""
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     n, p = draw(st.integers(3, 90)), draw(st.integers(2, most))
     late = draw(st.integers(0, n))
@@ -79,7 +79,7 @@ def streams(draw, most=6, absent=0.3):
 
 
 def learn(model, rows, many):
-    """Learn rows one by one, or as frames of up to so many."""
+    """Learn rows one by one, or as frames of up to `many` rows."""
     if not many:
         for x, y in rows:
             model.learn_one(x, y)
@@ -100,7 +100,7 @@ def test_products_are_those_of_the_rows(rows, fading_factor, many):
     assert model.n_aligned_rows == len(rows)
     held = check(model, rows)
     assert held.complete
-    # The moments say the same.
+    # The moments are the same.
     stats, theirs = held.stats(), model._moments.stats()
     np.testing.assert_allclose(stats.m2, theirs.m2, rtol=1e-10)
     np.testing.assert_allclose(stats.mean, theirs.mean, rtol=1e-9, atol=1e-12)
@@ -112,10 +112,10 @@ def test_products_are_those_of_the_rows(rows, fading_factor, many):
 @settings(max_examples=20, deadline=None)
 @given(st.data(), st.integers(3, 5), st.sampled_from([0.0, 0.02]), st.sampled_from([0, 13]))
 def test_a_bounded_vocabulary_has_one_period(data, room, fading_factor, many):
-    """All that is solved together knows the rows in use, and nothing of those before."""
+    """All joint moments are over the same rows, also if the vocabulary is bounded."""
     rows = data.draw(streams(most=9, absent=0.5))
     words = np.random.default_rng(len(rows))
-    # Who is let go may come again.
+    # An evicted word may recur.
     rows = [(x | {f"w{words.integers(9)}": 1.0}, y) for x, y in rows * 2]
     model = ApartJointly(1, max_features=room, grace_period=3, fading_factor=fading_factor)
     step = many or 11
@@ -135,7 +135,7 @@ def dense(n, p, seed=0, offset=0.0):
 
 @pytest.mark.parametrize("fading_factor", [0.0, 0.05])
 def test_first_rows_keep_their_digits_while_they_are_buffered(fading_factor):
-    """Shifts move in the buffered rows, also where values are missing."""
+    """An offset costs no digits in buffered rows, also where values are missing."""
     p, rng = 60, np.random.default_rng(0)
     rows = dense(70, p, offset=1e6)
     model = ApartJointly(2, fading_factor=fading_factor)
@@ -152,7 +152,7 @@ def test_first_rows_keep_their_digits_while_they_are_buffered(fading_factor):
 @pytest.mark.parametrize("p", [5, 60])
 @pytest.mark.parametrize("fading_factor", [0.0, 0.05])
 def test_an_offset_costs_no_digits(fading_factor, p, many):
-    """Not from the first row on, nor where a level moves while rows fade."""
+    """An offset costs no digits, neither in first rows nor while it changes and rows fade."""
     rows = dense(150, p, offset=1e9)
     if fading_factor:
         rows = dense(60, p) + rows * 6
@@ -180,7 +180,7 @@ def test_a_constant_has_no_products():
 
 @pytest.mark.parametrize("at", [10, 70, 100, 130])
 def test_a_copy_has_the_rows_that_wait(at):
-    """Rows of many values are added by the dozen; a file knows who waits, and a look adds none."""
+    """A pickled copy has the buffered rows, and access to results does not change the state."""
     one, other = ApartJointly(3), ApartJointly(3)
     for i, (x, y) in enumerate(dense(170, 70)):
         one.learn_one(x, y)
@@ -193,7 +193,7 @@ def test_a_copy_has_the_rows_that_wait(at):
     assert bits(one) == bits(other)
 
 
-# ------------------------------------------------------------------------------------ periods
+# -------------------------------------------------------------------------------- aligned windows
 
 
 def in_use(model):
@@ -213,14 +213,14 @@ def test_a_newcomer_waits_once_somebody_was_let_go():
     rows(10, "c")
     assert (in_use(model), model.n_aligned_rows) == ({"a", "b", "c"}, 20)  # it was 0 before
     rows(1, "d")
-    # Who knows whether there was a "d" that was let go? Nobody was, but somebody is now.
+    # Now that a variable is evicted, an earlier "d" may have been: it is not in use yet.
     assert (in_use(model), model.n_aligned_rows) == ({"a", "b"}, 21)
     assert set(model._moments.names) == {"a", "b", "d"}
     rows(18, "d")
     assert (in_use(model), model.n_aligned_rows) == ({"a", "b"}, 39)
     rows(1, "d")
     assert (in_use(model), model.n_aligned_rows) == ({"a", "b", "d"}, 20)
-    # As long as nobody waits the period goes on.
+    # Without buffered newcomers the window continues.
     rows(100, "d")
     assert model.n_aligned_rows == 120
     assert model._row_extension.next is None
@@ -229,7 +229,7 @@ def test_a_newcomer_waits_once_somebody_was_let_go():
 @pytest.mark.slow
 @pytest.mark.parametrize(("fading_factor", "most"), [(0.0, 12), (0.05, 150)])
 def test_periods_are_few(fading_factor, most):
-    """As many as the rows have doubled, or as half-lives have passed."""
+    """There are at most as many windows as doublings of rows, or as half-lives."""
     rng, began, window = np.random.default_rng(0), 0, None
     model = ApartJointly(2, max_features=6, grace_period=5, fading_factor=fading_factor)
     for i in range(1500):
@@ -245,7 +245,7 @@ def test_periods_are_few(fading_factor, most):
 
 
 def test_sparse_rows_are_cheap():
-    """What a row does not name is not touched: of the sums of products, and of no others."""
+    """A sparse row changes the sums of products of its own variables only."""
     model = ApartJointly(2)
     rng = np.random.default_rng(0)
     for _ in range(400):
@@ -329,7 +329,7 @@ def test_everything_given_covariates(rows, fading_factor):
 
 @pytest.mark.parametrize("fading_factor", [0.0, 0.05])
 def test_rows_add_up(fading_factor):
-    """Where none was let go: who is unknown to one was 0 there."""
+    """Without evictions merged rows equal all rows: a variable that one model lacks was 0 there."""
     rows = dense(100, 6)
     for x, _ in rows[:60]:
         del x["v5"]
@@ -368,7 +368,7 @@ def test_rows_that_came_as_columns_add_up(on_columns):
 
 
 def test_merged_periods_have_the_variables_of_both():
-    """Once some were let go, only who is in both is known over the rows of both."""
+    """After evictions, a merged window has the variables that both models have."""
     rng, models = np.random.default_rng(0), []
     for names in ("abcde", "abdefg"):
         model = ApartJointly(1, max_features=4, grace_period=2)

@@ -28,7 +28,7 @@ KERNELS = {
 
 
 def columns(n=60, p=150, seed=0):
-    """Return columns of unequal variances about unequal means, (n, p)."""
+    """Return columns of unequal variances and means, (n, p)."""
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, p)) * rng.gamma(1.0, 1.0, size=p) + 10.0 * rng.normal(size=p)
 
@@ -40,7 +40,7 @@ def learnt(cls, X, **params):
 
 
 def peers(X, X_new, n_components=4, kernel="rbf", gamma=None, degree=3, coef0=1.0):
-    """Return what scikit-learn makes of the rows learnt, and of new ones."""
+    """Return scikit-learn's components of the rows learnt, and of new ones."""
     gamma = 1.0 / X.var(axis=0).sum() if gamma is None else gamma
     peer = Peer(
         n_components, kernel=kernel, gamma=gamma, degree=degree, coef0=coef0, eigen_solver="dense"
@@ -54,7 +54,7 @@ def peers(X, X_new, n_components=4, kernel="rbf", gamma=None, degree=3, coef0=1.
 
 @pytest.mark.parametrize("params", KERNELS.values(), ids=KERNELS)
 def test_it_is_scikit_learns(params):
-    """Up to signs: of the rows learnt, of new ones beside them, and by landmarks that are all."""
+    """Components equal scikit-learn's up to signs, also of new rows, from columns or landmarks."""
     X, new = columns(), columns(9, seed=1)
     model = learnt(KernelPCA, X, **params)
     Z, of_new = peers(X, new, **params)
@@ -90,13 +90,13 @@ def test_a_kernel_of_values_that_are_no_numbers():
     model = learnt(KernelPCA, X, kernel="poly", gamma=1.0)
     with pytest.raises(ValueError, match=r"finite values[\s\S]*gamma=None"):
         model.embedding  # noqa: B018
-    # Who is nobody's but their own, each.
+    # With a huge gamma the kernel matrix is the identity.
     Z = learnt(KernelPCA, X, gamma=1e300, n_components=11).embedding
     np.testing.assert_allclose(Z @ Z.T, np.eye(12) - 1.0 / 12, atol=1e-12)
 
 
 def test_a_component_that_there_is_not_is_void():
-    """Four rows, in centred space, have three; a transform has the others as 0."""
+    """Components beyond the rank are missing in the embedding, and 0 in transforms."""
     X = columns(4)
     model = learnt(KernelPCA, X, n_components=6)
     assert model.embedding.shape == (4, 3)
@@ -130,7 +130,7 @@ def star(n):
     return A
 
 
-# L = D - A of these has, after the 0 of the constant vector, these eigenvalues.
+# Eigenvalues of L = D - A of these graphs, after the 0 of the constant vector.
 SPECTRA = {
     "path": (path, lambda n: 2.0 - 2.0 * np.cos(np.pi * np.arange(1, n) / n)),
     "cycle": (cycle, lambda n: np.sort(2.0 - 2.0 * np.cos(2.0 * np.pi * np.arange(1, n) / n))),
@@ -167,7 +167,7 @@ def test_the_path_is_a_cosine():
     Z = of_graph(path(n), 2)
     for k in range(2):
         wave = np.cos(np.pi * (k + 1) * (np.arange(n) + 0.5) / n) * np.sqrt(2.0 / n)
-        np.testing.assert_allclose(Z[:, k], wave, atol=1e-12)  # which begins with its largest
+        np.testing.assert_allclose(Z[:, k], wave, atol=1e-12)  # its first entry is the largest
 
 
 @pytest.mark.parametrize("name", SPECTRA)
@@ -177,7 +177,7 @@ def test_weights_are_taken_as_they_are(name):
 
 
 def test_a_graph_in_parts():
-    """Who is constant on each part tells them apart: the smallest one first, then within parts."""
+    """The first components are constant on each part of a graph; the next vary within parts."""
     A = np.zeros((12, 12))
     A[:6, :6], A[6:9, 6:9], A[9:, 9:] = path(6), complete(3), path(3)
     Z = of_graph(A, 4)
@@ -186,7 +186,7 @@ def test_a_graph_in_parts():
         np.testing.assert_allclose(np.ptp(Z[part, :2], axis=0), 0.0, atol=1e-12)
     assert len({tuple(row) for row in Z[[0, 6, 9], :2].round(9).tolist()}) == 3
     np.testing.assert_allclose(Z.T @ Z, np.eye(4), atol=1e-12)
-    # The path of six has the lowest eigenvalue that is not 0.
+    # The path of six has the smallest nonzero eigenvalue.
     assert not Z[6:, 2].any()
     lonely = of_graph(np.zeros((5, 5)), 3)
     np.testing.assert_allclose(lonely.T @ lonely, np.eye(3), atol=1e-12)
@@ -200,7 +200,7 @@ def test_many_observations_are_solved_for_a_few_components(build, monkeypatch):
     monkeypatch.setattr(_eigen, "_SMALL_SHARE", 0.5)
     few = lowest_laplacian_eigenpairs(A, 5)
     np.testing.assert_allclose(few[0], whole[0], atol=1e-12)
-    # Of a star, all but the leaves' equal eigenvalues are found whole.
+    # For a star, only part of the equal eigenvalues' space is found.
     if build is not star:
         np.testing.assert_allclose(few[1], whole[1], atol=1e-8)
 
@@ -208,7 +208,7 @@ def test_many_observations_are_solved_for_a_few_components(build, monkeypatch):
 @settings(max_examples=25)
 @given(n=st.integers(3, 9), seed=st.integers(0, 99))
 def test_rounding_has_no_say_in_the_basis(n, seed):
-    """Of equal eigenvalues too: weights that are off by rounding give the same components."""
+    """Rounding errors in the weights do not change components, also of equal eigenvalues."""
     rng = np.random.default_rng(seed)
     A = np.triu(rng.integers(0, 2, size=(n, n)), 1) * 1.0
     A += A.T
@@ -233,7 +233,7 @@ def test_where_lanczos_does_not_converge_all_is_solved(monkeypatch):
 
 
 def neighbours(X, k):
-    """Return the graph by definition: as near as the k-th nearest of one of the two."""
+    """Return the neighbour graph by definition: j is among the k nearest of i, or i of j."""
     n = len(X)
     A = np.zeros((n, n))
     D = cdist(X, X, "sqeuclidean")
@@ -363,7 +363,7 @@ def test_beside_is_of_all_columns_however_they_are_cut_and_held(cls):
     for one, other in ways:
         found = model.transform_columns(one, other)
         if cls is KernelPCA:
-            # The constant column is none of those that are held, and one of those that pass.
+            # The constant column is not stored, but is part of the columns passed here.
             far = cdist(new, X, "sqeuclidean")
             G = np.exp(-far / X.var(axis=0).sum())
             own = np.exp(-cdist(X, X, "sqeuclidean") / X.var(axis=0).sum())
@@ -417,7 +417,7 @@ def test_beside_refuses_what_does_not_fit(cls):
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
 def test_fewer_landmarks_are_the_nearest_by_least_squares(kernel):
-    """Of what the landmarks' kernel can say of the observations nothing is left unsaid."""
+    """Fewer landmarks give the least-squares approximation of the embedding."""
     X = columns(60, 40)
     model = learnt(KernelPCA, X, kernel=kernel, n_landmarks=20)
     assert list(model.landmarks) == list(range(0, 60, 3))
@@ -433,7 +433,7 @@ def test_fewer_landmarks_are_the_nearest_by_least_squares(kernel):
 
 @pytest.mark.parametrize("cls", LEARNERS)
 def test_fewer_variables_are_those_of_the_largest_variance(cls):
-    """However the columns come; distances are estimated by their share of the variance."""
+    """The stored variables have the largest variance, for any blocks and after merges."""
     X = columns(30, 80)
     largest = sorted(np.argsort(-X.var(axis=0))[:15].tolist())
     models = [learnt(cls, X, max_variables=15), cls(4, max_variables=15), cls(4, max_variables=15)]
@@ -456,7 +456,7 @@ def test_fewer_variables_are_those_of_the_largest_variance(cls):
 
 
 def test_what_few_variables_say_is_near_to_what_all_do():
-    """Columns that show three hidden variables: any of them tell distances, nearly."""
+    """Components of few variables are close to those of all, if columns have common factors."""
     rng = np.random.default_rng(0)
     hidden = rng.normal(size=(240, 3))
     X = hidden @ rng.normal(size=(3, 400)) + 0.3 * rng.normal(size=(240, 400))
@@ -469,7 +469,7 @@ def test_what_few_variables_say_is_near_to_what_all_do():
 
 @pytest.mark.parametrize("cls", LEARNERS)
 def test_a_matrix_that_another_method_has_filled(cls):
-    """Held once, and read never again; what it learns later is its own."""
+    """A Gram matrix of another method can be used; later columns do not change that method."""
     X = columns()
     other = PCA(3)
     other.learn_columns(X[:, :100])
@@ -496,7 +496,7 @@ def learnt_by(model, X):
 
 
 def test_the_streaming_way_is_of_fourier_features(rng):
-    """PCA of them, row by row, comes near to what the kernel has of all rows at once."""
+    """PCA of random Fourier features on rows approximates KernelPCA."""
     groups = rng.normal(size=(3, 8))[rng.integers(0, 3, size=300)]
     X = groups + 0.4 * rng.normal(size=(300, 8))
     way = compose.Pipeline(RandomFourier(600, gamma=0.1), PCA(2, warm_up=50))
@@ -513,18 +513,18 @@ def test_the_streaming_way_is_of_fourier_features(rng):
 
 
 def test_a_regression_behind_survives_the_first_window():
-    """Of 200 zeros before it a scaler takes the first component for 14 deviations."""
+    """The regression in a pipeline is not misled by the first window's components."""
     scaler, regression = preprocessing.StandardScaler(), linear_model.LinearRegression()
     model = KernelPCA(5) | scaler | regression
     rows = datasets.TrumpApproval().take(300)
-    # With zeros it was 1,684, and that of the mean of the rows before is 1.9.
+    # With zeros before the first window it was 1,684; predicting the mean of earlier rows has 1.9.
     assert evaluate.progressive_val_score(rows, model, metrics.MAE()).get() < 10.0
     assert set(scaler.counts.values()) == {101}
 
 
 @pytest.mark.parametrize("cls", LEARNERS)
 def test_a_window_is_turned_onto_what_stood(cls):
-    """By Procrustes over the rows of the window; the space that they span is that of the window."""
+    """Components of a new window are aligned to the earlier ones by Procrustes rotation."""
     X = columns(160, 12)
     model = cls(3, window_size=40, refresh_factor=1.0, warm_up=0)
     stood = None
@@ -546,7 +546,7 @@ def test_a_window_is_turned_onto_what_stood(cls):
 @pytest.mark.parametrize("options", [{}, {"n_landmarks": 30}], ids=["all rows", "landmarks"])
 @pytest.mark.parametrize("cls", LEARNERS)
 def test_components_do_not_shrink_from_window_to_window(cls, options):
-    """Of new rows they vary less than of those from which they were computed."""
+    """Components keep their scale from window to window."""
     X = columns(1500, 12)
     model, spreads = cls(3, window_size=100, **options), []
     for start in range(0, 1500, 100):
@@ -558,7 +558,7 @@ def test_components_do_not_shrink_from_window_to_window(cls, options):
 
 @pytest.mark.parametrize("cls", LEARNERS)
 def test_components_keep_their_meaning_from_window_to_window(cls):
-    """The same clusters, row after row: where one stood it stands."""
+    """Clusters keep their positions from window to window."""
     rng = np.random.default_rng(0)
     centres = 4.0 * rng.normal(size=(3, 10))
     of, X = rng.integers(0, 3, size=400), None
@@ -595,7 +595,7 @@ def test_a_window_larger_than_a_gram_matrix_may_be(cls):
 
 @pytest.mark.parametrize("cls", LEARNERS)
 def test_degenerate_columns(cls):
-    """Rows that are all alike, or but for one; two rows; copies."""
+    """Equal rows, rows equal except one, two rows, and copies are valid."""
     same = np.ones((6, 3))
     model = learnt(cls, same)
     assert model.embedding.shape == (6, 0)
@@ -612,7 +612,7 @@ def test_degenerate_columns(cls):
         np.testing.assert_allclose(
             model.transform_columns(X, X), model.transform_many(X), atol=1e-10
         )
-    # Copies are in one place: of the kernel's space, and of a graph that has nothing but them.
+    # Copies have the same coordinates with a kernel, and in a graph of copies only.
     Z = learnt(KernelPCA, copies).embedding
     np.testing.assert_allclose(Z, np.repeat(Z[::4], 4, axis=0), atol=1e-12)
 

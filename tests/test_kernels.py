@@ -75,7 +75,7 @@ DTYPES = [np.float64, np.float32, np.int8, np.uint8]
 
 
 def padded(Y):
-    """Target columns as the loops like them: one a row, centred, a multiple of four or one."""
+    """Return target columns in the loops' form: rows, centred, padded to a multiple of four."""
     Y = Y - Y.mean(axis=0)
     c = Y.shape[1]
     rows = np.zeros((c if c <= 1 else -(-c // 4) * 4, Y.shape[0]))
@@ -90,7 +90,7 @@ def scanned(X, Y, c):
     cxy = np.full((b, c), np.nan)
     if scipy.sparse.issparse(X):
         YT = np.ascontiguousarray(Y.T)
-        with np.errstate(all="ignore"):  # without compilation numpy would warn
+        with np.errstate(all="ignore"):  # without compilation numpy warns
             assert scan_sparse(X.data, X.indices, X.indptr, Y, YT, mean, low, m2, cxy)
     else:
         rows = np.ascontiguousarray(X.T)
@@ -122,7 +122,7 @@ def test_scan_is_the_moments(rng, c, dtype, sparse):
 
 @pytest.mark.parametrize("c", [1, 5])
 def test_scan_gives_a_column_the_same_bits_wherever_it_stands(rng, c):
-    # More columns than stand a group apart, or pass a tile at a time.
+    # More columns than one group or one tile has.
     n, b = 40, 150
     X = rng.normal(size=(n, b))
     Y = padded(rng.normal(size=(n, c)))
@@ -154,7 +154,7 @@ def test_no_cut_changes_the_bits_of_a_column(c, dtype, sparse, width, seed):
     rng = np.random.default_rng(seed)
     n, b = int(rng.integers(2, 40)), 9
     X = (8 * rng.normal(size=(n, b)) * (rng.random((n, b)) < 0.7)).clip(-100, 100).astype(dtype)
-    # One that is summed again, and one that is constant.
+    # One column whose sum is corrected, and a constant one.
     X[:, 3] = 100 + (rng.random(n) < 0.2)
     X[:, 4] = 1
     Y = padded(rng.normal(size=(n, c)))
@@ -170,7 +170,7 @@ def test_no_cut_changes_the_bits_of_a_column(c, dtype, sparse, width, seed):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("first", [0.0, 1.0])
 def test_reordered_sums_keep_their_precision(rng, c, sparse, first):
-    # An offset of 1e9 would leave 7 digits of nothing if squares were summed about zero.
+    # Sums of squares about zero would lose all digits to an offset of 1e9.
     n = 100
     small = rng.integers(-8, 8, size=(n, 4)).astype(float)
     X = small + 1e9
@@ -287,7 +287,7 @@ def test_a_glance_is_hardly_more_than_the_relevance(rng, c, offset):
         [np.inf, 0.0, 1.0, 2.0],
         [1e200, 0.0, 1.0, 2.0],
         [0.0, 1e-160, 0.0, 2e-160],
-        # The sums about the first value cancel.
+        # The sums about the first value cancel each other.
         [1e6] + [0.0, 1.0] * 1000,
     ],
 )
@@ -327,7 +327,7 @@ def test_best_is_the_first_of_the_highest(rng):
 
 
 def test_best_tells_apart_what_subtraction_cannot(rng):
-    # Of candidates that are all but spent the lengths of the residuals decide.
+    # For candidates that are nearly spent the lengths of the residuals decide.
     Q = np.eye(5)[:3].copy()
     G = rng.normal(size=(6, 5))
     G[:, 3:] = np.array([1.0, 2.0, 5.0, 5.0, 3.0, 4.0])[:, None] * [1e-8, 0.0]
@@ -337,7 +337,7 @@ def test_best_tells_apart_what_subtraction_cannot(rng):
 
 
 def empty_plan(m, width):
-    """Picks to be filled in: places, scores, rounds, rows."""
+    """Return empty arrays of picks: indices, scores, rounds, rows."""
     return (
         np.empty(m, dtype=np.int64),
         np.empty(m),
@@ -347,7 +347,7 @@ def empty_plan(m, width):
 
 
 def round_by_round(G, free, m):
-    """Picks of the greedy, with the whole projector again whenever it is used up."""
+    """Return greedy picks; the projector is reset whenever the rank is used up."""
     places, scores = [], []
     while len(places) < m:
         R, before = G.copy(), len(places)
@@ -397,7 +397,7 @@ def test_refill_in_a_kernel_matrix_is_that_in_coordinates(rng, n):
     places, scores = round_by_round(G, set(range(p)), m)
     plan, order, L = empty_plan(m, m), np.empty(m, dtype=np.int64), np.empty((m, m))
     taken, contends = np.zeros(p, dtype=np.bool_), np.ones(p, dtype=np.bool_)
-    # Of some of them first, then of all.
+    # First from some of them, then from all.
     first = np.arange(p) >= 10
     picks = empty_plan(m, m)
     planned = refill_in_kernel(
@@ -417,7 +417,7 @@ def test_refill_in_a_kernel_matrix_is_that_in_coordinates(rng, n):
 def test_fold_scores_under_every_stage(rng, in_kernel):
     G = rng.normal(size=(30, 5))
     G /= np.linalg.norm(G, axis=1)[:, None]
-    # Two rounds; after the first nobody stands, and nobody after the second.
+    # Two rounds; no candidate is left after each.
     rounds, picks = [[7, 2, 9], [4, 11]], [7, 2, 9, 4, 11]
     steps = np.array([0, 1, 2, -1, 3, 4, -1])
     begins = np.isin(np.arange(7), [0, 4])
@@ -438,7 +438,7 @@ def test_fold_scores_under_every_stage(rng, in_kernel):
 
 
 def components(rng, n=11, c=2, q=4, s=6):
-    """Components of given variances, their moments, and weights under which relevance is known."""
+    """Return components of given variances, their moments, and weights that define relevance."""
     Y = rng.normal(size=(n, c))
     Z, B = rng.normal(size=(q, n)), rng.normal(size=(s, q))
     W = np.linalg.inv(np.linalg.cholesky(Y.T @ Y))
@@ -446,12 +446,12 @@ def components(rng, n=11, c=2, q=4, s=6):
     return Y, W, Z, Z @ Z.T, Z @ Y, B, relevance
 
 
-# No covariates, one column of the target or two.
+# No covariates, for up to two target columns.
 NO_GIVEN = [np.zeros((0, c)) for c in range(3)]
 
 
 def drop(Z, Mzz, Czy, B, relevance, *tail, arrival=None, given=None):
-    """Rotate and drop; components arrived in the order of their slots unless said otherwise."""
+    """Rotate and drop components, which by default arrived in the order of their indices."""
     arrival = np.arange(float(len(Z))) if arrival is None else arrival
     given = NO_GIVEN[Czy.shape[1]] if given is None else given
     count, W, *options = tail
@@ -462,15 +462,12 @@ def drop(Z, Mzz, Czy, B, relevance, *tail, arrival=None, given=None):
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("jacobi", [False, True])
 def test_rotate_and_drop_takes_everything_along(rng, jacobi, signed, covariates):
-    """The pair is that of least relevance, the least first; Jacobi's signs go by the slots.
-
-    Where relevance has a sign they go by relevance.
-    """
+    """All state is rotated; Jacobi's signs follow the indices, or relevance if it is signed."""
     Y, W, Z, Mzz, Czy, B, relevance = components(rng, c=1 if signed else 2)
     given = NO_GIVEN[Y.shape[1]]
     left = Z
     if covariates:
-        # The last column is one: what it leaves of the others is orthogonal to it.
+        # The last column is a covariate: its residual on the others is orthogonal to it.
         z = rng.normal(size=(len(Y), 1))
         Y = np.hstack([Y - z @ (z.T @ Y) / (z.T @ z), z])
         Czy = Z @ Y
@@ -505,7 +502,7 @@ def test_rotate_and_drop_takes_everything_along(rng, jacobi, signed, covariates)
     came = before.copy()
     tail = (q, W, jacobi, signed, 1e-12, 1e-14)
     assert not drop(Z, Mzz, Czy, B, relevance, *tail, arrival=arrival, given=given)
-    # Jacobi's first is the longer; it came when the less relevant did.
+    # Jacobi's first is the longer one; it gets the arrival of the less relevant one.
     came[[a, b]] = before[pair]
     np.testing.assert_array_equal(arrival[:last], [came[order[k]] for k in range(last)])
     places = [order[k] for k in range(last)]
@@ -530,7 +527,7 @@ def test_rotate_and_drop_of_a_component_and_its_double(rng):
 
 
 def test_equal_ones_go_by_arrival(rng):
-    """Of three equally relevant components the two that came first are the pair."""
+    """Ties of relevance are in order of arrival."""
     _, W, Z, Mzz, Czy, B, relevance = components(rng, q=3)
     relevance[:] = 0.5
     kept = Z[1].copy()
@@ -544,7 +541,7 @@ def test_rotate_and_drop_tells_of_a_variable_without_loading(rng):
     Z[:] = np.eye(2, Z.shape[1])
     Mzz[:] = Z @ Z.T
     B[:] = np.eye(6, 2)
-    # Uncorrelated already: nothing turns, and what is dropped takes its variable along.
+    # Uncorrelated: there is no rotation, and the dropped component takes its variable along.
     assert drop(Z, Mzz, Czy, B, relevance, 2, W, True, False, 1e-12, 1e-14)
 
 
@@ -562,7 +559,7 @@ def test_take_up_is_join_then_rotate_and_drop(rng, most):
     tail = (W, True, False, 1e-12, 1e-14)
     arrival, options = np.array([0.0, 1.0, 0.0]), (W, NO_GIVEN[2], *tail[1:])
     bar = relevance[:2].min()
-    # One that is not above the bar comes first, and one more that the bar has risen beyond.
+    # The first does not exceed the threshold; the last does not exceed the raised one.
     X, moments = np.stack([x] * 3), (np.full(3, x.mean()), np.full(3, m2), np.stack([cxy] * 3))
     state = (Z, Mzz, Czy, B, means, relevance, arrival, 2, 4, X, *moments)
     all_found, joined = np.array([bar, bar + found, bar]), np.empty(3, dtype=np.bool_)
@@ -609,7 +606,7 @@ def test_next_above():
 
 
 def swept(kernel, X, w, Y):
-    """Sweep rows X (b, m) of these weights and targets; return mean, m2, products, if all seen."""
+    """Return mean, m2 and products of X (b, m) with weights and targets; None if not finite."""
     m = X.shape[1]
     Y = Y - w @ Y / w.sum()
     mean, m2, products = np.full(m, np.nan), np.full(m, np.nan), np.full((Y.shape[1], m), np.nan)
@@ -621,7 +618,7 @@ def swept(kernel, X, w, Y):
 
 
 def swept_observed(X, w, Y):
-    """Sweep rows as they are observed; return weight, value, mean, m2, products, means."""
+    """Return weight, value, mean, m2, products and means over the observed rows."""
     m, c = X.shape[1], Y.shape[1]
     found = [np.full(m, np.nan) for _ in range(4)] + [np.full((c, m), np.nan) for _ in range(2)]
     rows = np.ascontiguousarray(X)
@@ -631,7 +628,7 @@ def swept_observed(X, w, Y):
 
 
 def weighted(x, w, Y):
-    """Mean, sum of squares, products with targets and means of these, over rows of weights."""
+    """Return the weighted mean, sum of squares, products with targets, and means of these."""
     mean, means = w @ x / w.sum(), w @ Y / w.sum()
     return mean, w @ (x - mean) ** 2, (w * (x - mean)) @ (Y - means), means
 
@@ -655,7 +652,7 @@ def test_sweep_is_the_moments(rng, kernel, c, b, m):
 @pytest.mark.parametrize("kernel", [moments_of_rows, moments_of_transposed_rows])
 def test_sweep_keeps_the_digits_beside_an_offset(rng, kernel):
     small = rng.integers(-8, 8, size=(101, 6)).astype(float)
-    # A first or a last row far from the others, and a level that moves.
+    # A first and a last row far from the others, and a trend.
     small[0, 1], small[-1, 2], small[:, 3] = 1e6, 1e6, small[:, 3] + np.arange(101) * 1000
     w, Y = np.ones(101), rng.normal(size=(101, 2))
     shift, mean, m2, products = swept(kernel, small + 1e9, w, Y)
@@ -692,7 +689,7 @@ def test_sweep_notices_what_was_not_observed(rng, kernel, row):
 def test_sweep_notices_what_is_very_large(rng, kernel, row, value):
     X = rng.normal(size=(7, 3))
     X[row, 1] = value
-    with np.errstate(all="ignore"):  # without compilation numpy would warn
+    with np.errstate(all="ignore"):  # without compilation numpy warns
         assert swept(kernel, X, np.ones(7), rng.normal(size=(7, 2))) is None
 
 
@@ -747,7 +744,7 @@ def test_what_is_beyond(rng, at, value, bad):
 
 
 def independent_given(C, G, x, few, bars):
-    """Whether x is independent given a few: by inverting their correlations."""
+    """Return whether x is independent given a few, by inversion of their correlations."""
     few = list(few)
     target = np.eye(G.shape[1])
     A = np.linalg.pinv(C[np.ix_(few, few)])
@@ -762,7 +759,7 @@ def independent_given(C, G, x, few, bars):
 
 
 def separated_by_definition(C, G, x, among, also, bars):
-    """Whether x is independent given one to as many as bars has, all of `also` among them."""
+    """Return whether x is independent given any subset that includes `also`."""
     sizes = range(max(1, len(also)), len(bars))
     sets = (few for size in sizes for few in combinations([*also, *among], size))
     return any(independent_given(C, G, x, few, bars) for few in sets if {*also} <= {*few})
@@ -791,7 +788,7 @@ def test_who_is_separated_from_the_target(rng, r, depth):
 
 
 def reviewed(C, G, bars, fast):
-    """Return who stays, the newcomer asked first or last, the others about it alone."""
+    """Return the kept variables; the newcomer is tested first or last, the others given it."""
     *others, new = range(len(C))
     if fast and separated_by_definition(C, G, new, others, [], bars):
         return others
@@ -813,7 +810,7 @@ def reviewed(C, G, bars, fast):
     st.integers(0, 4),
 )
 def test_alternate_alleles_up_to_the_first_bad_line(lines, form, n):
-    """A line is bad if it has another number of cells, or a genotype that is none."""
+    """A line is bad if it has another number of cells, or an invalid genotype."""
     texts = []
     for cells in lines:
         padded = [f"7:{cell}" if form == "DP:GT" else cell for cell in cells]
@@ -834,7 +831,7 @@ def test_alternate_alleles_up_to_the_first_bad_line(lines, form, n):
 
 @given(st.lists(st.binary(max_size=40), max_size=4), st.integers(0, 3))
 def test_any_bytes_for_lines_of_genotypes(lines, n):
-    """Nothing is read or written out of bounds."""
+    """Arbitrary bytes cause no reads or writes out of bounds."""
     starts = np.cumsum([0, *map(len, lines)])
     counts = np.empty((len(lines), n), np.int8)
     text = np.frombuffer(b"".join(lines), np.uint8)
@@ -953,12 +950,12 @@ def test_fill_product(rng):
 
 @pytest.mark.parametrize(("a", "b"), [(1, 1), (2, 30), (7, 400), (40, 3)])
 def test_log_of_a_beta_tail(a, b):
-    """Against sums of binomial probabilities in exact fractions, and back."""
+    """Logarithms of beta tails equal exact fractions, and the inverse returns the argument."""
     rest = np.array([1e-3, 1e-9, 1e-60]) * b / (a + b)
     exact = []
     for y in map(Fraction, rest.tolist()):
         n = a + b - 1
-        # P(X > 1 - y) for X ~ Beta(a, b) is that of at least b successes of n with probability y.
+        # P(X > 1 - y) for X ~ Beta(a, b) is the probability of at least b successes of n.
         p = sum(comb(n, k) * y**k * (1 - y) ** (n - k) for k in range(b, n + 1))
         exact.append(log(p.numerator) - log(p.denominator))
     log_beta = lgamma(a) + lgamma(b) - lgamma(a + b)
@@ -1012,7 +1009,7 @@ def test_bases_of_groups(rng, sparse):
 
 
 def test_gains_of_groups(rng):
-    """Scores of forward selection, also of a group that the picks explain in part."""
+    """Gains equal those of forward selection, also for a group partly explained by the picks."""
     Q = np.linalg.qr(rng.normal(size=(30, 9)))[0].T
     U = np.linalg.qr(rng.normal(size=(30, 2)))[0].T
     V = np.vstack([Q[0], (Q[1] + Q[5]) / np.sqrt(2.0)])
@@ -1074,7 +1071,7 @@ def test_lagged_products_are_precise(rng):
 
 @reordered
 def test_autoregression_is_as_precise_as_qr(rng):
-    """Of a smooth series, whose lags are nearly collinear."""
+    """Autoregression is precise for a smooth series, whose lags are nearly collinear."""
     x = np.cumsum(np.cumsum(rng.normal(size=500)))
     x = ((x - x.mean()) / x.std())[None]
     R = np.empty((1, 6, 6))

@@ -68,7 +68,7 @@ def test_they_do_not_depend_on_how_columns_are_cut(cuts, form):
 
 
 def test_they_do_not_depend_on_how_long_columns_are_cut():
-    """Of many rows, few columns are generated at a time."""
+    """Knockoffs do not depend on blocks, also where few columns are generated at a time."""
     X = np.random.default_rng(0).normal(size=(9000, 70))
     expected = [values.tobytes() for _, values in with_knockoffs(X, 1)]
     found = [values.tobytes() for _, values in with_knockoffs(in_blocks(X, [1, 13, 64]), 1)]
@@ -93,10 +93,10 @@ def test_moments_are_those_of_the_columns(seed, w):
 
 @pytest.mark.parametrize("w", [1, 2, 3])
 def test_exchange_hardly_changes_covariances_of_columns_that_depend_on_w(w):
-    """The more columns before are used, the less: 4w suffice for any number of rows in practice."""
+    """More preceding columns change covariances less on exchange; 4w suffice in practice."""
     rng = np.random.default_rng(w)
     p = 24
-    # A banded precision matrix: each column depends on the w on either side only.
+    # A banded precision matrix: each column depends on w neighbours on either side only.
     L = np.tril(rng.normal(size=(p, p)))
     L[np.subtract.outer(np.arange(p), np.arange(p)) > w] = 0.0
     np.fill_diagonal(L, 2.0)
@@ -118,7 +118,7 @@ def test_exchange_hardly_changes_covariances_of_columns_that_depend_on_w(w):
     assert 0.02 < changes[1] < 0.04
     assert changes[2] < 0.006
     assert changes[3] < 1e-10
-    # The covariance of generated knockoffs is the same, but for chance.
+    # The covariance of generated knockoffs is the same, up to chance.
     X = rng.multivariate_normal(np.zeros(p), S, size=50_000)
     both = np.column_stack([X, generated(with_knockoffs(X, w), p)])
     expected = reference.of_covariance(S, w, knockoffs_module._BEHIND)
@@ -135,7 +135,7 @@ def test_degenerate_columns():
     K = generated(stream, 6)
     assert np.isfinite(K).all()
     assert (K[:, 1] == 4.0).all()
-    # A column that its neighbours explain is its own knockoff.
+    # A column that its neighbours determine is its own knockoff.
     np.testing.assert_allclose(K[:, 3], X[:, 3], atol=1e-9)
     assert stream.n_pairs == 3
     assert not np.allclose(K[:, 5], X[:, 5], rtol=1e-3)
@@ -146,7 +146,7 @@ def test_names_and_passes():
     stream = with_knockoffs(iter_array(X, names=[f"v{j}" for j in range(100)]), 2)
     names = [name for name, _ in stream]
     first = [name for name in names[::2] if isinstance(name, tuple)]
-    assert 30 < len(first) < 70  # which of both comes first is a fair coin
+    assert 30 < len(first) < 70  # the order of a pair is a fair coin flip
     for a, b in zip(names[::2], names[1::2], strict=True):
         assert a == ("knockoff", b) or b == ("knockoff", a)
     again = dict(stream)
@@ -173,7 +173,7 @@ def test_memory_does_not_depend_on_the_number_of_columns():
     peak(100)
     most = peak(1500)
     assert most < 1.2 * peak(500)
-    # Of 64 columns generated at a time.
+    # 64 columns are generated at a time.
     assert most < 8 * 2000 * 1500
 
 
@@ -235,7 +235,7 @@ def test_it_selects_what_is_planted():
     assert found.as_dict()["selected"] == found.selected
     binary = knockoff_filter(X, np.where(y > 0, "a", "b"), 0.2, window=1)
     assert sum(name % 15 == 0 for name in binary.selected) >= 10
-    # Statistics are differences of coefficients of the same exact Lasso, of a bounded pool too.
+    # Statistics are coefficient differences of the exact Lasso, with a bounded pool too.
     bounded = knockoff_filter(X, y, 0.1, window=1, max_candidates=120)
     assert bounded.selected == found.selected
     assert bounded.model.n_passes > 1.0
@@ -257,7 +257,7 @@ def test_the_lasso_is_that_of_all_pairs():
 
 @pytest.mark.slow
 def test_signs_of_irrelevant_columns_are_coins():
-    """Also next to relevant ones, which they correlate with."""
+    """Signs of irrelevant columns are fair coin flips, also next to relevant columns."""
     signs, false = [], []
     for seed in range(30):
         X, y = planted(seed, 300, 200, noise=3.0)
@@ -304,7 +304,7 @@ def test_unsuited_columns_are_refused():
     mixed = X + np.outer(group, 0.2 * np.random.default_rng(2).normal(size=400))
     with pytest.raises(ValueError, match="confounder"):
         knockoff_filter(mixed, y + 8.0 * group, window=1)
-    # Given what distinguishes the rows, they are not.
+    # Adjusted for the confounder, they are accepted.
     knockoff_filter(mixed, y + 8.0 * group, window=1, covariates=group)
 
 
@@ -316,12 +316,12 @@ def test_rows_that_depend_on_each_other_are_refused():
         error[i] += 0.6 * error[i - 1]
     with pytest.raises(ValueError, match="independent rows"):
         knockoff_filter(X, error, window=1)
-    # Either alone does no harm.
+    # Dependent rows of either alone do no harm.
     knockoff_filter(X, error[rng.permutation(400)], window=1)
 
 
 def test_valid_columns_are_seldom_refused():
-    """Also where they correlate so strongly that maxima over them vary."""
+    """Valid columns are rarely refused, also with strong correlations."""
     refused = 0
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -389,7 +389,7 @@ def test_offsets_and_scales():
     moved = knockoff_filter(X * 2.0**-400 + 0.0, y, 0.2, window=1)
     assert moved.selected == found.selected
     assert knockoff_filter(X + 1e9, y, 0.2, window=1).selected == found.selected
-    # All columns still have one, though digits are lost.
+    # All columns still have a knockoff, though digits are lost.
     assert knockoff_filter(X + 1e14, y, 0.2, window=1).n_columns == 60
 
 

@@ -23,7 +23,7 @@ def learnt(X, y, names=None, covariates=None, **params):
 
 
 def weights(found, p):
-    """Return coefficients by name as an array."""
+    """Return the coefficients, a dict by name, as an array."""
     w = np.zeros(p)
     for name, value in found.items():
         w[name] = value
@@ -67,7 +67,7 @@ def test_the_path_is_scikit_learns(p, scale, l1_ratio):
 def test_the_path_is_scikit_learns_on_real_data(load_data):
     X, y = load_data(return_X_y=True)
     y = y.astype(np.float64)
-    # Of two classes the default is the logistic loss.
+    # For two classes the default is the logistic loss.
     model = learnt(X, y, k="all", n_alphas=20, alpha_min_ratio=0.02, family="gaussian")
     sizes = X.std(axis=0)
     Z, t = (X - X.mean(axis=0)) / sizes, y - y.mean()
@@ -83,7 +83,7 @@ def test_the_logistic_solution_is_scikit_learns(l1_ratio):
     labels = np.where(y > 0.3, "well", "ill")
     alpha = 0.05
     model = learnt(X, labels, alphas=alpha, family="logistic", scale=False, l1_ratio=l1_ratio)
-    # Since 1.8 the penalty follows from its ratio, and is not to be named.
+    # Since version 1.8 the penalty follows from l1_ratio and must not be passed.
     named = {"penalty": "elasticnet"} if sklearn_before_1_8() else {}
     other = LogisticRegression(
         l1_ratio=l1_ratio,
@@ -117,7 +117,7 @@ def test_the_logistic_path_is_that_of_the_definition(p, l1_ratio, scale):
 
 
 def test_by_hand():
-    """Orthogonal columns: each coefficient is its product with the target, less α."""
+    """Coefficients of orthogonal columns are soft-thresholded products with the target."""
     X = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     y = X @ [3.0, -1.0] + 7.0
     model = learnt(X, y, ["a", "b"], alphas=(2.0, 0.25, 4.0))
@@ -167,7 +167,7 @@ def test_copies_are_not_selected_but_share_under_a_ridge():
 
 
 def test_covariates_cost_nothing():
-    """It is the LASSO on what they leave: their own coefficients are not penalised."""
+    """Coefficients of covariates are not penalised: the LASSO is that of the residuals."""
     X, y = sparse_data(4)
     Z = np.c_[X[:, 0] + X[:, 1], np.random.default_rng(0).normal(size=len(X))]
     basis = np.linalg.qr(np.c_[np.ones(len(X)), Z])[0]
@@ -192,7 +192,7 @@ def test_a_target_that_goes_with_nothing():
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 14), st.booleans())
 def test_what_is_settled_is_lowest(seed, n, p, has_ridge):
-    """Also where columns depend on one another: the conditions of optimality hold."""
+    """Solutions satisfy the optimality conditions, also for dependent columns."""
     rng = np.random.default_rng(seed)
     A = rng.integers(-2, 3, (n, p)) * 1.0
     A[:, ~A.any(axis=0)] = 1.0
@@ -253,7 +253,7 @@ def test_a_bounded_pool_finds_the_path_of_all_columns(seed):
     Z = X - X.mean(axis=0)
     for one, other in zip(pooled.path.items(), whole.path.items(), strict=False):
         assert one[0] == pytest.approx(other[0], rel=1e-10)
-        # Where solutions are not unique what they foretell is.
+        # Where solutions are not unique, predictions are.
         a, b = (Z @ weights(found, p) for _, found in (one, other))
         np.testing.assert_allclose(a, b, atol=1e-6 * max(1e-9, np.abs(b).max(initial=0.0)))
 
@@ -302,7 +302,7 @@ def test_logistic_on_rows_is_that_of_the_last_window():
     assert model.coefficients == pytest.approx(other.coefficients, rel=1e-8)
 
 
-# --------------------------------------------------------------------------- what family it is
+# --------------------------------------------------------------------------- the choice of family
 
 
 @pytest.mark.parametrize("family", ["auto", "logistic"])
@@ -357,7 +357,7 @@ def test_where_two_numbers_can_be_no_classes_they_are_a_quantity(options, alongs
     with pytest.raises(ValueError, match="Expected"):
         model.learn_target(np.where(y > 0.0, "yes", "no"), **alongside)
     assert model.n_rows == 0
-    # A target that was learnt before is no hindrance.
+    # A target that was refused before does no harm.
     model.learn_target(y, **alongside)
     assert model.n_rows == 50
 
@@ -461,7 +461,7 @@ def test_rows_that_fade_are_weighted():
     w = 0.95 ** np.arange(60)[::-1]
     mean, level = w @ X / w.sum(), w @ y / w.sum()
     root = np.sqrt(w * 60 / w.sum())[:, None]
-    # A weighted regression is one of rows times the roots of their weights, without an intercept.
+    # A weighted regression is one of rows times the roots of weights, without an intercept.
     Z, t = (X - mean) * root, (y - level) * root[:, 0]
     sizes = np.sqrt((Z**2).mean(axis=0))
     _, expected, _ = enet_path(Z / sizes, t, l1_ratio=1.0, alphas=[0.1], tol=1e-12, max_iter=10**6)

@@ -11,14 +11,14 @@ from streamsel import PCA
 from streamsel.extraction import pca
 
 N, P = 150, 30
-# So many components that as many axes are kept as there are variables: nothing is lost.
+# Enough components that as many axes as variables are kept: nothing is lost.
 ALL = {"n_components": 10, "max_features": None, "warm_up": 10}
 FEW = ALL | {"n_components": 2}
 
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
-    """Of so few variables joint moments are kept."""
+    """Keep joint moments of at most 8 variables."""
     monkeypatch.setattr(pca, "_MAX_JOINT_VARIABLES", 8)
 
 
@@ -37,7 +37,7 @@ def learnt(X, params=ALL, **more):
 
 
 def row(x):
-    """A row, of the variables that it names."""
+    """Return the nonzero values of a row as a dict."""
     return {j: value for j, value in enumerate(x.tolist()) if value != 0.0}
 
 
@@ -49,7 +49,7 @@ def weights_of(model, p=P):
 
 
 def assert_is(model, X, weights=None, tolerance=1e-9):
-    """Compare with the leading axes of rows of these weights."""
+    """Compare with the leading axes of weighted rows."""
     weights = np.ones(len(X)) if weights is None else weights
     mean = np.average(X, axis=0, weights=weights)
     Z = (X - mean) * np.sqrt(weights)[:, None]
@@ -72,7 +72,7 @@ def test_no_variable_is_let_go(X):
 
 
 def test_is_incremental_pca(X):
-    """Where axes are fewer than variables; it takes in as many rows at once."""
+    """With fewer axes than variables, PCA equals IncrementalPCA with the same batches."""
     rank = 2 * FEW["n_components"] + 10
     model = PCA(**FEW)
     model.learn_many(X[:112])
@@ -88,7 +88,7 @@ def test_is_incremental_pca(X):
 
 
 def test_joint_moments_go_over(X):
-    """From the row on that brings one variable too many."""
+    """Joint moments become low-rank moments at the row that exceeds the limit of variables."""
     X = X.copy()
     X[:70, 6:] = 0.0
     assert_is(learnt(X), X)
@@ -123,7 +123,7 @@ def test_goes_on_from_columns(X, p):
 
 
 def test_goes_on_from_a_pool(X):
-    """Of the columns that were let go nothing is known: they are new as rows name them."""
+    """Rows continue from a pool; evicted columns are new variables when rows name them."""
     model = PCA(**ALL, max_loadings=10)
     model.learn_columns(np.asfortranarray(X[:60]))
     for x in X[60:]:

@@ -13,13 +13,13 @@ from streamsel.base.river import Supervised
 from streamsel.extraction._gram import GramExtractor
 
 N, P = 120, 400
-# A Gram matrix of as many rows is not kept.
+# Too few for the Gram matrix of all rows.
 FEW = {"max_gram_rows": 100, "max_loadings": 50}
 
 
 @pytest.fixture
 def X():
-    """Six directions that stand out of noise."""
+    """Return columns with six directions above noise."""
     rng = np.random.default_rng(0)
     hidden = rng.normal(size=(N, 6)) * [6.0, 5.0, 4.0, 3.0, 2.5, 2.0]
     return np.asfortranarray(hidden @ rng.normal(size=(6, P)) + 2.0 * rng.normal(size=(N, P)) + 1.0)
@@ -97,7 +97,7 @@ def test_a_source_that_can_be_read_once_gives_loadings(X):
 
 @pytest.mark.parametrize("scale", [False, True])
 def test_sparse_columns_are_exact_at_once(X, scale):
-    """They are kept as stored: more columns than are taken in at a time, and with loadings."""
+    """Sparse columns are stored, so that components are exact, also of more than one batch."""
     columns = np.hstack([X, X[:, :200] ** 2, X[:, 200:] ** 3])
     sparse = scipy.sparse.csc_array(np.where(np.abs(columns - 1.0) > 8.0, columns, 0.0))
     model = learnt(sparse, scale=scale)
@@ -113,7 +113,7 @@ def test_sparse_columns_are_exact_at_once(X, scale):
 def test_sparse_columns(X):
     sparse = scipy.sparse.csc_array(np.where(np.abs(X - 1.0) > 8.0, X, 0.0))
     model = learnt(sparse)
-    # One dense column has been reduced to axes.
+    # One dense block leads to a reduction to axes.
     model.learn_columns(X[:, :90], [f"dense {j}" for j in range(90)])
     both = scipy.sparse.hstack([sparse, X[:, :90]], format="csc")
     model.learn_loadings(both, [*range(P), *(f"dense {j}" for j in range(90))])
@@ -121,7 +121,7 @@ def test_sparse_columns(X):
 
 
 class About(GramExtractor, Supervised):
-    """Principal axes, and how relevant they are to a target."""
+    """Extractor of principal axes with their relevance to a target."""
 
     @classmethod
     def _unit_test_params(cls):
@@ -203,7 +203,7 @@ def test_rows_go_on_from_the_pool(X):
 
 
 def pair(method, X, y, **params):
-    """Return a model of all the Gram matrix, and one of its leading axes."""
+    """Return a model with the full Gram matrix, and one with leading axes."""
     models = [method(**params, max_loadings=50), method(**params, **FEW)]
     for model in models:
         model.learn_target(y)
@@ -220,7 +220,7 @@ def assert_same_scores(one, other, tolerance):
 
 @pytest.fixture
 def y(X):
-    """What hardly varies in the columns, and noise."""
+    """Return a target along a direction of small variance, with noise."""
     rng = np.random.default_rng(2)
     direction = np.linalg.svd(X - X.mean(axis=0))[0][:, 20]
     return direction + 0.05 * rng.normal(size=(N, 2)).T.sum(axis=0)
@@ -239,7 +239,7 @@ def test_pls_is_exact_after_as_many_readings_as_components(X, y, scale):
 
 @pytest.mark.parametrize("cls", [PLS, PrivateFeatures])
 def test_loadings_use_all_of_the_target(X, y, cls):
-    """Its part outside the leading axes too: rows that were learnt have their components."""
+    """Loadings also use the target's part outside the leading axes."""
     model = cls(2, **FEW)
     model.learn_target(y)
     model.learn_columns(X)
@@ -333,7 +333,7 @@ def test_files_that_do_not_fit_are_refused(X, part):
 
 
 def test_classes_drawn_by_lot_are_no_better_told_than_of_the_matrix():
-    """One axis that was chosen by the target is not one among few."""
+    """Leading axes do not separate random classes better than the full matrix does."""
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(400, 3)) * [5, 3, 2]) @ rng.normal(size=(3, 900))
     X += rng.normal(size=X.shape)

@@ -31,7 +31,7 @@ X = np.asfortranarray(np.random.default_rng(1).normal(size=(N, 30)))
 
 
 def none(values):
-    """Return a list with None in the rows that have no target."""
+    """Return a list with None in the rows without a target."""
     return [
         None if lacks else v for lacks, v in zip(LACKS, np.asarray(values).tolist(), strict=True)
     ]
@@ -158,14 +158,14 @@ def test_times_and_events(form):
 @pytest.mark.parametrize("y", [nan(Y), none(WORDS), pd.Series(none(CODES), dtype="Int64")])
 @pytest.mark.parametrize("rest", [1.0, 2.0])
 def test_a_target_may_be_missing_where_the_weight_is_0(y, rest):
-    """Whatever `missing` is. With one weight for all others no learner refuses it."""
+    """A target may be missing where the weight is 0; otherwise equal weights suit any learner."""
     w = np.where(LACKS, 0.0, np.where(np.arange(N) % 2, 1.0, rest))
     model = learnt(y, weights=w)
     expected = learnt(np.asarray(y, dtype=object)[KEPT].tolist(), X[KEPT], weights=w[KEPT])
     check(model, expected)
     if rest == 1.0:
         SelectKBest(2, score="mutual_info").learn_target(y, weights=w)
-    w[KEPT[3]] = 0.0  # one that has a target is not left out
+    w[KEPT[3]] = 0.0  # a row with a target and weight 0 is kept
     assert learnt(y, weights=w).n_rows == len(KEPT)
     w[5] = 1.0
     with pytest.raises(ValueError, match=r"in row 5\b"):
@@ -267,7 +267,7 @@ def test_a_gram_matrix_is_shared_by_the_same_rows():
 
 
 def test_on_real_data(dataset):
-    """A tenth of the patients have no diagnosis."""
+    """On real data, a tenth of the patients have no diagnosis."""
     X, y, _, archive = dataset("glioma")
     labels = archive["classes"][y].astype(object)
     labels[np.random.default_rng(3).permutation(len(y))[: len(y) // 10]] = None
@@ -282,7 +282,7 @@ def test_on_real_data(dataset):
         assert model.n_rows == len(kept) < len(y)
 
 
-# --------------------------------------------------------------------------- behind the door
+# ------------------------------------------------------------------------ values of kept rows
 
 
 @given(
@@ -357,7 +357,7 @@ def test_what_lacks_a_target():
 
 
 def test_lasso_of_a_cohort():
-    """Two classes as 1 and 2, and NaN, as a .fam file has them."""
+    """Classes coded as 1, 2 and NaN, as in .fam files, are valid."""
     status = np.where(LACKS, np.nan, 1.0 + (Y > 0.0))
     model, expected = Lasso(k=3), Lasso(k=3, family="logistic")
     model.learn_target(status, missing="drop")

@@ -33,7 +33,7 @@ START = dt.datetime.fromisoformat("2019-11-05 07:30")
 
 
 def people(n=N, seed=0, cities=("Oslo", "Paris", "Rome", None)):
-    """Return columns of a customers' table, None where nothing was observed."""
+    """Return columns of a table of customers, with None for missing values."""
     rng = np.random.default_rng(seed)
     zone = zoneinfo.ZoneInfo("America/New_York")
     times = [START + dt.timedelta(hours=int(h)) for h in rng.integers(0, 9000, n)]
@@ -78,7 +78,7 @@ ENCODED = ("city", "plan", "joined", "seen", "birthday")
 
 
 def numbers_of(columns):
-    """Return the columns of numbers by definition."""
+    """Return the encoded numeric columns by definition."""
     found = {}
     for name, values in columns.items():
         found |= encoded(name, values) if name in (*ENCODED, "customer") else {name: values}
@@ -91,7 +91,7 @@ DETAILS = {"encoded": {"categories": 2, "dates": 3}, "not_encoded": {"text": 1}}
 
 
 def learnt_by_hand(model, names=tuple(COLUMNS), y=Y):
-    """Return a model that has learnt the columns of numbers, those of categories as groups."""
+    """Return a model that has learnt the encoded columns, with categories as groups."""
     if model._is_supervised:
         model.learn_target(y)
     for source in names:
@@ -144,7 +144,7 @@ def test_new_rows_of_a_frame_are_encoded_by_the_names_of_the_model(frame):
     for name in names:
         column = found[name]
         values = column.to_pandas() if isinstance(found, pa.Table) else column
-        wanted = expected.get(name, np.zeros(40))  # a city that the new rows do not have
+        wanted = expected.get(name, np.zeros(40))  # a city that is absent from the new rows
         np.testing.assert_allclose(np.array(values, dtype=float), wanted, atol=1e-9)
 
 
@@ -201,7 +201,7 @@ def test_what_was_learnt_before_an_error_is_kept():
     assert model.report().details["encoded"] == {"categories": 2}
     again = SelectKBest(3)
     with pytest.raises(RuntimeError, match="broken"):
-        learnt(again, encode(iter_columns(broken)))  # can be read again: undone
+        learnt(again, encode(iter_columns(broken)))  # re-iterable: rolled back
     assert again.n_columns == 0
     assert "encoded" not in again.report().details
 
@@ -254,14 +254,14 @@ def dates_of_row(x):
 
 
 def in_pipeline(model):
-    """Return a pipeline that encodes rows under the names of encoded columns."""
+    """Return a pipeline that encodes rows, with the names of encoded columns."""
     features = compose.Select("city", "plan") | preprocessing.OneHotEncoder()
     features += compose.Select("age") + compose.FuncTransformer(dates_of_row)
     return features | model
 
 
 def earlier_and_later():
-    """Return two parts of a table, new cities in the second one, and their targets."""
+    """Return two parts of a table and their targets; the second has new cities."""
     parts = people(80, 2), people(60, 3, cities=("Rome", "Oslo", "Bern"))
     targets = []
     for seed, columns in enumerate(parts):
@@ -299,7 +299,7 @@ def test_rows_continue_groups_in_windows_under_the_names_of_river():
     assert pipeline.transform_one(rows[0]).keys() <= {*model.in_use}
     for x, y in zip(rows, targets[1].tolist(), strict=True):
         pipeline.learn_one(x, y)
-    # The window is learnt as columns: of the city, the categories that its group had.
+    # The window is learnt as columns: for the city, the categories of its group.
     numbers = numbers_of({name: later[name] for name in FEATURES})
     expected = SelectKBest(4)
     expected.learn_target(targets[1])

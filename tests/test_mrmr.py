@@ -33,11 +33,11 @@ def numbers(seed, n=40, p=30):
 
 
 def test_three_columns_by_hand():
-    # Centred and of length 1, at right angles: what columns are made of says how they correlate.
+    # Orthonormal and centred: coefficients of columns determine their correlations.
     u, v, w = np.linalg.qr(np.c_[np.ones(8), np.random.default_rng(0).normal(size=(8, 3))])[0].T[1:]
     y = 0.8 * u + 0.6 * v
     X = np.c_[u, 3.0 - 2.0 * u, 0.3 * u + 0.4 * v + np.sqrt(0.75) * w]
-    # Correlations with y of 0.8, 0.8 and 0.48; of the last with the first 0.3.
+    # Correlations with y are 0.8, 0.8 and 0.48; that of the last with the first is 0.3.
     found = learnt(X, y, k=3, score="correlation")
     assert found.selected == [0, 2, 1]
     expected = [0.8, 0.48 / 0.3, 0.8 / np.mean([1.0, 0.3])]
@@ -205,7 +205,7 @@ def test_scale_and_sign_do_not_matter(seed, params):
     scaled = X * rng.choice([3.0, 0.01, 1e6], size=12) + rng.choice([0.0, 100.0], size=12)
     other = 7.0 * y - 3.0
     if "n_bins" not in params:
-        # Bins are counted from below, and those of what is turned round may be others.
+        # Bins are not symmetric: values with the opposite sign may have other bins.
         scaled, other = scaled * rng.choice([1.0, -1.0], size=12), -other
     assert learnt(X, y, k=5, **params).selected == learnt(scaled, other, k=5, **params).selected
 
@@ -290,7 +290,7 @@ def test_a_file_goes_on(tmp_path):
 @pytest.mark.parametrize("way", ["save", "deepcopy"])
 @pytest.mark.parametrize("learner", [MRMR, ForwardSelection])
 def test_copies_of_a_pool_that_was_cut_have_the_same_bits(learner, way, tmp_path):
-    """What a pool computed in earlier cuts is in no copy, and leaves no rounding errors."""
+    """Copies of a model with a pruned pool continue bit-identically, without its cached values."""
     for seed in range(4):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(50, 300))

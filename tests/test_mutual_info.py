@@ -13,7 +13,7 @@ N_STREAMS, N_COLUMNS = 40, 300
 
 
 def target_of(kind, n, rng):
-    """Return labels, of which one class may be a twentieth, or numbers."""
+    """Return numbers or labels; one class may have only a twentieth of the samples."""
     if kind == "number":
         return rng.normal(size=n)
     if kind == "counts":
@@ -55,7 +55,7 @@ def learnt(X, y, **params):
     ],
 )
 def test_of_noise_next_to_no_stream_selects_any(n, of_target, of_columns):
-    """A twentieth of the streams may; with χ² of ten bins by ten nearly all did."""
+    """At most about a twentieth of noise streams select any column."""
     rng = np.random.default_rng(n)
     drawn = (
         (columns_of(of_columns, n, rng), target_of(of_target, n, rng)) for _ in range(N_STREAMS)
@@ -96,7 +96,7 @@ def test_bins_are_as_many_as_their_cells_can_be_filled(n, n_of_target, n_bins, r
     ],
 )
 def test_mean_and_chance_are_those_over_all_orders(a, b):
-    """What the definition takes from the hypergeometric distribution, by trying every order."""
+    """The mean and p-value of the reference equal those over all permutations."""
     seen = reference.mutual_info(a, b)
     every = np.array([reference.mutual_info(a, order) for order in itertools.permutations(b)])
     assert reference.mean_mutual_info(a, b) == pytest.approx(every.mean())

@@ -56,7 +56,7 @@ def test_it_is_the_loop_over_folds_and_inner_folds():
         for pair in StratifiedKFold(2, shuffle=True, random_state=repeat).split(X, LABELS)
     ]
     assert len(found.folds) == len(splits) == 4
-    # The loop takes seconds: in two of the four folds, others for every seed.
+    # The loop takes seconds: two of the four folds, others for every seed.
     for i in some(range(4), 2, "folds"):
         train, test = splits[i]
         inner = StratifiedKFold(3, shuffle=True, random_state=i // 2)
@@ -151,7 +151,7 @@ def test_noise_predicts_nothing():
 def test_the_interval_is_that_of_nadeau_and_bengio():
     values = [0.8, 0.6, 0.7, 0.9, 0.5]
     mean, low, high = fold_interval(values, 0.25, 0.95, (-math.inf, math.inf))
-    # Variance 0.025, times 1/5 + 1/4; t of 4 degrees of freedom 2.7764451.
+    # The variance is 0.025 · (1/5 + 1/4); the quantile of t with 4 degrees of freedom is 2.7764451.
     margin = 2.7764451051977987 * math.sqrt(0.45 * 0.025)
     assert (mean, low, high) == pytest.approx((0.7, 0.7 - margin, 0.7 + margin))
     assert fold_interval(values, 0.25, 0.95, (0.5, 0.9)) == pytest.approx((0.7, 0.5, 0.9))
@@ -169,7 +169,7 @@ def test_no_interval_leaves_what_a_score_can_be():
 
 @pytest.mark.slow
 def test_all_variables_are_penalized_as_they_need():
-    """More variables than rows, nearly all of noise: no worse than the mean, nor than ridge."""
+    """All variables have the penalty of ridge regression, and are not worse than the mean."""
     rng = np.random.default_rng(0)
     wide = rng.normal(size=(60, 800))
     y = wide[:, 3] + rng.normal(size=60)
@@ -219,7 +219,7 @@ def test_several_passes_find_the_same(learner):
     settings = {"sizes": [1, 2], "n_folds": 3, "n_inner": 2, "model": "knn"}
     expected = nested_scores(learner, X, LABELS, **settings)
     stream = iter_columns(columns)
-    # Too little for a copy.
+    # Too little memory for a copy.
     found = nested_scores(learner, stream, LABELS, max_bytes=X.nbytes - 1, **settings)
     assert n_passes > 2
     for one, other in zip(expected.folds, found.folds, strict=True):
@@ -266,7 +266,7 @@ def test_lots_are_fair_and_know_no_blocks():
 
 def test_json_has_all_of_it():
     found = nested_scores(SelectKBest(), X, LABELS, sizes=[2, 1], model="knn")
-    assert "k" not in found.parameters  # one of the sizes
+    assert "k" not in found.parameters  # it is one of the sizes
     told = json.loads(json.dumps(found.as_dict()))
     assert told["sizes"] == [1, 2]
     assert [row["variables"] for row in told["scores"][::3]] == found.variable_sets

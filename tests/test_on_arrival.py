@@ -18,7 +18,7 @@ over_learners = pytest.mark.parametrize("cls", LEARNERS, ids=lambda cls: cls.__n
 
 
 class Newest(StreamingSelector):
-    """The three newest columns that rise with the target."""
+    """Selector of the three newest columns that correlate positively with the target."""
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -35,7 +35,7 @@ class Newest(StreamingSelector):
 
 
 class NewestPolicy:
-    """Accepts any column that rises with the target, and drops the oldest."""
+    """Accept columns that correlate positively with the target, and drop the oldest."""
 
     def rejection_threshold(self, space: TargetSpace) -> float:
         return -np.inf
@@ -90,7 +90,7 @@ def test_undone_with_what_was_dropped(data):
     bad = X[:, 15:].copy()
     bad[4, -1] = np.nan
     for _ in range(2):
-        # In the midst of a stream much was accepted, and all that was held before dropped.
+        # Before the error, many columns are accepted, and all earlier ones dropped.
         blocks = [(j, bad[:, j]) for j in range(25)]
         with pytest.raises(ValueError, match="finite"):
             model.learn_columns([(f"bad {j}", x) for j, x in blocks])
@@ -138,7 +138,7 @@ def test_given_covariates_the_observations_are_what_they_leave(data):
     for row, j in zip(model._columns.samples(np.arange(3)), model.selected, strict=True):
         left = X[:, j] - basis @ (basis.T @ X[:, j])
         np.testing.assert_allclose(row, left / np.linalg.norm(left), atol=1e-12)
-    # What the covariates explain is not even offered.
+    # Columns that covariates explain are not even tested.
     assert model._columns.memory == {"seen": 40.0}
 
 

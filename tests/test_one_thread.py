@@ -10,7 +10,7 @@ from streamsel import SelectKBest
 
 
 class Held:
-    """A number that a second thread can meet halfway: it waits there until it is let go on."""
+    """Parameter whose use by a thread blocks until the test resumes it."""
 
     def __init__(self):
         self.reached, self.resume = threading.Event(), threading.Event()
@@ -41,7 +41,7 @@ def columns(held, X):
 
 
 class Row(dict):
-    """A row that takes its time."""
+    """Row whose values block until the test resumes."""
 
     def __init__(self, held, **features):
         super().__init__(features)

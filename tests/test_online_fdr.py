@@ -19,7 +19,7 @@ def learnt(X, y, covariates=None, **params):
 
 
 def planted(seed, n=60, p=150):
-    """Return columns some of which tell of the target, and the target."""
+    """Return columns, some of them relevant, and the target."""
     rng = np.random.default_rng(seed)
     y = rng.normal(size=n)
     X = rng.normal(size=(n, p))
@@ -30,14 +30,14 @@ def planted(seed, n=60, p=150):
 
 
 def test_levels_by_hand():
-    """Of the first tests, with the two gammas' first values."""
+    """Levels of the first tests equal those computed by hand from the first gammas."""
     p_values = [0.001, 0.4, 0.9, 1e-5, 0.3, 0.6]
     lord = [0.07720838 * g for g in (0.6931472, 0.1507377, 0.1283863, 0.1067709, 0.0905196)]
     first = 0.05 / 2 * lord[0]
     found, levels = zip(*decide(p_values, 0.05, "lord++"), strict=True)
     assert found == (True, False, False, True, False, False)
     expected = [first]
-    # One discovery: what was there at first, and what the first one pays.
+    # One discovery: the initial wealth, and the payout of the first discovery.
     expected += [0.025 * (lord[t] + lord[t - 1]) for t in (1, 2, 3)]
     expected += [0.025 * (lord[4] + lord[3]) + 0.05 * lord[0]]
     np.testing.assert_allclose(levels[:5], expected, rtol=1e-5)
@@ -45,14 +45,14 @@ def test_levels_by_hand():
     power = [0.4374901658 / i**1.6 for i in (1, 2, 3, 4, 5)]
     found, levels = zip(*decide(p_values, 0.05, "saffron"), strict=True)
     assert found == (True, False, False, True, False, False)
-    # Of the six only 0.9 is counted before the last, for the others are candidates.
+    # Only 0.9 of the first five is counted; the others are candidates.
     expected = [0.0125 * power[0], 0.025 * power[0], 0.025 * power[0], 0.025 * power[1]]
     expected += [0.025 * power[1] + 0.025 * power[0]] * 2
     np.testing.assert_allclose(levels, expected, rtol=1e-9)
 
     found, levels = zip(*decide(p_values, 0.05, "addis"), strict=True)
     assert found == (True, False, False, True, False, False)
-    # 0.4 and 0.3 are counted: 0.9 and 0.6 are discarded, the small ones candidates.
+    # 0.4 and 0.3 are counted; 0.9 and 0.6 are discarded, and the small ones are candidates.
     expected = [0.00625 * power[0], 0.0125 * power[0], 0.0125 * power[1], 0.0125 * power[1]]
     expected += [0.0125 * power[1] + 0.0125 * power[0], 0.0125 * power[2] + 0.0125 * power[1]]
     np.testing.assert_allclose(levels, expected, rtol=1e-9)

@@ -16,18 +16,18 @@ from tests.reference import target
 from tests.reference.independence import is_independent, space
 from tests.reference.osfs import answer
 
-N = 103  # with nothing given Fisher's z is of 100 free observations
+N = 103  # without conditioning Fisher's z has 100 free observations
 # Orthonormal and centred.
 E = scipy.linalg.helmert(N)[:8]
 
 
 def learnt(columns, y, covariates=None, **params):
-    """Return a model that has learnt columns, (n, p) or a dict of them."""
+    """Return a model that has learnt columns, (n, p) or a dict."""
     return learn(OSFS(**params), columns, y, covariates)
 
 
 def at_angle(rho, x, other):
-    """Return a column of this correlation with x; both orthonormal."""
+    """Return a column with this correlation with x; x and `other` are orthonormal."""
     return rho * x + np.sqrt(1.0 - rho**2) * other
 
 
@@ -47,7 +47,7 @@ def test_of_a_chain_the_middle_is_enough(order, fast):
 @pytest.mark.parametrize(("depth", "stays"), [(1, True), (2, False)])
 @pytest.mark.parametrize("order", [*permutations(range(3))])
 def test_two_together_say_what_neither_says_alone(fast, depth, stays, order):
-    """Given either of the first two, the third tells of the other; given both, of nothing."""
+    """A column that depends on the target given each of two is excluded given both."""
     y = E[0] + E[1] + 0.5 * E[2]
     columns = [E[0], E[1], E[0] + E[1] + E[3]]
     model = learnt({j: columns[j] for j in order}, y, max_conditioning_set=depth, fast=fast)
@@ -55,7 +55,7 @@ def test_two_together_say_what_neither_says_alone(fast, depth, stays, order):
 
 
 def test_relevance_at_its_threshold():
-    bar = np.tanh(2.5758293035489004 / 10)  # 0.2522, where p is 0.01
+    bar = np.tanh(2.5758293035489004 / 10)  # 0.2522, where p = 0.01
     for rho, stays in ((bar + 1e-6, True), (bar - 1e-6, False), (-bar - 1e-6, True)):
         model = learnt({"x": at_angle(rho, E[0], E[1])}, E[0])
         assert bool(model.selected) is stays
@@ -64,7 +64,7 @@ def test_relevance_at_its_threshold():
 
 
 def test_partial_correlation_at_its_threshold():
-    """What is left of the two given the first has one observation fewer to show it by."""
+    """A partial correlation is tested with one observation fewer."""
     bar = np.tanh(2.5758293035489004 / np.sqrt(99))
     for rho, stays in ((bar + 1e-6, True), (bar - 1e-6, False)):
         y = 0.8 * E[0] + 0.6 * E[1]
@@ -75,7 +75,7 @@ def test_partial_correlation_at_its_threshold():
 
 @pytest.mark.parametrize(("fast", "stays"), [(True, "first"), (False, "copy")])
 def test_of_copies_one_stays(fast, stays):
-    """Asked first, a copy is refused; asked last, it has taken the place of the other."""
+    """One of two copies is kept: the first, or the last if the newcomer is tested last."""
     x = at_angle(0.5, E[0], E[1])
     assert learnt({"first": x, "copy": 3.0 - 2.0 * x}, E[0], fast=fast).selected == [stays]
 
@@ -90,13 +90,13 @@ def test_a_target_that_is_told_in_full_leaves_nothing_to_tell():
 
 
 def test_several_targets_are_tested_together():
-    """By the F test of 2 and n - 3 - s degrees of freedom, given s."""
+    """Several targets are tested jointly, by F with 2 and n - 3 - s degrees of freedom."""
     Y = np.column_stack([E[0], E[0] + E[1]])
     bar = np.sqrt(stats.beta.isf(0.01, 1, (N - 3) / 2))
     for rho, stays in ((bar + 1e-6, True), (bar - 1e-6, False)):
         x = at_angle(rho, 0.6 * E[0] + 0.8 * E[1], E[2])
         assert bool(learnt({"x": x}, Y).selected) is stays
-    # Given E[0] there is one direction left, and one observation fewer.
+    # Given E[0], one direction is left, and one observation fewer.
     bar = np.sqrt(stats.beta.isf(0.01, 0.5, (N - 3) / 2))
     for rho, stays in ((bar + 1e-6, True), (bar - 1e-6, False)):
         x = 0.6 * E[0] + 0.8 * at_angle(rho, E[1], E[2])
@@ -129,7 +129,7 @@ def test_real_columns_after_every_one(fast, depth):
 
 @st.composite
 def streams(draw):
-    """Columns made of few others and noise, and a target of some of them."""
+    """Return columns that depend on a few factors, and a target that depends on some of them."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n, p = draw(st.sampled_from([5, 12, 60])), draw(st.integers(2, 14))
     X = rng.normal(size=(n, 3)) @ rng.normal(size=(3, p))
@@ -168,7 +168,7 @@ def test_covariates_are_given_with_every_set(rng, c):
     X[:, 6:] += X[:, :6]
     Y = X[:, :c] + X[:, 7:8] + Z @ rng.normal(size=(d, c)) + 0.5 * rng.normal(size=(n, c))
     model = learnt(X, Y, covariates=Z, alpha=0.2)
-    # The same products in a space of as many dimensions fewer.
+    # The same products in a space whose dimension is reduced by the covariates.
     left = scipy.linalg.null_space(np.column_stack([np.ones(n), Z]).T)
     turned = scipy.linalg.helmert(n - d).T @ left.T
     expected = answer(turned @ X, turned @ Y, alpha=0.2)
@@ -181,7 +181,7 @@ def test_covariates_are_given_with_every_set(rng, c):
 
 @pytest.mark.parametrize(("n", "found"), [(3, 0), (4, 2), (5, 1)])
 def test_few_observations_allow_few_tests(rng, n, found):
-    """Three allow none, and four none given another."""
+    """Three observations allow no test, and four no conditional test."""
     x = rng.normal(size=n)
     assert len(learnt({"x": x, "copy": 2 * x}, x, alpha=0.5).selected) == found
 

@@ -34,12 +34,12 @@ PUBLIC = [
     if not inspect.ismodule(getattr(module, name))
 ]
 
-# What a light import must not drag in: each costs tens of milliseconds or more.
+# Modules that light imports must not load: each costs tens of milliseconds or more.
 HEAVY = {"click", "matplotlib", "pandas", "polars", "pyarrow", "rich", "sklearn"}
 
 
 def modules_after(statement):
-    """Name the third-party packages that a fresh interpreter loads for a statement."""
+    """Return the third-party packages that a fresh interpreter loads for a statement."""
     program = (
         "import sys\n"
         "before = set(sys.modules)\n"
@@ -59,7 +59,7 @@ def test_import_loads_nothing_else():
 
 @pytest.mark.slow
 def test_no_optional_library_is_loaded_before_it_is_needed():
-    """By none of these, so that one process may load them all."""
+    """No learner loads an optional library on import; one process tests all."""
     statements = [
         "import streamsel.stream",
         "from streamsel.evaluate import clustering_nmi, linear_alignment, selection_stability",
@@ -70,7 +70,7 @@ def test_no_optional_library_is_loaded_before_it_is_needed():
 
 @pytest.mark.slow
 def test_columns_are_selected_without_what_only_reports_and_compilation_need():
-    """Each of these takes as long to import as thousands of columns take to learn."""
+    """Selection does not import modules that only reports or compilation need."""
     program = (
         "import sys\n"
         "import numpy as np\n"
@@ -87,14 +87,14 @@ def test_columns_are_selected_without_what_only_reports_and_compilation_need():
         run = subprocess.run(
             [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
         )
-    # numba looks for SciPy, whose private modules are few.
+    # numba only looks for SciPy, which loads few private modules.
     loaded = {name for name in run.stdout.split() if "._" not in name}
     assert loaded <= {"scipy.version"}
 
 
 @pytest.mark.slow
 def test_columns_of_parquet_are_read_without_pandas(tmp_path):
-    """Arrow imports it to convert a column, which takes as long as the command itself."""
+    """Parquet columns are read without pandas, which Arrow's conversion would import."""
     path = tmp_path / "x.parquet"
     table = pa.table({"a": [1.5, None], "b": [1, 2], "c": pa.array([1, 2], pa.uint8())})
     pq.write_table(table, path)
@@ -160,14 +160,14 @@ def test_version_is_told_once():
     assert streamsel.__version__ == importlib.metadata.version("streamsel")
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     if ".dev" in streamsel.__version__:
-        # What is to be released stands in fragments, of which a release makes its section.
+        # Unreleased changes are fragments, from which a release makes its section.
         assert list((ROOT / "docs" / "changes").glob("*.*.md"))
     else:
         assert f"## [{streamsel.__version__}]" in changelog
 
 
 def documented():
-    """Collect what the reference pages document: the last part of every `::: path.to.name`."""
+    """Return the names on the reference pages: the last part of every `::: path.to.name`."""
     pages = (ROOT / "docs" / "pages" / "reference").rglob("*.md")
     found = set()
     for page in pages:
@@ -176,7 +176,7 @@ def documented():
     return found
 
 
-# What learners have beside is audited in tests.conformance.
+# Members of learners are checked in tests.conformance.
 @pytest.mark.parametrize(("module", "name"), PUBLIC)
 def test_every_public_name_is_documented(module, name):
     assert name in documented()
@@ -214,12 +214,12 @@ def test_only_the_kernels_know_numba():
 
 @pytest.mark.parametrize(
     "path",
-    # How loops are compiled is no loop.
+    # The module with the decorator has no loops.
     sorted({*(PACKAGE / "_kernels").glob("*.py")} - {PACKAGE / "_kernels" / "compile.py"}),
     ids=lambda path: path.stem,
 )
 def test_a_kernel_calls_only_kernels_of_its_own_file(path):
-    # A cached kernel is not compiled again when one that it calls changes in another file.
+    # A change of a called kernel in another file does not recompile a cached kernel.
     ours = {name for name in imports(path) if name.startswith("streamsel")}
     assert ours <= {"streamsel._kernels.compile", "streamsel._kernels.compile.kernel"}
 
@@ -231,7 +231,7 @@ def test_kernels_that_share_counts_agree_on_their_places():
 
 @pytest.mark.slow
 def test_private_modules_are_imported_in_their_own_package_only():
-    """Packages whose names begin with an underscore are private to streamsel as a whole."""
+    """Private modules are only imported within their own package."""
     wrong = []
     for path in PACKAGE.rglob("*.py"):
         package = ".".join(("streamsel", *path.relative_to(PACKAGE).parent.parts))

@@ -13,7 +13,7 @@ RECIPE = yaml.safe_load((ROOT / "docs" / "packaging" / "recipe.yaml").read_text(
 
 
 def requirements(lines):
-    """Return name -> condition, however many blanks are between them."""
+    """Return name -> condition, for any number of blanks between them."""
     found = dict(re.fullmatch(r"([\w.-]+)(?:\[.*\])?\s*(.*)", line).groups() for line in lines)
     assert len(found) == len(lines)
     return found
@@ -118,7 +118,7 @@ def test_the_paper_has_the_figures_of_the_documentation():
 )
 def test_the_paper_has_the_figures_of_the_evidence(page, fragment, figures):
     text = (ROOT / "docs" / "pages" / "evidence" / f"{page}.md").read_text(encoding="utf-8")
-    # The statement: the line of the fragment, and the next one, however they are wrapped.
+    # The statement: the rest of the fragment's line, and the next line, joined.
     start = text.index(fragment)
     lines = " ".join(text[start:].split("\n")[:2])
     for figure in figures:

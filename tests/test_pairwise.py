@@ -19,7 +19,7 @@ N, P = 90, 30
 
 @pytest.fixture(scope="module")
 def study():
-    """A fifth of the values missing, but for one column; an offset, and a strong column."""
+    """Return columns with missing values (except one) and an offset; one column is relevant."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, P)) + 1e6
     y = rng.normal(size=N)
@@ -114,7 +114,7 @@ def test_the_report_compares_p_values_with_the_noise_floor(study):
     for row in model.report().results:
         assert row["above_noise"] == (row["p_value"] < 0.05 / P)
         assert row["relevance"] == model.relevance[row["name"]]
-    # Three rows: a correlation near 1 means nothing.
+    # Three observed rows: a correlation near 1 is not significant.
     assert model.relevance[9] > 0.3
     assert not model.report().results[model.selected.index(9)]["above_noise"]
 

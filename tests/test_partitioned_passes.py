@@ -33,14 +33,14 @@ def made():
 @pytest.mark.parametrize("part", range(2))
 @pytest.mark.parametrize("name", learners())
 def test_streams(name, part):
-    """Some of 80 streams, others for every seed; `python -m tests.exactness` tries very many."""
+    """Run some of 80 streams, others for every seed; `python -m tests.exactness` runs more."""
     for seed in some(range(part, 80, 2), 20, f"{name} {part}"):
         assert wrong_in_parts(name, seed) is None, seed
 
 
 @pytest.mark.parametrize("learner", [ProjSe, MRMR, ForwardSelection, Lasso])
 def test_readings_change_nothing_but_by_what_is_taken(learner, made, rng):
-    """They are the same as often as they are made, and find the same as often as they read."""
+    """Passes change a model only when applied, and can be repeated with the same result."""
     X, y = made
     model = learner(k=5, max_candidates=6, exact=True)
     model.learn_target(np.c_[y, X[:, 1]] if learner is ProjSe else y)
@@ -91,7 +91,7 @@ def test_another_source_is_refused(change, made, rng):
 
 
 def test_every_reading_proves_one_stage_more(rng):
-    """With as many rows as it is hard for orthogonal least squares, and a pool of k."""
+    """Every pass certifies at least one more pick, in a hard case with a pool of k columns."""
     X = rng.normal(size=(12, 400))
     model = ForwardSelection(k=8, ridge=0.0, max_candidates=8, exact=True)
     model.learn_target(rng.normal(size=12))
@@ -100,7 +100,7 @@ def test_every_reading_proves_one_stage_more(rng):
     proven = model.n_certified
     while (reading := model._next_pass()) is not None:
         model._apply_pass(reading, in_parts.together(in_parts.read(reading, parts), rng))
-        # What is held between two readings is all in a copy.
+        # All state between two passes is in a copy.
         model = in_parts.sent(model)
         assert model.n_certified > proven
         proven = model.n_certified
@@ -120,7 +120,7 @@ def test_what_is_sent_is_of_the_size_of_the_answer(made):
 
 
 def test_of_copies_the_first_is_active():
-    """A later copy was kept, and is active, though the earlier one is no steeper than it."""
+    """Results in parts are correct for Lasso streams where the later of two copies was kept."""
     for seed in (7, 2056, 3354):
         assert wrong_in_parts("Lasso", seed) is None
 
@@ -154,7 +154,7 @@ def test_loadings_are_those_of_one_process(learner, params, made, rng):
     assert model._next_pass() is None
     assert model.n_passes == one.n_passes
     assert (model.n_passes > 2) == (params is MANY_ROWS)
-    # Axes are settled once their variances are, to 1e-9, and that knows them to the root of it.
+    # Axes converge when variances do, to 1e-9, so that axes are accurate to the root of it.
     near = 1e-6 if params is MANY_ROWS else 1e-11
     mine, theirs = model.loadings, one.loadings
     assert mine.keys() == theirs.keys()
@@ -180,7 +180,7 @@ def test_loadings_of_another_source_are_refused(params, change, made, rng):
     assert again._next_pass() is None
 
 
-# ----------------------------------------------------------------------------- who can
+# ----------------------------------------------------------------------------- supported learners
 
 
 def test_who_cannot_learn_in_parts_says_so_before_anything_is_read():

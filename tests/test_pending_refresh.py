@@ -52,7 +52,7 @@ def learn_one(model, x, y):
 
 
 def at_once(model, xs, ys):
-    """Return the maps after each row of a model whose refreshes are at once, and their rows."""
+    """Return the maps after each row of a model that refreshes at once, and rows of refreshes."""
     found, due = [], []
     for x, y in zip(xs, ys, strict=True):
         before = model._refresh.due_at
@@ -70,7 +70,7 @@ def expect_equal(found, expected):
 
 
 def span(weights):
-    """Return the projector on the components of these weights, scaled or rotated."""
+    """Return the projector on the components, whatever their scale or rotation."""
     Q = np.linalg.qr([[*of_name.values()] for of_name in weights.values()])[0]
     return Q @ Q.T
 
@@ -262,7 +262,7 @@ def test_a_fork_computes_it_again(monkeypatch):
 
 
 def test_rows_wait_for_their_share_only():
-    """The wait ends although the computation does not: otherwise this test would not end."""
+    """Rows wait only for their share of a computation; otherwise this test would not end."""
     done = threading.Event()
     pending = PendingSnapshot(lambda: done.wait(60.0), 8, 16)
     for n in range(8, 12):

@@ -21,7 +21,7 @@ B = 99
 
 
 def problem(seed, n=40, p=90, classes=0):
-    """Return columns, some of them counts, constant or copies, and a target that two explain."""
+    """Return columns (counts, constants and copies among them) and a target that two explain."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p))
     X[:, p // 2 :] = rng.poisson(0.3, size=(n, p - p // 2))
@@ -99,7 +99,7 @@ def test_as_the_definition_says(name):
             assert p == pytest.approx(expected[j], abs=1e-12), (rank, j)
         else:
             assert expected[j] - 1e-12 <= p <= max(single[j], *[*found.values()][:rank]) + 1e-12
-    # The floor is where the single-step p-value comes to the level.
+    # At the noise floor, the single-step p-value equals the level.
     floor = model.noise_floor()
     varies = observed >= 0.0
     assert_array_equal(observed[varies] > floor, single[varies] <= 0.05 + 1e-12)
@@ -107,7 +107,7 @@ def test_as_the_definition_says(name):
 
 @pytest.mark.parametrize("strata", [None, np.arange(40) % 3])
 def test_weights_stay_on_their_rows(strata):
-    """Each copy is the target in another order, learnt with the same weights."""
+    """Each permutation reorders the target, while the weights stay on their rows."""
     X, y = problem(13)
     w = np.random.default_rng(14).lognormal(sigma=2.0, size=40)
     null = null_of(learnt(X, y, k=88, weights=w, strata=strata, permutation_seed=3))
@@ -129,7 +129,7 @@ def test_tiny_weights_are_weights_of_zero():
 
 
 def draw(name, rng):
-    """Return columns of noise, a target, and the other arguments of a model."""
+    """Return columns of noise, a target, and further arguments of a model."""
     X, y = rng.normal(size=(60, 40)), rng.normal(size=60)
     w, z = rng.choice([1.0, 10.0], size=60), rng.normal(size=60)
     if name == "counts":
@@ -370,7 +370,7 @@ def test_what_is_refused():
 
 
 def test_ridge_components_count_above_a_floor_of_permutations():
-    """Copies of one column have the floor of one column, below that of as many Gaussian ones."""
+    """Permutations give copies the noise floor of one column, below the Gaussian noise floor."""
     rng = np.random.default_rng(2)
     x, y = np.linalg.qr(rng.normal(size=(60, 3)))[0][:, 1:].T
     y = 0.32 * x + np.sqrt(1.0 - 0.32**2) * y
@@ -384,7 +384,7 @@ def test_ridge_components_count_above_a_floor_of_permutations():
 
 
 def test_weights_that_depend_on_the_target_are_reported():
-    """As those that balance classes: the permuted target would have other weights."""
+    """Weights that depend on the target, such as class-balancing ones, are reported."""
     rng = np.random.default_rng(0)
     y, noise = rng.normal(size=200), rng.lognormal(size=200)
     rare = np.where(rng.random(200) < 0.1, "a", "b")

@@ -33,7 +33,7 @@ QUICK = settings(derandomize=True, deadline=None, max_examples=100)
 
 
 class Shelf:
-    """A learner that holds whatever state it is given: for what the real ones seldom hold."""
+    """Minimal learner with an arbitrary state, for values that real learners rarely have."""
 
     def __init__(self, label="none"):
         self.label = label
@@ -84,7 +84,7 @@ NAMES = st.recursive(
 
 
 def exactly(value):
-    """Spell a value with the types of all its parts: 1, 1.0 and True differ, NaN is itself."""
+    """Return a value with the types of all its parts: 1, 1.0 and True differ, NaN equals itself."""
     if isinstance(value, list | tuple):
         return type(value), [exactly(item) for item in value]
     if isinstance(value, dict):
@@ -193,7 +193,7 @@ def test_arrays_deep_in_the_state(tmp_path):
 
 @pytest.mark.parametrize("learner", [ForwardSelection(k=3), MRMR(k=3), Lasso(k=3)], ids=str)
 def test_pools_that_have_let_nothing_go_come_back(tmp_path, learner):
-    # More than twice the limit of a pool that has: what was observed of them fits.
+    # More than twice the limit of a pruned pool: observations of all columns fit into memory.
     X = np.random.default_rng(0).normal(size=(40, 3_000))
     learner.learn_target(X[:, 7] + X[:, 70])
     learner.learn_columns(X)
@@ -248,7 +248,7 @@ def test_a_learner_of_somebody_else_is_not_saved(tmp_path):
 
 
 def test_a_pipeline_is_not_saved_but_its_learner_and_pickled_whole(tmp_path):
-    """What the hint says works: the learner in a new pipeline, and the old one as a pickle."""
+    """The hints work: a saved learner in a new pipeline, and a pickle of the old pipeline."""
     rng = np.random.default_rng(0)
     rows = [dict(enumerate(x)) for x in rng.normal(size=(60, 5)).tolist()]
     model = ProjSe(k=2) | StandardScaler() | LinearRegression()
@@ -336,7 +336,7 @@ def test_missing_files_and_directories(tmp_path):
         save(shelf(), tmp_path)
 
 
-# --------------------------------------------------------------------- what is not let in
+# --------------------------------------------------------------------- refused contents
 
 
 @pytest.fixture
@@ -348,7 +348,7 @@ def good(tmp_path):
 
 @pytest.fixture
 def refuses(tmp_path):
-    """Return a function that offers bytes to load and read_notes and gives back the message."""
+    """Return a function that passes bytes to load and read_metadata, and returns the error."""
 
     def offer(content, *, loading_only=False):
         path = tmp_path / "offered"
@@ -426,7 +426,7 @@ HEADER = {
 
 
 def forge(header=HEADER, entries=(), *, compression=zipfile.ZIP_STORED, tamper=None):
-    """Make a file with a right checksum and anything inside: what an attacker could make."""
+    """Return a file with a valid checksum and any contents, as an attacker could make it."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", compression) as archive:
         if header is not None:
@@ -452,7 +452,7 @@ def array_entry(array=None, *, header=None, body=b""):
 
 
 def test_a_forgery_without_fault_is_read(tmp_path):
-    """Or else the refusals below would prove nothing."""
+    """A forged file with valid contents is loaded; otherwise the refusals would prove nothing."""
     header = {**HEADER, "state": {"a": {"array": "a.npy"}}}
     (tmp_path / "forged").write_bytes(forge(header, [("a.npy", array_entry(np.arange(3.0)))]))
     np.testing.assert_array_equal(load(tmp_path / "forged").state["a"], np.arange(3.0))
@@ -595,7 +595,7 @@ def test_bombs(refuses):
     assert "compressed" in refuses(packed)
 
     def larger(content):
-        """Let the directory say that the stored array has 4 GB."""
+        """Change the directory so that the stored array has 4 GB."""
         at = content.rindex(b"PK\x01\x02")
         huge = (0xFFFFFFF0).to_bytes(4, "little")
         return content[: at + 20] + huge + huge + content[at + 28 :]

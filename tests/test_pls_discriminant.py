@@ -21,7 +21,7 @@ TALL, WIDE = (60, 12), (40, 150)
 
 
 def columns(shape, seed=0):
-    """Columns of unlike scales that vary together, one of them not at all."""
+    """Return correlated columns of different scales, one of them constant."""
     rng = np.random.default_rng(seed)
     n, p = shape
     X = rng.normal(size=(n, p)) + rng.normal(size=(n, 3)) @ rng.normal(size=(3, p))
@@ -55,7 +55,7 @@ def on_rows(model, X, y):
 
 
 def weights(model, p):
-    """Return loadings, (p, q)."""
+    """Return the loadings as a matrix, (p, q)."""
     found = np.zeros((p, len(model.components)))
     for name, row in model.loadings.items():
         for component, weight in row.items():
@@ -74,7 +74,7 @@ def centred(X):
 # ------------------------------------------------------------------------------------------- PLS
 
 
-# To the last digit, where it does not always stop.
+# With the smallest tolerance scikit-learn may not converge.
 @pytest.mark.filterwarnings("ignore:Maximum number of iterations")
 @pytest.mark.parametrize("scale", [True, False])
 @pytest.mark.parametrize("shape", [TALL, WIDE])
@@ -115,7 +115,7 @@ def test_pls_ends_when_the_target_is_told():
     rng = np.random.default_rng(0)
     X = np.linalg.qr(centred(rng.normal(size=(50, 8))))[0]
     model = learnt(PLS(6, scale=False), X, X[:, 4])
-    # All columns vary alike, so that the first direction is the target itself.
+    # All columns have the same variance, so that the first direction is the target itself.
     assert model.embedding.shape == (50, 1)
     assert model.relevance["pls0"] == pytest.approx(1.0, abs=1e-12)
 
@@ -215,7 +215,7 @@ def test_a_class_that_nobody_is_of(model):
 
 
 def test_every_row_a_class_of_its_own():
-    """Two rows may be two classes; more are refused, as nothing can be told from them."""
+    """Two rows may be two classes; more rows with a class each are refused."""
     X = columns(WIDE)
     model = learnt(Discriminant(2), X[:2], ["a", "b"])
     assert model.embedding.shape == (2, 0)
@@ -238,7 +238,7 @@ def test_columns_that_do_not_vary_have_no_components(model):
 
 
 def correlation(Z, y):
-    """Return the largest correlation of any feature with any column of a property."""
+    """Return the largest correlation of any feature with any column of an attribute."""
     Y = np.column_stack([y]) if y.dtype.kind == "f" else (y[:, None] == np.unique(y)).astype(float)
     Z, Y = (centred(part) / centred(part).std(axis=0) for part in (Z, Y))
     return np.abs(Z.T @ Y).max() / len(Z)
@@ -264,7 +264,7 @@ def test_nothing_linear_is_left(shape, kind, scale):
 
 @pytest.mark.parametrize("most", [15_000, 30])
 def test_nothing_linear_is_left_of_features_of_some_columns(most):
-    """Neither where they are regressed on a pool, nor where leading axes stand for the rows."""
+    """Features are uncorrelated with the attribute, also with a bounded pool or leading axes."""
     X = columns(WIDE)
     y = numbers(X, 2)
     model = learnt(PrivateFeatures(3, max_loadings=20, max_gram_rows=most), X, y)
@@ -302,7 +302,7 @@ def test_of_a_column_that_is_the_property_nothing_is_left():
 
 
 def test_leakage_makes_features_anew():
-    """What the audit makes of K alone is what a model makes of the columns."""
+    """Leakage from the Gram matrix alone equals that of a model of the columns."""
     X = columns(WIDE)
     y = labels(X)
     model = learnt(PrivateFeatures(3), X, y)
@@ -327,9 +327,9 @@ def test_leakage_tells_what_is_left():
     sign = learnt(PrivateFeatures(2), X, np.abs(secret) > 0.7).leakage()
     assert sign.measure == "accuracy"
     assert 0.4 < sign.chance < 0.6
-    # The square is gone with the classes, and what is left of it is not told.
+    # The features lack the linear part of the classes, and predict no better than chance.
     assert sign.fresh["linear"] < sign.chance + 0.1
-    # Which sign the secret had is in its square for no linear model.
+    # Linear models cannot predict the sign of the secret from its square.
     assert learnt(PrivateFeatures(2), X, secret**2).leakage().fresh["5-NN"] > 0.2
 
 
@@ -403,7 +403,7 @@ def test_a_threshold_that_nobody_reaches():
 
 @pytest.mark.parametrize("model", [PrivateFeatures(1), RankedPCA(1, rank_by="private")], ids=repr)
 def test_who_varies_least_goes_and_not_who_tells_least(model):
-    """Of rows that bring more variables than there is room for."""
+    """In a bounded vocabulary of rows the variable of smallest variance is evicted."""
     rng = np.random.default_rng(0)
     y = rng.normal(size=300)
     X = rng.normal(size=(300, 6)) * [3.0, 3.0, 3.0, 0.1, 0.1, 0.1]

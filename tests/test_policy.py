@@ -38,7 +38,7 @@ def cache(tmp_path_factory):
 def test_the_first_compilation_is_announced_once(cache):
     told = "streamsel: compiling, once on this machine; it takes some seconds.\n"
     assert _stderr(cache, seen=True, times=2) == told
-    # From the cache nothing is compiled.
+    # Kernels from the cache are not compiled.
     assert _stderr(cache, seen=True) == ""
 
 

@@ -34,7 +34,7 @@ def filled(X, *args, **params):
 
 @pytest.mark.parametrize("name", SELECTORS)
 def test_what_a_selector_keeps_outlives_it(name, rng):
-    """Nothing that is kept refers to the learner, and nothing needs it."""
+    """The state of a selector does not refer to the learner, nor need it."""
     X = rng.normal(size=(30, 12))
     model = registry.fetch(name)(target_type="numeric")
     model.learn_target(X[:, 3] + 0.1 * X[:, 7])
@@ -50,7 +50,7 @@ def test_what_a_selector_keeps_outlives_it(name, rng):
 
 @pytest.mark.parametrize("name", SELECTORS)
 def test_bases_of_a_selector_are_few(name):
-    """One trait at most between the method and the selector."""
+    """A selector has at most one mixin between its method and the base class."""
     mro = registry.fetch(name).__mro__
     own = [cls.__name__ for cls in mro[: mro.index(Selector)] if "streamsel" in cls.__module__]
     assert len([one for one in own if one != "CrossMomentsOnRows"]) <= 2
@@ -67,7 +67,7 @@ def test_a_ranking_decides_what_stays(rng, samples):
     assert pool.max_discarded_bound == pytest.approx(
         max(X[:, j].var() for j in range(60) if j not in pool.names)
     )
-    # Without a target all are equally relevant, and the first stay.
+    # Without a target all are equally relevant, and the first are kept.
     assert filled(X, 5, samples=samples).names[:5] == [j for j in range(60) if X[:, j].any()][:5]
 
 

@@ -53,7 +53,7 @@ def use(model):
         learner.transform_one(dict(enumerate(X[0].tolist())))
 """
 
-# A process for each, for what one has loaded is there for the next. Some of all families, for time.
+# A process for each learner, because loaded kernels stay loaded; every fourth one, to save time.
 LOADED = """
 for name in registry.names()[::4]:
     cls = registry.fetch(name)
@@ -72,7 +72,7 @@ for name in registry.names()[::4]:
     os._exit(0)
 """
 
-# Groups, dense and of indicators, by learners that support them, one of them in several passes.
+# Groups, dense and of indicators, for learners that support them, one in several passes.
 GROUPS = """
 from scipy.sparse import csc_array
 from streamsel import ForwardSelection, Lasso, ProjSe, SelectKBest

@@ -27,7 +27,7 @@ def learn(X, y, k, **options):
 
 
 def check(model, picks, tol=1e-9):
-    """Names, scores and rounds, in order."""
+    """Compare names, scores and rounds, in order."""
     assert model.selected == [j for j, _, _ in picks]
     assert list(model.scores) == model.selected
     np.testing.assert_allclose(
@@ -38,12 +38,12 @@ def check(model, picks, tol=1e-9):
     ]
 
 
-# One set of labels (a few directions, so several rounds), and two views (many directions).
+# One set of labels (few directions, so several rounds), and two views (many directions).
 REAL = ["glioma", "sonar", "ionosphere", "colon_alon", "ml_emotions"]
 
 
 def two_tasks(dataset, name, view=12):
-    """Yield (X, target, its columns): the labels of a dataset, then its first columns as a view."""
+    """Yield (X, target, its columns): a dataset's labels, then its first columns as a view."""
     X, y, Y2, npz = dataset(name)
     X = X.astype(np.float64)
     if Y2 is not None:
@@ -61,7 +61,7 @@ def test_linear_is_the_batch_definition_and_lapacks_order(dataset, name):
         model = learn(X, y, 30)
         check(model, picks)
         assert model.n_certified == len(picks)
-        # LAPACK knows one round; it takes ties as they come, and no real column here is one.
+        # LAPACK has one round and no tie rule; no two real columns here tie.
         first = [j for j, _, turn in picks if turn == 0]
         pivots, squares = reference.lapack(X[:, X.std(axis=0) > 0], Y)
         live = np.flatnonzero(X.std(axis=0) > 0)
@@ -112,7 +112,7 @@ def test_kernels_without_scaling(options):
     gamma = options.get("gamma", 0.2 if options["kernel"] == "poly" else None)
     options = {**options, "scale": False, "gamma": gamma}
     check(learn(X, Y, 20, **options), reference.kernel(X, Y, 20, **options))
-    if options["kernel"] == "rbf" or "coef0" in options:  # the homogeneous polynomial cannot tell
+    if options["kernel"] == "rbf" or "coef0" in options:  # the homogeneous polynomial is invariant
         scaled = learn(X, Y, 20, **{**options, "scale": True})
         assert scaled.selected != learn(X, Y, 20, **options).selected
 
@@ -211,7 +211,7 @@ def test_ties_go_to_the_column_that_came_first():
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
 def test_mixing_the_columns_of_the_target(kernel):
-    """Any invertible mixing for the linear kernel; order, scale and offset for the others."""
+    """Linear: invariant to invertible mixing of targets; otherwise to order, scale and offset."""
     rng = np.random.default_rng(7)
     X, Y = rng.normal(size=(50, 300)), rng.normal(size=(50, 6))
     Y += 2 * X[:, 10:16]
@@ -251,7 +251,7 @@ def certified_is_true(model, picks):
 
 @st.composite
 def tasks(draw):
-    """Small whole numbers: ties, copies, opposites, constants, and columns that span others."""
+    """Return data of small whole numbers: ties, copies, opposites, constants, dependent columns."""
     n, p, c = draw(st.integers(3, 8)), draw(st.integers(1, 40)), draw(st.integers(1, 4))
     high = draw(st.sampled_from([1, 2, 40]))
     whole = st.integers(-high, high).map(float)
@@ -302,7 +302,7 @@ def test_the_certificate_without_a_target(task, k, more):
 def test_the_certificate_on_noise(kernel, seed):
     rng = np.random.default_rng(seed)
     X, Y = rng.normal(size=(20, 800)), rng.normal(size=(20, 5))
-    X[:, 700:] += Y @ rng.normal(size=(5, 100))  # the best come late
+    X[:, 700:] += Y @ rng.normal(size=(5, 100))  # the best are last
     picks = reference.kernel(X, Y, 15, kernel)
     for m in (15, 20, 100):
         certified_is_true(learn(X, Y, 15, kernel=kernel, max_candidates=m), picks)
@@ -323,14 +323,14 @@ def test_the_pool_is_refilled_round_by_round(m, cut, c):
 
 
 class CutByCutRanking(ProjSeRanking):
-    """Has no faster way than repeated cuts."""
+    """Ranking without the fast update of several cuts."""
 
     def batch_update(self, *_):
         return None
 
 
 class CutByCut(ProjSe):
-    """Fills its pool one cut after another, each by a greedy from the beginning."""
+    """ProjSe that prunes its pool cut by cut, each by a new greedy selection."""
 
     def _new_pool(self, n, limit):
         pool = super()._new_pool(n, limit)
@@ -339,7 +339,7 @@ class CutByCut(ProjSe):
 
 
 def pools(X, Y, k, cuts, **options):
-    """Return the pools of a ProjSe and of one that goes cut by cut, which learnt the same."""
+    """Return the pools of a ProjSe and of a cut-by-cut one that learnt the same columns."""
     held = []
     for cls in (ProjSe, CutByCut):
         model = cls(k, **options)
@@ -396,7 +396,7 @@ def test_exact_reads_as_often_cut_by_cut(rng, c, m):
 
 @pytest.mark.parametrize("c", [None, 3])
 def test_a_pool_goes_on_alike_without_what_it_noted_of_the_last_cut(rng, c):
-    # Files do not hold it, and an error takes it back.
+    # Files do not contain it, and errors discard it.
     X = rng.normal(size=(20, 300))
     Y = None if c is None else rng.normal(size=(20, c))
     model, bad = ProjSe(4, max_candidates=10), X.copy()
@@ -472,7 +472,7 @@ def test_exact_takes_few_passes_on_real_data(dataset):
 @pytest.mark.parametrize("c", [None, 1, 3])
 @pytest.mark.parametrize("on_rank_exhausted", ["restart", "stop"])
 def test_exact_over_several_rounds(rng, c, on_rank_exhausted):
-    """Rounds that do not use up the rank too: a third of the columns says what others say."""
+    """Several rounds are exact, also if a third of the columns depends on others."""
     X = rng.normal(size=(12, 300))
     X[:, 100:200] = X[:, :100] @ rng.integers(-1, 2, (100, 100))
     X[:, 250:] = X[:, rng.integers(0, 20, 50)]
@@ -495,7 +495,7 @@ def test_a_file_keeps_what_is_proven(rng, tmp_path, c):
 
 
 def test_exact_reads_no_further_than_it_must(rng):
-    """The last reading ends where the last stage that changed has been seen by all columns."""
+    """The last pass ends as soon as all columns have been seen by the last changed stage."""
     X = rng.normal(size=(60, 1000))
     Y = rng.normal(size=(60, 12))
     model = learn(X, Y, 12, max_candidates=24, exact=True)
@@ -578,7 +578,7 @@ def test_transform_selects_in_order():
 
 @given(seed=st.integers(0, 10_000), p=st.integers(0, 40), limit=st.integers(1, 45))
 def test_sorted_rounds_of_one_are_searched_ones(seed, p, limit):
-    """Equal scores, nearly equal ones, and none at all."""
+    """Sorting equals searching for equal scores, nearly equal ones, and zeros."""
     rng = np.random.default_rng(seed)
     scores = rng.random(p) if seed % 4 == 0 else np.round(rng.random(p), 1)
     if seed % 4 == 2:

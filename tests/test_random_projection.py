@@ -44,7 +44,7 @@ def test_entries_are_those_of_the_definition(kind):
     np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-14)
 
 
-# What was said once is said for ever, on any platform.
+# These values must never change, on any platform.
 GOLDEN = {
     0: ("0x1.947c64c0a5902p-2 0x1.6d9bb353eab14p-4 -0x1.e6a9b553b4ec9p-4 -0x1.5c09faff93b90p-7"),
     "new york": (
@@ -71,7 +71,7 @@ def test_entries_are_what_they_ever_were():
 
 @pytest.mark.slow
 def test_another_process_says_the_same():
-    """Whatever its hash seed."""
+    """Entries do not depend on the process or its hash seed."""
     code = (
         "import json; from streamsel import RandomFourier, RandomProjection\n"
         f"names = {NAMES!r}\n"
@@ -136,7 +136,7 @@ def test_fewer_components_are_the_first_of_more():
 
 @pytest.mark.parametrize("names", [range(2000), [f"v{j}" for j in range(2000)]], ids=["int", "str"])
 def test_gaussian_entries_are_normal(names):
-    """Moments, tails, and the whole of it; rows and columns without correlation."""
+    """Entries are normal in moments, tails and distribution, and uncorrelated."""
     W = entries("gaussian", names, k=100) * 10.0
     w, size = W.ravel(), W.size
     assert stats.kstest(w, "norm").pvalue > 1e-3
@@ -160,16 +160,16 @@ def test_signs_are_even_and_independent(kind, density):
     assert abs(signs.sum()) < 4.5 * math.sqrt(size * density)
     products = W.T @ W / 4000 - np.diag((W**2).mean(axis=0))
     assert np.abs(products).max() < 5.5 / math.sqrt(4000) * max(1.0, 0.2 / math.sqrt(density))
-    # Neighbours, among names and among components.
+    # Adjacent names and adjacent components.
     for one, other in ((W[1:], W[:-1]), (W[:, 1:], W[:, :-1])):
         assert abs((one * other).mean()) < 5.0 / math.sqrt(size)
 
 
-# ---------------------------------------------------------------------------------------- promises
+# ------------------------------------------------------------------------------- guarantees
 
 
 def test_how_many_components():
-    """As the theorem has it (Achlioptas 2003)."""
+    """The number of components follows the theorem of Achlioptas (2003)."""
     assert RandomProjection.n_components_for(1000, 0.2, 1.0) == math.ceil(
         6.0 / (0.02 - 0.008 / 3.0) * math.log(1000)
     )
@@ -185,7 +185,7 @@ def test_how_many_components():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_distances_are_kept(kind):
-    """All pairs, in nearly all of many projections: 1 - n^-beta of them at least."""
+    """Nearly all projections, a share of 1 - n^-beta, preserve all pairwise distances."""
     n, eps, beta = 20, 0.5, 1.0
     rng = np.random.default_rng(1)
     X = rng.normal(size=(n, 300)) * (rng.random((n, 300)) < 0.3)
@@ -194,7 +194,7 @@ def test_distances_are_kept(kind):
         model = RandomProjection(None, kind=kind, eps=eps, beta=beta, seed=seed)
         ratio = pdist(model_of(model, X), "sqeuclidean") / before
         failed += bool((np.abs(ratio - 1.0) > eps).any())
-        # And without bias: the squared distance is a mean of k squares, of variance about 2.
+        # Without bias: the squared distance is a mean of k squares with variance about 2.
         assert abs(ratio.mean() - 1.0) < 0.1
     assert failed <= 60 / n**beta + 1
 
@@ -205,7 +205,7 @@ def model_of(model, X):
 
 
 def test_products_of_fourier_features_are_the_kernel():
-    """Without bias, and with the variance that cosines have."""
+    """Products of Fourier features estimate the kernel without bias, and with its variance."""
     X = np.random.default_rng(0).normal(size=(12, 30))
     K = np.exp(-0.02 * np.square(X[:, None] - X).sum(axis=2))
     errors = []
@@ -312,7 +312,7 @@ def test_rows_without_a_number_of_components():
 
 @each
 def test_few_weights_are_remembered(make, monkeypatch):
-    """Names that come and go for ever, rows of more than there is room for: the same answers."""
+    """A full cache of weights does not change the results."""
     monkeypatch.setattr(hashed_extractor, "_CACHE_BYTES", 30 * 12 * 8)
     rng, bounded, plain = np.random.default_rng(0), make(), make()
     for size in rng.integers(0, 45, size=60).tolist():
@@ -343,7 +343,7 @@ def test_rows_leave_nothing_but_their_number(make):
 
 
 def test_in_a_pipeline():
-    """A linear model of random Fourier features tells what is not linear."""
+    """A linear model of random Fourier features learns a nonlinear target."""
     rng = np.random.default_rng(0)
     linear = linear_model.LogisticRegression()
     model = compose.Pipeline(RandomFourier(100, gamma=0.5), linear_model.LogisticRegression())
@@ -360,7 +360,7 @@ def test_in_a_pipeline():
 
 
 def test_the_order_in_which_a_row_names_its_features_changes_no_bit(rng):
-    """A cosine near 0 is far off, relatively, where a sum of large terms is rounded otherwise."""
+    """The order of a row's features changes no bit, though sums of large terms are rounded."""
     model = RandomFourier(200, gamma=10.0)
     for _ in range(20):
         values = 10.0 ** rng.uniform(-3, 4, 30) * rng.normal(size=30)

@@ -66,7 +66,7 @@ def test_a_numeric_target_is_spearmans(kind, form, n, seed):
         expected = stats.spearmanr(X[:, j].astype(np.float64), y)
         assert score == pytest.approx(expected.statistic, abs=1e-12)
         if n > 60 and expected.pvalue > 0.01:
-            # The tails are corrected, which changes little here.
+            # The p-value has a tail correction, which is small here.
             assert model.p_values[j] == pytest.approx(expected.pvalue, rel=0.1)
 
 
@@ -186,7 +186,7 @@ def test_the_p_value_of_xi_is_that_of_all_orders_of_two_classes(sick):
 def test_xi_calls_no_noise_significant_with_unequal_classes():
     rng = np.random.default_rng(3)
     y = np.arange(400) < 20
-    # With equal values the distribution is approximate.
+    # With ties the null distribution is approximate.
     for X, share in (
         (rng.random((400, 20000)), 0.001),
         (rng.poisson(3.0, (400, 20000)), 0.004),
@@ -201,7 +201,7 @@ def test_xi_calls_no_noise_significant_with_unequal_classes():
 
 @pytest.mark.parametrize(("sick", "codes"), [(20, ["rare_values"]), (120, [])])
 def test_reports_warn_of_ranks_of_rare_values(sick, codes):
-    """With 20 of 300, five times too many columns of 6 ones have a p-value below 1e-4."""
+    """Reports warn if values are rare, where small p-values are too frequent."""
     model = SelectKBest(2, score="rank", target_type="numeric")
     model.learn_target((np.arange(300) < sick).astype(float))
     model.learn_columns(np.random.default_rng(0).normal(size=(300, 5)))
@@ -325,7 +325,7 @@ def test_rank_sums_of_many_rows_are_exact():
         for form in (np.asarray, sparse.csc_array)
     )
     assert dense.scores == stored.scores
-    # Mid-ranks from the mean rank, twice; all larger values are in the second class.
+    # Twice the mid-ranks minus their mean; all larger values are in the second class.
     squares = (n - 3) * 9 + 2 * (n - 4) ** 2 + (n - 1) ** 2
     between = 2 * (3 * (n // 2)) ** 2 / (n // 2)
     assert dense.scores[0] == pytest.approx((n - 1) * between / squares, rel=1e-14)

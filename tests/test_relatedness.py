@@ -34,7 +34,7 @@ N, P = 60, 90
 
 @pytest.fixture(scope="module")
 def families():
-    """Twelve families of five, that differ in all columns and in the target."""
+    """Return twelve families of five, with differences in all columns and in the target."""
     rng = np.random.default_rng(0)
     family = np.repeat(np.arange(12), 5)
     X = rng.normal(size=(N, P)) + 1.5 * rng.normal(size=(12, P))[family] + 4.0
@@ -500,7 +500,7 @@ def test_other_values_are_refused(families, monkeypatch):
 
 @pytest.fixture(scope="module")
 def left_out(families):
-    """A model in which each of three groups of columns is left out of its own relatedness."""
+    """Return a model with three groups of columns, each left out of its own relatedness."""
     X, y, Z = families
     relatedness = Relatedness.from_columns(X, {j: "abc"[j % 3] for j in range(P)})
     return learnt(SelectKBest(P), X, y, relatedness, covariates=Z)
@@ -551,7 +551,7 @@ def test_groups_by_a_function_or_by_matrices_agree(families, left_out):
     model.learn_target(y, relatedness=given_matrices)
     with pytest.raises(ValueError, match="Expected a column of one of the groups"):
         model.learn_column("new", X[:, 0])
-    # A column of no group has the matrix of all columns.
+    # A column without a group has the matrix of all columns.
     model = SelectKBest(5)
     model.learn_target(y, Z, relatedness=Relatedness.from_columns(X, groups))
     model.learn_column("new", X[:, 0])
@@ -638,10 +638,10 @@ def test_groups_of_columns_learnt_under_other_names_are_reported(families, tmp_p
         model.learn_columns(X[:, :40], names[:40])
     for j in range(40):
         assert model.p_values[f"x{j}"] == pytest.approx(whole.p_values[j], rel=1e-9)
-    # Columns that are known to have no group are named rightly.
+    # Columns that are known to have no group are valid.
     unknown = {j: None if j < 40 else j % 2 for j in range(P)}
     learnt(SelectKBest(P), X[:, :40], y, Relatedness.from_columns(X, unknown))
-    # One block of columns without groups is no reason for a warning.
+    # One block of columns without groups does not cause a warning.
     model = SelectKBest(P)
     model.learn_target(y, relatedness=relatedness)
     model.learn_columns([(0, X[:, 0]), *zip(names, X.T, strict=True)])
@@ -780,7 +780,7 @@ def test_rows_learnt_later_are_independent_observations(families):
     unit = np.linalg.inv(V).sum() / N
     for row, target in zip(rows, targets, strict=True):
         model.learn_one(dict(enumerate(row)), target)
-    # Jointly: the rows of the columns have V, in units in which the mean has n observations.
+    # Jointly: the first rows have covariance V, scaled so that the mean has n observations.
     joint = np.eye(N + 8)
     joint[:N, :N] = V * unit
     both, ys = np.vstack([X, rows]), np.append(y, targets)
@@ -819,7 +819,7 @@ def test_inflation_is_of_whitened_columns(families):
     assert plain.report().inflation > 2.0
     assert "relatedness" in plain.report().warnings[0].text
     assert model.report().inflation < 1.3
-    # The sampled columns have the kurtosis of normal ones after whitening, too.
+    # After whitening, the sampled columns have the kurtosis of normal ones.
     assert not model.report().warnings
 
 

@@ -30,7 +30,7 @@ def basis(y):
 
 
 def check_pool(model, pool):
-    """Compare who is held, in order, with which mass."""
+    """Compare the representatives, in order, and their weights."""
     found = masses(model)
     assert list(found) == list(pool.mass)
     np.testing.assert_allclose([*found.values()], [*pool.mass.values()], rtol=1e-9)
@@ -122,10 +122,10 @@ def test_scores_are_those_of_the_loadings():
         B = matrix(model.loadings, range(60), model.components)
         Z = (X - X.mean(axis=0)) @ B
         near(model.transform_many(X), Z)
-        if rule != {"max_loadings": 20}:  # which come near them
+        if rule != {"max_loadings": 20}:  # with few loadings they only approximate it
             near(model.embedding, Z)
         np.testing.assert_allclose(Z.std(axis=0).max(), 1.0, rtol=1e-9)
-        if "max_loadings" not in rule:  # where those among all columns say which way is up
+        if "max_loadings" not in rule:  # the sign convention uses loadings of all columns
             first = np.abs(B * X.std(axis=0)[:, None]).argmax(axis=0)
             assert (B[first, range(3)] > 0).all()
 
@@ -203,7 +203,7 @@ def test_a_second_reading_is_of_the_same_columns():
 @pytest.mark.parametrize("limit", [4, 10, 25])
 @pytest.mark.parametrize("n", [12, 40])
 def test_pool_mode_agrees_after_every_column(kind, limit, n):
-    """The pool after every column, and the components of it after every fourth."""
+    """The pool agrees after every column, and components after every fourth."""
     X, y = data(n=n, p=90, kind=kind, seed=limit)
     X[:, 50:60] = X[:, 20:30] + 1e-3 * np.random.default_rng(1).normal(size=(n, 10))
     X[:, 70] = 2.0
@@ -214,7 +214,7 @@ def test_pool_mode_agrees_after_every_column(kind, limit, n):
         model.learn_column(j, x)
         pool.learn(j, x)
         check_pool(model, pool)
-        if j % 4 == 1 and j > 3:  # 89, the last, is one of them
+        if j % 4 == 1 and j > 3:  # includes the last column, 89
             of = pool.pruned()
             found = reference.solve(of, U, n_components=3)
             agree(model, reference.shown(found, of, U, found.loadings), range(90))
@@ -230,7 +230,7 @@ def test_pool_mode_agrees_by_any_rule(rule):
 @pytest.mark.parametrize("interleaved", [True, False])
 @pytest.mark.parametrize("small", [0.0, 1e-3])
 def test_copies_add_up(interleaved, small):
-    """Thirty copies of each of forty columns: all are represented, by thirty each."""
+    """Each of forty columns is represented with the total weight of its thirty copies."""
     rng = np.random.default_rng(2)
     n = 200
     X = np.linalg.qr(space.centred(rng.normal(size=(n, 40))))[0]
@@ -245,7 +245,7 @@ def test_copies_add_up(interleaved, small):
     each = np.zeros(40)
     for name, mass in found.items():
         each[which[name]] += mass
-    # None is irrelevant, so that all come in; what goes is a copy, whose mass stays whole.
+    # All are relevant, so that all are admitted; evicted copies pass on their whole weight.
     assert pool.admitted == 1200
     np.testing.assert_allclose(each, 30.0, rtol=1e-9 if small == 0.0 else 1e-3)
 
@@ -253,7 +253,7 @@ def test_copies_add_up(interleaved, small):
 @settings(max_examples=40)
 @given(st.integers(0, 10**6), st.integers(2, 12), st.integers(5, 40))
 def test_what_goes_leaves_what_it_has_in_common(seed, limit, n):
-    """The mass that is left: one a column admitted, less μ(1 − R⁴) of each that went."""
+    """The total weight is 1 per admitted column, minus μ(1 − R⁴) for each evicted one."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 6))[:, rng.integers(6, size=80)] + 0.3 * rng.normal(size=(n, 80))
     y = X[:, 0] + rng.normal(size=n)
@@ -349,7 +349,7 @@ def test_copied_in_the_middle_goes_on_to_the_same_bits(rule, tmp_path):
     ids=["by-gram", "pool"],
 )
 def test_files_of_0_4_go_on(file, rule):
-    """Their pools hold representatives, without correlations, and one triangle of K."""
+    """Files of 0.4 continue: pools without correlations, and K as one triangle."""
     X, y = data(n=30, p=60)
     model = load(Path(__file__).parent / "files" / f"ridge-components-{file}.streamsel")
     now = learnt(X, y, n_components=2, **rule)

@@ -96,7 +96,7 @@ def test_the_first_r_span_the_ridge_regressions_of_the_targets(seed, kind):
     model = learnt(X, y, n_components=T.shape[1], relevance_power=1.0)
     w = np.linalg.norm(U.T @ T, axis=1)
     w /= np.sqrt(np.mean(w**2))
-    # In mean eigenvalues: 50 is the sum of all, of which 39 are not 0.
+    # In units of the mean eigenvalue: 50 is the sum, and 39 eigenvalues are nonzero.
     ridge = Ridge(alpha=model.fitted_alpha * 50 / 39, solver="svd").fit(U * w, T)
     same_space(model.embedding, (U * w) @ ridge.coef_.T, 1e-8)
 
@@ -108,7 +108,7 @@ def normed(B):
 @QUICK
 @given(SEEDS, st.sampled_from(["number", "labels"]))
 def test_components_are_as_uncorrelated_as_they_can_be(seed, kind):
-    """Of the first r those of a canonical ridge, and the others with all before them."""
+    """The components after the first r are uncorrelated with all others."""
     X, y = data(n=40, p=50, kind=kind, seed=seed)
     Z = learnt(X, y, n_components=6).embedding
     r = basis(y).shape[1]
@@ -116,7 +116,7 @@ def test_components_are_as_uncorrelated_as_they_can_be(seed, kind):
     np.testing.assert_allclose(R[r:] - np.eye(6)[r:], 0.0, atol=1e-8)
 
 
-# ------------------------------------------------------------------- what does not matter
+# ------------------------------------------------------------------- invariances
 
 
 @QUICK
@@ -162,12 +162,12 @@ def test_names_of_classes_do_not_matter(seed, state):
 
 
 def test_copies_count_as_weight():
-    """Nine copies of a column are that column with three times the weight."""
+    """Nine copies of a column are equivalent to one with weight nine."""
     X, y = data(n=30, p=10)
     model = learnt(np.column_stack([X] + [X[:, 4]] * 8), y, n_components=2, alpha=1.0)
     of, U = reference.variables(X, basis(y)), basis(y)
     heavier = of._replace(masses=np.where(np.arange(10) == 4, 9.0, 1.0))
-    # The same ridge, in mean eigenvalues of so many columns.
+    # The same ridge, in mean eigenvalues of different numbers of columns.
     found = reference.solve(heavier, U, n_components=2, alpha=10 / 18)
     same_up_to_sign(normed(model.embedding), normed(found.scores))
 
@@ -191,7 +191,7 @@ def test_no_other_alpha_is_likelier(seed, kind, alpha):
             return reference.likelihood(K, U, a, 30)
         return -reference.cross_validation(K, U, a, 30)
 
-    # Between the points of a grid it may be a little better; a step away it may not.
+    # Between grid points the criterion may be slightly better, but not a step away.
     for factor in (0.25, 4.0):
         other = model.fitted_alpha * factor
         if 1e-5 < other < 1e5:
@@ -201,7 +201,7 @@ def test_no_other_alpha_is_likelier(seed, kind, alpha):
 @QUICK
 @given(SEEDS, st.sampled_from(STATES))
 def test_powers_have_equal_parts(seed, state):
-    """Their order does not matter, and one alone is a number."""
+    """The order of several powers does not matter, and a tuple of one power is that power."""
     X, y = data(n=30, p=40, kind="numbers", seed=seed)
     for one, other in ((2.0, (2.0,)), ((0.0, 1.0, 4.0), (4.0, 0.0, 1.0))):
         found = [learnt(X, y, n_components=3, relevance_power=p, **state) for p in (one, other)]
@@ -271,7 +271,7 @@ def test_few_of_all(state, kind, n, p):
     X, y = data(n=n, p=max(p, 6), kind=kind, seed=n + p)
     X = X[:, :p]
     for q in (1, 2, 5, 10):
-        # So that a small λ is not as likely as a smaller one: then rounding chooses.
+        # With a fixed alpha, because all small λ are equally likely and rounding would choose.
         rule = {"n_components": q, "alpha": 0.1, "relevance_power": 1.0} | state
         model, expected = learnt(X, y, **rule), reference.answer(X, y, **rule)
         count = len(model.relevance)

@@ -28,14 +28,14 @@ def rule_of(model):
 
 
 def pair(masses=None, limit=None, **parameters):
-    """Return a model and its reference, which have learnt nothing."""
+    """Return a new model and its reference."""
     model = RidgeComponents(**parameters)
     rows = {key: parameters[key] for key in ("fading_factor", "covariates") if key in parameters}
     return model, RidgeComponentsOnRows(rule_of(model), masses, limit, **rows)
 
 
 def rows(n, p=7, kind="number", seed=0, absent=0.2, missing=0.0, late=()):
-    """Return rows of p variables that share factors; the late ones come half-way."""
+    """Return rows of p variables that share factors; the late ones appear half-way."""
     rng = np.random.default_rng(seed)
     mixing = np.eye(p) + 0.5 * rng.normal(size=(p, p))
     found = []
@@ -55,7 +55,7 @@ def rows(n, p=7, kind="number", seed=0, absent=0.2, missing=0.0, late=()):
 
 
 def compare(model, oracle, tolerance=1e-9):
-    """Compare the components after these rows."""
+    """Compare the components with those of the reference."""
     agree(model, oracle.answer(), oracle.rows.names, tolerance)
 
 
@@ -127,7 +127,7 @@ def test_frames_are_their_rows():
 
 
 def test_limit_on_rows_is_that_of_the_pool():
-    """At most max_support variables have loadings: those that a cut of the pool would keep."""
+    """On rows at most max_support variables have loadings, as after pruning of the pool."""
     model, oracle = pair(n_components=2, max_support=5, limit=5)
     for i, row in enumerate(rows(80, p=12, seed=2)):
         both_learn(model, oracle, [row])
@@ -140,13 +140,13 @@ def test_limit_on_rows_is_that_of_the_pool():
 @settings(max_examples=10)
 @given(SEEDS)
 def test_a_bounded_vocabulary_uses_one_period_for_all(seed):
-    """What is solved together is known of the same rows, and said to be."""
+    """With a bounded vocabulary, components are computed from the aligned window."""
     rng = np.random.default_rng(seed)
     model = RidgeComponents(2, max_features=8, grace_period=10, relevance_power=1.0)
     stream = rows(200, p=14, seed=seed, absent=0.0)
     kept = []
     for i, (x, y) in enumerate(stream):
-        # The others come for a row, and stay while they might last.
+        # The other variables occur rarely; they are tracked for a while.
         often = ("v0", "v1", "v2", "v13")
         some = {name: x[name] for name in x if rng.random() < (0.9 if name in often else 0.03)}
         kept.append((some, y))
@@ -158,7 +158,7 @@ def test_a_bounded_vocabulary_uses_one_period_for_all(seed):
                 oracle.learn_one({name: v for name, v in seen.items() if name in held}, value)
             assert len(held) <= 8
             found = oracle.solved()[1]
-            if found is None:  # nobody has stayed: only before anything stands
+            if found is None:  # only before the first components
                 assert i == 49
                 assert not model.relevance
             else:
@@ -188,7 +188,7 @@ def test_rows_go_on_from_columns_that_are_all_held(kind, max_support):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_masses_stay_what_columns_left(kind):
-    """Every variable of the pool goes on with its mass, a new one comes with 1."""
+    """Variables keep the weights from the column phase; new ones have weight 1."""
     X, y = data(n=60, p=120, kind=kind, seed=3)
     X[:, 60:] = X[:, :60] + 0.3 * np.random.default_rng(0).normal(size=(60, 60))
     names = [f"v{j:03d}" for j in range(120)]
@@ -206,14 +206,14 @@ def test_masses_stay_what_columns_left(kind):
 
 
 def test_going_over_moves_nothing():
-    """The row that ends the columns counts as one of many: components are continuous in it."""
+    """The first row after columns changes components continuously."""
     X, y = data(n=400, p=20)
     model = learnt(X, y, n_components=3, alpha=0.5)
     before = matrix(model.loadings, range(20), model.components)
     centre = dict(enumerate(X.mean(axis=0).tolist()))
     model.learn_one(centre, float(y.mean()))
     after = matrix(model.loadings, range(20), model.components)
-    # A row at the mean of all adds nothing to any sum about the means, and one to their weight.
+    # A row at the mean changes no centred sum, and adds one to the weight.
     near(after, before * np.sqrt(401 / 400))
     with pytest.raises(ValueError, match="columns only"):
         model.embedding  # noqa: B018
@@ -227,7 +227,7 @@ def test_what_was_found_on_columns_stands_at_once():
     near(model.transform_many(X), before)
 
 
-# --------------------------------------------------------------------------- what stands
+# --------------------------------------------------------------------------- the snapshot in use
 
 
 def standing(model, names):
@@ -237,7 +237,7 @@ def standing(model, names):
 @pytest.mark.parametrize("kind", ["number", "labels"])
 @pytest.mark.parametrize("fading_factor", [0.0, 0.01])
 def test_calm_and_without_turning(fading_factor, kind):
-    """What stands moves at renewals alone, and then as little as it can."""
+    """Components in use change at refreshes only, and are aligned to the earlier ones."""
     warm_up, p = 20, 7
     model = RidgeComponents(3, warm_up=warm_up, fading_factor=fading_factor)
     names, learned, renewals, drawn = [f"v{j}" for j in range(p)], [], 0, np.zeros((p, 3))
@@ -270,7 +270,7 @@ def test_calm_and_without_turning(fading_factor, kind):
 
 
 def spans(new, C, loadings):
-    """Check that what stands spans what was found."""
+    """Check that the components in use have the span of the computed ones."""
     root = np.linalg.cholesky(C).T
     one, other = (np.linalg.qr(root @ B)[0] for B in (new, loadings))
     cosines = np.linalg.svd(one.T @ other, compute_uv=False)
@@ -279,7 +279,7 @@ def spans(new, C, loadings):
 
 @pytest.mark.parametrize("kind", ["number", "labels"])
 def test_a_pipeline_that_begins_on_rows(kind):
-    """Nothing is known at first, and what is behind it learns all the same."""
+    """A pipeline that starts on rows learns, although the first rows have no components."""
     model = compose.Pipeline(
         preprocessing.StandardScaler(), RidgeComponents(2, warm_up=20), naive_bayes.GaussianNB()
     )
@@ -349,7 +349,7 @@ def test_a_bad_row_is_undone():
 
 
 def test_columns_of_a_gram_matrix_that_the_pool_let_go():
-    """Rows go on from the representatives: the matrix of the columns knows nothing of rows."""
+    """Rows continue from the pool's representatives, also after a complete Gram matrix."""
     X, y = data(n=60, p=80)
     names = [f"v{j:02d}" for j in range(80)]
     model = learnt(X[:50], y[:50], names, n_components=2, max_loadings=10)
@@ -366,7 +366,7 @@ def test_columns_of_a_gram_matrix_that_the_pool_let_go():
 
 
 def test_components_of_variables_in_other_units_start_with_a_scale_of_their_own():
-    """A merge may change the variance of a component in use by any factor."""
+    """A merge may change the variance of a component by any factor; its scale is then reset."""
     aligned = align_components(np.eye(2), np.eye(2), np.array([1e179, 4.0]), np.zeros(2))
     np.testing.assert_allclose(aligned.matrix, np.diag([1.0, 2.0]), atol=1e-6)
     np.testing.assert_allclose(aligned.reference_scale, [0.0, 2.0])

@@ -35,7 +35,7 @@ def products(level):
 
 
 def about_mean(X, weights=None):
-    """Return means and sums of products of rows, of weights; NaN counts as the mean."""
+    """Return means and sums of products of weighted rows; NaN counts as the mean."""
     weights = np.ones(len(X)) if weights is None else weights
     mean = np.array([np.average(x[~np.isnan(x)], weights=weights[~np.isnan(x)]) for x in X.T])
     Z = np.where(np.isnan(X), 0.0, X - mean) * np.sqrt(weights)[:, None]
@@ -82,7 +82,7 @@ def test_is_never_above_the_whole(rng):
 
 
 def test_offset(rng):
-    """What an offset takes from the digits of the data is lost, and nothing more."""
+    """An offset costs no digits beyond those lost in the data."""
     X = np.round(falling(rng, 5 * WIDTH), 6)
     level, far = learnt(X, rank=P).with_buffer(P), learnt(X + 1e9, rank=P).with_buffer(P)
     np.testing.assert_allclose(products(far), products(level), atol=1e-4)
@@ -121,7 +121,7 @@ def test_variables_that_come_late_were_0(rng):
 
 
 def test_variables_that_come_late_and_may_have_been_others(rng):
-    """Of these nothing is said about the rows before."""
+    """Late variables are used from their first row on if earlier zeros are not known."""
     X = falling(rng, 3 * WIDTH + 7) + 1e3
     X[: WIDTH + 3, 10:] = np.nan
     state = RowSubspace(P, 1.0)

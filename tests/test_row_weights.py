@@ -18,7 +18,7 @@ from streamsel import (
 from streamsel.state.moments.row_subspace import RowSubspace
 from tests.conformance.modes import MODES, close, data, fresh, over, same, shown
 
-# Exact functions of the moments of all rows.
+# Functions of the exact moments of all rows.
 EXACT = ["ProjSe", "ForwardSelection", "BackwardElimination", "MRMR", "Lasso", "SelectKBest"]
 EXACT += ["RidgeComponents", "PCA", "PLS", "Discriminant", "SupervisedPCA", "RankedPCA"]
 EXACT_MODES = {
@@ -90,7 +90,7 @@ def test_twice_the_weight_is_the_row_twice(make):
     X, y = rng.normal(size=(50, 6)), rng.normal(size=50)
     weighs, twice = make(), make()
     seen = (y,) if weighs._is_supervised else ()
-    # Refreshes are by rows: none falls between.
+    # Refreshes depend on the number of rows: none is in between.
     weighs.learn_many(X, *seen)
     twice.learn_many(X, *seen)
     x, value = {j: 3.0 - j for j in range(6)}, (2.0,) * len(seen)
@@ -223,7 +223,7 @@ def test_a_target_is_not_taken_for_a_weight(cls):
     assert model.n_rows == 0
     model.learn_one(x, w=1.0)
     assert model.n_rows == 1
-    # A pipeline hands on what it is given by name.
+    # A pipeline passes on named arguments.
     pipeline = compose.Pipeline(cls(2), linear_model.LinearRegression())
     pipeline.learn_one(x, 3.0, w=1.0)
     assert pipeline[cls.__name__].n_rows == 1

@@ -28,7 +28,7 @@ def kernel(request):
 
 
 def target_of_row(rng, kind, i):
-    """Return a row's target; the last class comes late, and so does the last key of a dict."""
+    """Return a row's target; its last class, or last key of a dict, is late."""
     late = i >= 12
     if kind == "number":
         return float(rng.normal())
@@ -47,7 +47,7 @@ def target_of_row(rng, kind, i):
 
 
 def stream(rng, n, kind="number"):
-    """Yield rows of features that are dense, sparse, missing, emerge and vanish."""
+    """Yield rows with features that are dense, sparse, missing, emerging and vanishing."""
     for i in range(n):
         x = {"dense": rng.normal(), "offset": 5 + rng.normal(), "constant": 3.0, "zero": 0}
         x |= {f"word {j}": 1 for j in rng.integers(0, 6, size=2)}
@@ -63,13 +63,13 @@ def stream(rng, n, kind="number"):
 
 
 def pair(k=20, fading_factor=0.0, target_type="auto", **options):
-    """Return a model and all rows stored."""
+    """Return a model and its reference with all rows stored."""
     model = ProjSe(k, fading_factor=fading_factor, target_type=target_type, **options)
     return model, Rows(fading_factor, target_type)
 
 
 def both(model, rows, stream):
-    """Feed both, comparing them after every row."""
+    """Learn rows by both, and compare them after every row."""
     for x, y in stream:
         model.learn_one(x, y)
         rows.learn_one(x, y)
@@ -101,7 +101,7 @@ def test_kernels_that_see_the_scale(rng, kernel, fading_factor):
 
 
 def test_the_moments_of_the_reference_are_weighted_moments(rng):
-    """The reference itself, where numpy knows the answer."""
+    """Moments of the reference equal NumPy's weighted moments."""
     rows = Rows(0.1)
     X, y = rng.normal(size=(20, 2)) + 3, rng.normal(size=20)
     for a, t in zip(X, y, strict=True):
@@ -145,7 +145,7 @@ def test_offsets_and_scales(rng, kernel, x_scale, y_scale, fading_factor):
 @pytest.mark.parametrize("level", [1e4, 1e6, 1e9])
 @pytest.mark.parametrize("came", ["absent before", "zero before"])
 def test_a_level_that_comes_late_while_the_old_is_forgotten(rng, came, level):
-    """A time stamp, say: at first all of its variance is from the rows before, then none of it."""
+    """A level that appears late, such as a time stamp, costs no digits while old rows fade."""
     model, rows = pair(fading_factor=0.2)
     for i in range(300):
         x = {"noise": rng.normal(), "late": level + rng.normal()}
@@ -176,7 +176,7 @@ LABELS = st.sampled_from(["p", "q", "r", True])
 
 @st.composite
 def streams(draw):
-    """Rows of small whole numbers, moved and scaled: ties, copies, constants; and a target."""
+    """Return shifted and scaled rows of small whole numbers, and a target."""
     places = draw(st.fixed_dictionaries(dict.fromkeys([*NAMES, "y", "z"], PLACES)))
 
     def at(name):
@@ -226,19 +226,19 @@ def test_rows_are_the_column_axis(rng, kernel, kind, on_rank_exhausted):
 
 
 def columns_of(ys):
-    """Return the columns of a target of several, indicators among them."""
+    """Return the columns of a target of several, including indicators."""
     names = dict.fromkeys(name for y in ys for name in y)
     return ([y.get(name, 0.0) for y in ys] for name in names)
 
 
 def labels(rows):
-    """Return a target of one column: numbers, or the label of every row."""
+    """Return a target of one column: numbers, or labels."""
     return [y[None] if None in y else next(iter(y)) for y in rows.ys]
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"], indirect=True)
 def test_real_rows_are_the_column_axis(dataset, kernel):
-    """Every message of the SMS corpus as a dict of word counts."""
+    """Rows of real data (word counts of SMS messages) give the results of columns."""
     X, y, _, archive = dataset("sms_spam")
     words, classes = archive["feature_names"].tolist(), archive["classes"][y].tolist()
     by_rows, by_columns = ProjSe(50, **kernel), ProjSe(50, **kernel)
@@ -315,7 +315,7 @@ for file in row_moments, sweep:
 
 @pytest.mark.slow
 def test_one_compilation_of_every_kernel():
-    """In a process of its own, for other tests call the kernels as they like."""
+    """Every kernel is compiled once (in a separate process, as other tests call kernels freely)."""
     environment = {key: value for key, value in os.environ.items() if "DISABLE_JIT" not in key}
     run = subprocess.run(
         [sys.executable, "-c", _FEED], env=environment, capture_output=True, text=True, check=False

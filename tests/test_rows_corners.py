@@ -15,7 +15,7 @@ def test_a_class_and_a_name_that_come_together_at_a_full_vocabulary(rng, kernel)
     model = ProjSe(1, kernel=kernel, max_features=3, grace_period=1)
     for i in range(20):
         model.learn_one({name: rng.normal() for name in "abc"}, "xy"[i % 2])
-        _ = model.selected  # as a pipeline asks at every row
+        _ = model.selected  # a pipeline uses it at every row
     model.learn_one({"a": 1.0, "new": 2.0}, "z")
     assert model.n_rows == 21
     assert all(0.0 <= r <= 1.0 for r in model.relevance.values())
