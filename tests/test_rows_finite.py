@@ -21,7 +21,7 @@ NAN, INF = math.nan, math.inf
 
 
 def numbers(value, place="state"):
-    """Yield place and array of all numbers of a state; names may be anything."""
+    """Yield the path and array of all numbers of a state; names may be anything."""
     if isinstance(value, dict):
         for key, part in value.items():
             if "names" not in key:
@@ -34,7 +34,7 @@ def numbers(value, place="state"):
 
 
 def sound(model, x):
-    """Whether all that a model holds and says, of this row too, is finite and as it must be."""
+    """Check that the state and attributes of a model are finite and in range; return True."""
     for place, array in numbers(model._get_state()):
         assert np.isfinite(array).all(), place
     assert all(abs(r) <= 1.0 + 1e-9 for r in model.relevance.values()), model.relevance
@@ -46,7 +46,7 @@ def sound(model, x):
         assert len(set(model.selected)) == len(model.selected) <= model.k
         return True
     on_rows, space = model._row_extension, model._moments.space
-    # A component that does not vary has -inf here, which is told as 0.
+    # The relevance of a constant component is -inf here, and shown as 0.
     assert not np.isnan(on_rows.relevances(on_rows.support(model._moments), space)).any()
     assert (np.diag(on_rows.J) >= 0.0).all()
     B = on_rows.tracked["B"][:, : on_rows.count]
@@ -56,22 +56,23 @@ def sound(model, x):
 
 
 def refused(model, error, act, match=None):
-    """Run `act`, expecting an error and no other trace of it."""
+    """Check that `act` raises an error and leaves the model unchanged."""
     before = pickle.dumps(model)
     with pytest.raises(error, match=match):
         act()
     assert pickle.dumps(model) == before
 
 
-# ------------------------------- SOSPCA: a candidate of which nothing was observed since
+# ------------------------------- SOSPCA: a candidate that no row has observed yet
 
 
 @pytest.mark.parametrize("missing", [NAN, None])
 @pytest.mark.parametrize("fading_factor", [0.0, 0.01, 0.02, 0.04, 0.3, 0.9])
 def test_of_whom_nothing_is_known_does_not_join(fading_factor, missing):
-    """Its covariances, 0, stood for those over all rows by a factor of 1 / 0, or of 1 / rounding.
+    """A candidate that no row has observed since it became one does not join.
 
-    With 0.01 that made the loadings NaN, with 0.02 it made them -1 and with 0.04 1.
+    Its covariances, all 0, were once scaled to all rows by 1 / 0, or by 1 / rounding: loadings were
+    NaN with a fading factor of 0.01, -1 with 0.02 and 1 with 0.04.
     """
     model = SOSPCA(1, grace_period=1, max_features=2, fading_factor=fading_factor)
     for a, b, y in [(1.0, 1.0, 1.0), (2.0, 3.0, 3.0), (0.0, 5.0, 5.0), (1.0, missing, 4.0)]:
@@ -79,7 +80,7 @@ def test_of_whom_nothing_is_known_does_not_join(fading_factor, missing):
         assert sound(model, {"a": a, "b": b})
     assert model.loadings == {"a": {"sospca0": 1.0}}
     assert list(model._row_extension.candidates.index_of) == ["b"]
-    # It is fit as soon as it is observed.
+    # It can join as soon as it is observed.
     for b in (9.0, 2.0, 6.0):
         model.learn_one({"a": 3.0, "b": b}, b)
         assert sound(model, {"a": 3.0, "b": b})
@@ -89,7 +90,7 @@ def test_of_whom_nothing_is_known_does_not_join(fading_factor, missing):
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("fading_factor", [0.0, 0.05, 0.3])
 def test_the_decisions_of_the_reference_where_cells_are_missing_for_long(fading_factor, signed):
-    """More variables than can be candidates, that are observed by spells."""
+    """Decisions equal the reference with long gaps, and more variables than candidates."""
     rng = np.random.default_rng(1)
     options = {"grace_period": 2, "fading_factor": fading_factor, "signed": signed}
     model, reference = SOSPCA(2, **options), SOSPCAOnRows(2, **options)
@@ -111,7 +112,7 @@ def test_the_decisions_of_the_reference_where_cells_are_missing_for_long(fading_
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
 @pytest.mark.parametrize("scale", [True, False])
 def test_a_first_row_that_names_more_than_are_tracked(kernel, scale):
-    """There is no relevance before the first row, and nobody to be let go."""
+    """A first row may name more variables than are tracked; there is no relevance yet."""
     one, many = (ProjSe(1, kernel=kernel, scale=scale, max_features=2) for _ in range(2))
     x = {"a": 1.0, "b": 2.0, "c": 3.0}
     one.learn_one(x, "b")
@@ -123,7 +124,7 @@ def test_a_first_row_that_names_more_than_are_tracked(kernel, scale):
 
 
 def test_components_that_come_by_a_merge_are_not_let_go_in_it(rng):
-    """A model without components goes on with the other's, in a vocabulary that is full by then."""
+    """A merge into a full vocabulary keeps the variables of the other model's components."""
     few, many = (SOSPCA(1, max_features=4, grace_period=10) for _ in range(2))
     for name in "abcd":
         few.learn_one({name: float(rng.normal())}, float(rng.normal()))
@@ -149,13 +150,13 @@ def test_a_merge_brings_a_signed_model_no_second_target(rng):
     refused(one, ValueError, lambda: one.merge(other, along="rows"), match="one numeric target")
 
 
-# ------------------------------------------------------------------------ what models say
+# ------------------------------------------------------------------------ reported values
 
 
 @pytest.mark.parametrize("options", [{}, {"kernel": "poly"}, {"kernel": "rbf"}])
 @pytest.mark.parametrize("y", [1.0, "b", {"s": 1.0, "c": "x"}])
 def test_the_noise_floor_of_a_target_that_does_not_vary(rng, options, y):
-    """There is no direction in its space: after a row 1.0, as for the linear kernel; later none."""
+    """The noise floor of a constant target is 1 after the first row, and NaN from then on."""
     model = ProjSe(1, **options)
     model.learn_one({"a": 1.0}, y)
     assert model.noise_floor() == 1.0
@@ -166,7 +167,7 @@ def test_the_noise_floor_of_a_target_that_does_not_vary(rng, options, y):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_narrow_kernel_knows_a_variable_from_itself(seed):
-    """Rounding of the distance to itself, times gamma, made exp overflow, or vanish."""
+    """In a narrow kernel a variable is identical to itself (rounding once made exp overflow)."""
     X = np.random.default_rng(seed).normal(size=(30, 3)) * 1e10
     columns, rows = (ProjSe(3, kernel="rbf", scale=False, gamma=1.0) for _ in range(2))
     columns.learn_target(X[:, :2])
@@ -180,7 +181,7 @@ def test_a_narrow_kernel_knows_a_variable_from_itself(seed):
 
 @pytest.mark.parametrize("value", [INF, -INF])
 def test_a_transform_of_many_refuses_what_that_of_one_refuses(rng, value):
-    """It gave infinity, or NaN where a component has no loading on the variable."""
+    """`transform_many` refuses the values that `transform_one` refuses (once infinity or NaN)."""
     model = SOSPCA(2, grace_period=2, warm_up=6)
     model.learn_many(rng.normal(size=(6, 3)), rng.normal(size=6))
     X = rng.normal(size=(4, 3))
@@ -196,7 +197,7 @@ def test_a_transform_of_many_refuses_what_that_of_one_refuses(rng, value):
             act()
 
 
-# ------------------------------------------------------------------------ errors, no trace
+# ------------------------------------------------------------------------ errors change nothing
 
 
 @pytest.mark.parametrize("numbers", [[10**400, 1], [1.5, -(10**400)]])
@@ -220,7 +221,7 @@ BAD_VALUES = [INF, -INF, 1e153, 10**400, "1", b"1", [1.0], {}, 1j, np.float32(IN
 BAD_VALUES += [decimal.Decimal("1e400"), np.datetime64("2020"), np.timedelta64(1, "s"), object()]
 BAD_TARGETS = [None, NAN, INF, 1e153, 10**400, [1.0], (1.0, 2.0), np.ones(2), 1j, object(), {1}]
 BAD_TARGETS += [{"s": NAN}, {"s": None}, {"s": INF}, {"s": [1]}, {"s": {}}, decimal.Decimal("NaN")]
-# Of another form than some that came before.
+# Targets of another form than earlier ones may have.
 OTHERS = [1.5, True, "a", {}, {"s": 1.0}, {"s": "a"}, {"s": 1.0, "c": "x"}, {"s": 1.0, "c": 2.0}]
 
 
@@ -248,12 +249,12 @@ def some_target(rng, form):
 def frame_of(rows):
     try:
         return pd.DataFrame(rows)
-    except OverflowError:  # of whole numbers larger than any float, to pandas 2
+    except OverflowError:  # integers larger than any float, with pandas 2
         return pd.DataFrame(rows, dtype=object)
 
 
 def bad_calls(rng, model, form):
-    """Yield calls that must be refused, or may be: learn_one and learn_many, of each a few."""
+    """Yield calls of learn_one and learn_many that are or may be refused."""
     for bad in rng.permutation(len(BAD_VALUES))[:4]:
         x = some_row(rng) | {f"v{rng.integers(9)}": BAD_VALUES[bad]}
         yield lambda x=x: model.learn_one(x, some_target(rng, form))
@@ -279,7 +280,7 @@ def test_an_error_leaves_no_trace(seed):
             for _ in range(int(rng.choice([0, 1, 2, 20]))):
                 model.learn_one(some_row(rng), some_target(rng, form))
         except (TypeError, ValueError):
-            form = "number"  # the parameters refuse the other
+            form = "number"  # the parameters exclude other forms
         for act in bad_calls(rng, model, form):
             before = pickle.dumps(model)
             try:
@@ -293,7 +294,7 @@ def test_an_error_leaves_no_trace(seed):
 
 
 def some_stream(rng, n, p):
-    """Return rows of features and a signal, (n, p) and (n,): NaN not observed, None not there."""
+    """Return rows (n, p) and a signal (n,); NaN is not observed, None is absent."""
     X = rng.normal(size=(n, p)) * 10.0 ** rng.choice([0, 0, 0, -8, 6, 140, -150], size=p)
     X += np.where(rng.random(p) < 0.2, 10.0 ** rng.integers(0, 9, size=p), 0.0)
     usual = np.abs(X).max(axis=0) < 1e9
@@ -307,7 +308,7 @@ def some_stream(rng, n, p):
             case 0:
                 rows[:start, j] = None  # late
             case 1:
-                rows[start:, j] = None  # no more
+                rows[start:, j] = None  # vanishing
             case 2:
                 rows[stretch, j] = X[start, j]
             case 3 | 4:
@@ -327,7 +328,7 @@ def some_targets(rng, signal, form):
 
 
 def learn(rng, model, rows, y):
-    """Learn rows one by one, and some by the frame; check after each."""
+    """Learn rows one by one, or sometimes as frames, with a check after each."""
     names, start = [f"v{j}" for j in range(rows.shape[1])], 0
     by_frames = rng.random() < 0.5
     while start < len(rows):
@@ -367,7 +368,7 @@ def test_random_streams(seed, fading_factor):
     gamma = None if rng.random() < 0.7 else 10.0 ** int(rng.integers(-3, 3))
     other = ProjSe(q, kernel=kernel, scale=scale, gamma=gamma, **options)
     learn(rng, other, rows[: n // 2], y[: n // 2])
-    # A part that was learnt apart, taken in.
+    # Merge a part that was learnt separately.
     for model in (one, other):
         apart = model.clone()
         learn(rng, apart, rows[n // 3 : n // 2], y[n // 3 : n // 2])

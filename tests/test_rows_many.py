@@ -20,7 +20,7 @@ MISSING = st.sampled_from([None, NAN])
 
 
 class Trio:
-    """Learns the same by `learn_many` and by a loop of `learn_one`, beside all rows stored."""
+    """Learn the same rows by `learn_many`, by a loop of `learn_one`, and in the reference."""
 
     def __init__(self, backend, k=20, fading_factor=0.0, **options):
         self.backend = backend
@@ -50,7 +50,7 @@ def names(backend, width):
 
 @st.composite
 def batches(draw, backend):
-    """Frames of different columns, in some rows missing: (columns, y, whether by learn_many)."""
+    """Return frames of different columns with gaps: (columns, y, whether by learn_many)."""
     number = st.integers(-3, 3).map(float)
     kind = draw(st.sampled_from([number, st.sampled_from("pqr"), st.booleans()]))
     parts = []
@@ -82,7 +82,7 @@ def test_any_split_is_a_loop_of_learn_one(backend, data, fading_factor, kernel):
 @pytest.mark.parametrize("fading_factor", [0.0, 0.02])
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_large_frames_with_offsets(rng, backend, fading_factor):
-    """Where sums over a frame would lose the digits, and where the mean drifts between frames."""
+    """Offsets in large frames and drifting means cost no digits."""
     trio = Trio(backend, k=8, fading_factor=fading_factor)
     for i in range(3):
         X = rng.normal(size=(40, 5)) * [1, 1e100, 1e-100, 1, 1] + [1e9, 1e109, 1e-91, 3 * i, 0]
@@ -125,7 +125,7 @@ def test_a_categorical_target(rng):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_several_targets(rng, backend):
-    """In later frames one is new, and one is lacking."""
+    """Later frames may have a new target and lack an earlier one."""
     trio = Trio(backend)
     for width in (1, 3, 2):
         columns = dict(zip(names(backend, 3), rng.normal(size=(3, 6)).tolist(), strict=True))
@@ -175,7 +175,7 @@ def test_dtypes_and_layouts(rng, dtype, way):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_column_of_nothing_but_nulls(rng, backend):
-    """Frames give such a column a type of its own."""
+    """A column of nulls, which has its own type in some frames, is learnt as missing values."""
     trio = Trio(backend)
     for a in ([1.0, 2.0, 4.0], [None] * 3, [3.0, None, 1.0]):
         columns = dict(zip(names(backend, 2), [a, rng.normal(size=3).tolist()], strict=True))
@@ -184,7 +184,7 @@ def test_a_column_of_nothing_but_nulls(rng, backend):
 
 
 def test_pieces_between_which_the_levels_are_followed(rng):
-    """Old rows fade fast, so that origins move in the middle of a frame."""
+    """Frames equal a loop where old rows fade fast, so that origins move within a frame."""
     X = rng.normal(size=(80, 3)) + 5.0
     y = X[:, 1] + rng.normal(size=80) + np.arange(80)
     many, loop = ProjSe(3, fading_factor=0.3), ProjSe(3, fading_factor=0.3)
@@ -233,7 +233,7 @@ def test_a_value_too_large_in_columns_that_are_known(rng, order, value, row, mis
     with pytest.raises(ValueError, match=f"in 1, row {row}"):
         model.learn_many(bad, y)
     assert pickle.dumps(model) == pickle.dumps(before)
-    # The largest that there may be is learnt.
+    # The largest permitted value is learnt.
     bad[row, 1] = np.sign(value) * 1e152
     model.learn_many(bad, y)
     assert model.n_rows == 20

@@ -8,7 +8,7 @@ from tests.reference.rows import Rows, same
 
 
 def crowd(rng, n, width=6):
-    """Yield rows with two that matter, one that matters a little, and ever new words."""
+    """Yield rows with two relevant variables, a weakly relevant one, and ever new words."""
     for i in range(n):
         a, b, c = rng.normal(size=3).tolist()
         x = {"a": a, "b": b, "c": c} | {f"w{j}": 1.0 for j in rng.integers(0, 9 + i, size=width)}
@@ -66,7 +66,7 @@ def test_a_new_name_waits_until_one_can_go(rng):
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
 @pytest.mark.parametrize("size", [1, 3, 7, 50])
 def test_a_cap_is_the_same_in_frames(rng, backend, size):
-    """Some may go only in the middle of a frame; then the next may come in, as in the loop."""
+    """Frames equal a loop, also if variables are evicted and admitted within a frame."""
     many, loop = (ProjSe(2, max_features=8, grace_period=5) for _ in range(2))
     X, y = rng.normal(size=(100, 3)), rng.normal(size=100)
     for start in range(0, 100, size):

@@ -27,7 +27,7 @@ from tests.conformance.test_oracle import check_extractor
 from tests.reference.ridge_components_rows import RidgeComponentsOnRows
 from tests.ridge import agree, matrix, same_up_to_sign
 
-# More than the fewest that are factored; rows are fewer, about as many, and more.
+# Above the minimum size for a factor; fewer, about as many, and more rows.
 P, SIZES = 170, [40, 168, 260]
 MODULES = {
     PCA: "pca",
@@ -40,7 +40,7 @@ MODULES = {
 
 
 def data(n, p=P, seed=0, *, copies=True):
-    """Return rows that share factors, with copies and a constant among the features or not."""
+    """Return rows that share factors, optionally with copies and a constant among the features."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4)) @ rng.normal(size=(4, p)) + rng.normal(size=(n, p)) + 2.0
     if copies:
@@ -153,7 +153,7 @@ def test_only_dependent_columns_are_factored(n, power, copies):
     X, y = data(n, copies=copies)
     model = RidgeComponents(3, relevance_power=power)
     model.learn_many(X, y)
-    # With power 8 some weights are so small that their columns are rounding.
+    # With power 8 some weights are so small that their columns are rounding errors.
     assert model._solution().problem.of_rows == (copies or n < P or power == 8.0)
     rule = {name: getattr(model, name) for name in ("n_components", "relevance_power", "alpha")}
     oracle = RidgeComponentsOnRows(rule)

@@ -20,12 +20,12 @@ E = scipy.linalg.helmert(N)[:8]
 
 
 def learnt(columns, y, covariates=None, **params):
-    """Return a model that has learnt columns, (n, p) or a dict of them."""
+    """Return a model that has learnt columns, (n, p) or a dict."""
     return learn(SAOLA(**params), columns, y, covariates)
 
 
 def column(*parts):
-    """Return a column of length 1 with these parts, the rest of the last, of those above."""
+    """Return a unit column with these coordinates; the remaining length is along E[7]."""
     return np.array(parts) @ E[: len(parts)] + np.sqrt(1.0 - np.square(parts).sum()) * E[7]
 
 
@@ -33,8 +33,8 @@ def column(*parts):
 def test_of_two_alike_the_more_relevant_stays(order):
     columns = {
         "best": column(0.8, 0.0, 0.6),
-        "alike": column(0.6, 0.1, 0.7),  # 0.9 with the best, 0.6 with the target
-        "apart": column(0.5, 0.6, -0.6),  # 0.04 with the best
+        "alike": column(0.6, 0.1, 0.7),  # correlation 0.9 with the best, 0.6 with the target
+        "apart": column(0.5, 0.6, -0.6),  # correlation 0.04 with the best
     }
     model = learnt({name: columns[name] for name in order}, E[0])
     assert sorted(model.selected) == ["apart", "best"]
@@ -46,7 +46,7 @@ def test_of_two_alike_the_more_relevant_stays(order):
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize(("rho", "stays"), [(0.5 - 1e-6, True), (0.5, False)])
 def test_as_much_of_each_other_as_of_the_target_is_too_much(rho, stays, sign):
-    """Where the less relevant correlates 0.5 with the target, and rho with the other."""
+    """The less relevant column is discarded if rho is at least its 0.5 with the target."""
     columns = {"best": sign * column(0.8, 0.6), "other": column(0.5, (rho - 0.4) / 0.6)}
     for order in (columns, dict(reversed(columns.items()))):
         assert ("other" in learnt(order, E[0]).selected) is stays
@@ -59,7 +59,7 @@ def test_of_equals_the_first_stays():
 
 
 def test_a_newcomer_that_is_refused_displaces_nobody():
-    """It is worse than the second, and would have displaced the first."""
+    """A newcomer that the second column excludes does not displace the first."""
     columns = {
         "first": column(0.4, 0.3),
         "second": column(0.8, 0.0, 0.6),
@@ -123,7 +123,7 @@ def test_covariates_are_given(rng):
     X[:, 6:] += X[:, :6]
     y = X[:, 0] + X[:, 7] + Z @ rng.normal(size=d) + 0.5 * rng.normal(size=n)
     model = learnt(X, y, covariates=Z, alpha=0.2)
-    # The same products in a space of as many dimensions fewer.
+    # The same products in a space whose dimension is reduced by the covariates.
     left = scipy.linalg.null_space(np.column_stack([np.ones(n), Z]).T)
     turned = scipy.linalg.helmert(n - d).T @ left.T
     expected = answer(turned @ X, turned @ y, alpha=0.2)

@@ -56,7 +56,7 @@ def test_every_seed_chooses_others(monkeypatch):
 
 
 def test_the_choice_of_a_seed_is_fixed(monkeypatch):
-    """Workers of pytest-xdist collect the same tests, whatever the hashes of their strings."""
+    """A seed's choice is the same in every worker of pytest-xdist, whatever the hash seed."""
     monkeypatch.setattr(seed, "SEED", "0")
     assert seed.some(range(100), 3, "test") == [23, 35, 98]
 

@@ -72,7 +72,7 @@ def test_a_bounded_pool_that_may_miss_discoveries_warns(heavy):
 @pytest.mark.parametrize("score", ["xi", "mutual_info", "rank"])
 @pytest.mark.parametrize("heavy", [True, False])
 def test_a_bounded_pool_of_discoveries_is_exact(score, heavy, tmp_path):
-    """Columns of 0 and 1 have small p-values at scores that many columns of noise exceed."""
+    """A bounded pool is exact, though 0/1 columns have small p-values at moderate scores."""
     rng = np.random.default_rng(0)
     y = rng.normal(size=400)
     X = rng.normal(size=(400, 1500))
@@ -90,7 +90,7 @@ def test_a_bounded_pool_of_discoveries_is_exact(score, heavy, tmp_path):
     assert found[12].n_certified == len(found[12].selected)
     save(found[12], tmp_path / "a.model")
     assert load(tmp_path / "a.model").n_certified == len(found[12].selected)
-    # Pools of earlier files were ranked by score: what they discarded may have passed.
+    # Earlier files ranked pools by score: discarded columns might have passed.
     state = found[12]._get_state()
     del state["columns"]["ranked_by"]
     before = found[12].clone()

@@ -11,7 +11,7 @@ from tests.reference import series as reference
 
 NAMES = dict(default_requests(["value"]))
 WANTED = [(request.feature, request.parameters) for request in NAMES.values()]
-# Other parameters than the defaults, some of them undefined for every series.
+# Parameters other than the defaults, some of them undefined for every series.
 OTHERS = [
     "value__quantile__q_0.25",
     "value__autocorrelation__lag_0",
@@ -38,7 +38,7 @@ OTHERS = [
 
 
 def assert_formulas(series, stream, wanted):
-    """Compare columns with formulas: an undefined value is 0, an ill-conditioned one is skipped."""
+    """Compare columns with formulas; undefined values are 0, ill-conditioned ones are skipped."""
     columns = dict(stream)
     for i, x in enumerate(series):
         expected = reference.features(x, wanted)
@@ -64,7 +64,7 @@ def assert_formulas(series, stream, wanted):
     )
 )
 def test_features_are_their_formulas(series):
-    """Of whole numbers, with ties everywhere, and of decimals."""
+    """Features equal their formulas, for integers with ties and for decimals."""
     series = [np.array(x, dtype=float) for x in series]
     assert_formulas(series, iter_series_features(series), WANTED)
 

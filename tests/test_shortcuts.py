@@ -46,7 +46,7 @@ def variables(table):
 
 
 class TestSources:
-    """Whatever has the columns, the selection is that of the learner."""
+    """The selection equals that of the learner, for any source of columns."""
 
     @pytest.fixture
     def expected(self, table):
@@ -119,12 +119,12 @@ class TestSources:
         for refused in learn:
             with pytest.raises(ValueError, match=r"at least one column\. Got: none\.\nHint: a"):
                 refused(pairs)
-        # Constant columns were read, and only skipped.
+        # Constant columns were read, although they are skipped.
         again.learn_columns(streamsel.stream.clean(iter([("flat", np.ones(N))])))
         assert again.n_columns == 0
 
     def test_a_text_whose_lines_are_samples_by_its_names(self, table, tmp_path):
-        """The first cells, names and numbers, do not show what a line is."""
+        """In a text with ambiguous first cells the target's name determines the orientation."""
         numbers = table[[f"v{j % P}" for j in range(250)]].set_axis([*range(250)], axis=1)
         X = pd.concat([table.id, numbers.add_prefix("x"), table.label], axis=1)
         X.to_csv(tmp_path / "x.csv", index=False)
@@ -248,7 +248,7 @@ class TestMissing:
 
     @pytest.mark.parametrize("method", ["ForwardSelection", "MRMR"])
     def test_numbers_of_columns_add_up(self, table, method):
-        """Those of ForwardSelection are in groups; MRMR has a column for each category."""
+        """Counts of columns add up, both as groups (ForwardSelection) and as columns (MRMR)."""
         X = table.assign(flat=1.0)
         told = streamsel.select(X, "y", k=3, method=method).report(format="md")
         assert (
@@ -295,7 +295,7 @@ class TestMissing:
 
 
 class TestMethods:
-    """Which learner, with which parameters."""
+    """Learners and parameters that the methods lead to."""
 
     def test_defaults(self, table):
         X = variables(table)
@@ -371,7 +371,7 @@ class TestMethods:
 
 
 class TestPickle:
-    """A result that a worker of joblib returns."""
+    """Pickled results, such as those from a worker of joblib."""
 
     def _sent(self, result):
         return pickle.loads(pickle.dumps(result))  # noqa: S301
@@ -397,7 +397,7 @@ class TestPickle:
         assert self._sent(result).report() == result.report()
 
     def test_of_a_stream_in_memory(self, table):
-        """Its results are kept, and the error explains that its rows are not."""
+        """A pickled result of a stream has its results; errors explain that it lacks the rows."""
         X = variables(table)
         result = streamsel.select(iter_columns(lambda: iter(X.items())), table.y, k=3)
         sent = self._sent(result)
@@ -409,7 +409,7 @@ class TestPickle:
 
 
 class TestReport:
-    """What a result shows of itself."""
+    """Representations and reports of a result."""
 
     def test_it_has_the_rows(self, table):
         result = streamsel.select(table, "label", k=4, method="SelectKBest")
@@ -433,7 +433,7 @@ class TestReport:
         shown = repr(result), result._repr_html_(), result.report(), result.report(format="md")
         assert all(why in text and "another outcome" in text for text in shown)
         assert [warning["code"] for warning in result.warnings] == ["outcome"]
-        # The names of a target are those of its columns, which the model does not have.
+        # Names are compared with those of target columns, which the model does not have.
         codes = [warning.code for warning in result.model.report().warnings]
         assert codes == (["outcome"] if name == "v" else [])
 
@@ -478,7 +478,7 @@ class TestReport:
         run = CliRunner().invoke(app, [*words[1:], "-m", str(saved)])
         assert run.exit_code == 0, run.output
         assert streamsel.load(saved).scores == pytest.approx(result.model.scores)
-        # Values that are not in the file cannot be repeated.
+        # Values that are not in the file cannot be part of a command.
         other = streamsel.select(path, table.label, k=3, drop=["label"])
         assert "streamsel select" not in other.report(format="md")
 
@@ -502,7 +502,7 @@ class TestReport:
             assert "city" in result.report(format="md")
         built = streamsel.extract(frame, "y", n_components=1)
         assert abs(np.corrcoef(built.transform(frame)["ridgecomponents0"], city)[0, 1]) > 0.9
-        # A stream is taken as it comes.
+        # A stream is used without encoding.
         with pytest.warns(UserWarning, match=r"\(1 text\): 'city' \('"):
             plain = streamsel.select(streamsel.stream.as_stream(frame), "y", k=2)
         assert plain.skipped == {"text": 1}

@@ -16,13 +16,13 @@ N, P, RUNS = 300, 250, 100
 
 
 def counts(rng):
-    """Counts of cells: overdispersed, most of them 0."""
+    """Return overdispersed counts, as of cells; most are 0."""
     means = rng.lognormal(-1.5, 1.0, size=P)
     return rng.poisson(means * rng.gamma(0.3, 1.0 / 0.3, size=(N, P))).astype(float)
 
 
 def variants(rng):
-    """Minor alleles of rare variants."""
+    """Return minor allele counts of rare variants."""
     return rng.binomial(2, rng.uniform(0.005, 0.02, size=P), size=(N, P)).astype(float)
 
 
@@ -34,7 +34,7 @@ def classes(*sizes):
     return np.repeat([f"type {j}" for j in range(len(sizes))], sizes)
 
 
-# Columns, target, and whether the Gaussian floor holds.
+# Columns, target, and whether the Gaussian noise floor is valid.
 CASES = {
     "normal": (normal, lambda rng: rng.normal(size=N), True),
     "counts by ten cell types": (counts, lambda _: classes(*[8, 12, 15, 20, 25] * 2, 140), False),
@@ -56,7 +56,7 @@ def fitted(X, y, **params):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", some(CASES, 2, "false alarms"))
 def test_false_alarms(name):
-    """With the target permuted nothing is associated: 5 % of runs may say that something is."""
+    """With a permuted target, at most 5 % of runs report an association."""
     columns, target, holds = CASES[name]
     rng = np.random.default_rng(11)
     X, y = np.asfortranarray(columns(rng)), target(rng)
@@ -69,13 +69,13 @@ def test_false_alarms(name):
         alarms += (row["above_noise"], best > model.noise_floor(method="gaussian"), 0.0)
         alarms[2] += fitted(X, permuted).report().results[0]["above_noise"]
     by_permutation, gaussian, as_reported = alarms.astype(int).tolist()
-    # 99 % of all series of 100 runs at 5 % have 0 to 11 alarms.
+    # 99 % of all series of 100 runs at 5 % have 0 to 11 false positives.
     most = int(stats.binom.ppf(0.99, RUNS, 0.05))
     assert by_permutation <= most
     assert (gaussian <= most) is holds, gaussian
     warned = [caution.code for caution in fitted(X, y).report().warnings]
     if y.dtype.kind == "f":
-        # Normal scores of the target hold the level of the Gaussian floor.
+        # With normal scores of the target the Gaussian noise floor has its level.
         assert as_reported <= most
         assert "tails" not in warned
     else:
@@ -84,7 +84,7 @@ def test_false_alarms(name):
 
 
 def test_ties_that_normal_scores_cannot_spread():
-    """Scores of counts that are mostly 0 have heavy tails as the counts do: reports warn of it."""
+    """Reports warn if normal scores have heavy tails because most values are tied."""
     rng = np.random.default_rng(5)
     y = (rng.random(N) < 0.03) * rng.lognormal(size=N)
     for columns, warns in ((counts(rng), True), (normal(rng), False)):
@@ -96,7 +96,7 @@ def test_ties_that_normal_scores_cannot_spread():
 
 
 def test_true_associations_are_found():
-    """What holds the level has power: as much as the Gaussian floor where that holds."""
+    """Valid thresholds have power, as much as the Gaussian noise floor where that is valid."""
     rng = np.random.default_rng(3)
     X = normal(rng)
     y = X[:, 7] + 2.0 * rng.normal(size=N)
@@ -164,7 +164,7 @@ def test_kurtosis_of_a_target():
 
 @pytest.mark.parametrize("name", ["counts by a class of 6", "rare variants, 12 cases", "normal"])
 def test_the_chance_of_false_alarms_is_predicted(name):
-    """The share of columns above the floor, against a simulation of many permutations."""
+    """The predicted share of columns above a threshold equals that in simulated permutations."""
     columns, target, _ = CASES[name]
     rng = np.random.default_rng(5)
     X, y = columns(rng), target(rng)
@@ -188,7 +188,7 @@ def test_the_chance_of_false_alarms_is_predicted(name):
 
 
 def test_p_values_by_normal_scores():
-    """Those of a regression on the scores of the residuals, given the covariates."""
+    """P-values are those of a regression on normal scores of the residuals."""
     rng = np.random.default_rng(2)
     X, Z = counts(rng), rng.normal(size=(N, 1))
     y = np.round(rng.lognormal(size=N) + np.exp(Z[:, 0]), 1)
@@ -225,7 +225,7 @@ def test_who_goes_by_normal_scores():
         model.learn_target(y)
         model.learn_columns(X)
         assert model.report().normal_scores is expected, model
-    # Of a bounded pool nothing is certified where p-values may be smaller than relevances say.
+    # With a bounded pool nothing is certified, as p-values may be smaller than relevances imply.
     model = SelectKBest(k=None, fdr=0.2, max_candidates=20)
     model.learn_target(heavy + 5.0 * X[:, 3])
     model.learn_columns(X)
@@ -277,7 +277,7 @@ def test_inflation_is_the_median_statistic():
 
 
 def test_correlated_columns_move_the_median_by_chance():
-    """One factor in all columns: the median statistic is anything, and no warning is due."""
+    """A common factor in all columns makes the median statistic random, without a warning."""
     rng = np.random.default_rng(7)
     warned = []
     for _ in range(20):
@@ -319,7 +319,7 @@ def test_merged_samples_and_their_files():
 
 
 def test_related_animals_are_warned_of(dataset):
-    """Half of the markers seem associated in related mice."""
+    """Reports warn of related animals: half of the markers seem associated."""
     X, y, *_ = dataset("mouse_hs1940")
     model = SelectKBest(k=None, fdr=0.05)
     model.learn_target(y.astype(float))
@@ -332,7 +332,7 @@ def test_related_animals_are_warned_of(dataset):
 
 @pytest.mark.parametrize("score", ["rank", "xi"])
 def test_scores_with_p_values_of_their_own_are_above_noise_by_these(score):
-    """Outliers hide the association from the relevance only."""
+    """Scores with p-values of their own use these for `above_noise`, not the relevance."""
     rng = np.random.default_rng(11)
     X = rng.normal(size=(100, 40))
     y = np.exp(9.0 * X[:, 3])

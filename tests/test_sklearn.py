@@ -29,13 +29,13 @@ from tests.conformance.modes import OF_ROWS
 from tests.sklearn_checks import FEW, checked, few
 
 NAMES = registry.names()
-# Those that know all columns only by reading them again.
+# Learners that need a second pass for loadings of all columns.
 AGAIN = [
     entry.name
     for entry in registry.LEARNERS
     if hasattr(registry.fetch(entry.name), "learn_loadings")
 ]
-# Whose result with weights is that of repeated rows.
+# Learners for which weights are equivalent to repeated rows.
 WEIGHTED = {
     *("ProjSe", "ForwardSelection", "BackwardElimination", "MRMR", "Lasso", "SelectKBest"),
     *("SOSPCA", "PCA", "PrivateFeatures", "RankedPCA", "SupervisedPCA"),
@@ -49,12 +49,12 @@ Y = X[:, 3] - X[:, 7] + 0.1 * RNG.normal(size=60)
 
 
 def target(name):
-    """Return what a learner can be taught by."""
+    """Return a suitable target of a learner."""
     return CLASSES if name == "Discriminant" else Y
 
 
 def plain(name, X, y, names=None, **params):
-    """Return the learner itself, after the same columns."""
+    """Return the learner itself after the same columns."""
     cls = registry.fetch(name)
     learner = cls(**{key: v for key, v in FEW.items() if key in inspect.signature(cls).parameters})
     learner = learner.clone(params)
@@ -72,7 +72,7 @@ def test_scikit_learn_takes_it_for_an_estimator(name):
     found = checked(name)
     skipped = {check["check_name"] for check in found if check["status"] != "passed"}
     assert len(found) > 40
-    # For this one alone it wants another package.
+    # This check needs an additional package.
     assert skipped <= {"check_array_api_input"}
 
 
@@ -97,7 +97,7 @@ def test_parameters_are_those_of_the_learner_that_columns_need(name):
 
 
 def _entries(section):
-    """Return the names that a section of a docstring explains."""
+    """Return the names in a section of a docstring."""
     lines = [line for line in section.split("\n\n")[0].split("\n") if line[:1].strip()]
     return [name.strip() for line in lines for name in line.split(",")]
 
@@ -186,7 +186,7 @@ def test_components_are_the_weights_of_the_features(name):
     Z = found.transform(X)
     np.testing.assert_allclose(Z - Z[0], (X - X[0]) @ weights.T, atol=1e-9)
     shown = found.learner_.loadings
-    if name == "RandomProjection":  # its weights follow from names: none are kept
+    if name == "RandomProjection":  # its weights are computed from names and not stored
         return
     for j, column in enumerate(weights.T.tolist()):
         assert shown.get(j, {}) == {f"{name.lower()}{k}": w for k, w in enumerate(column) if w}
@@ -221,7 +221,7 @@ def test_containers_do_not_matter(name):
         assert found.feature_names_in_.tolist() == columns
         np.testing.assert_array_equal(other.to_numpy(), np.asarray(by_name.transform(frame)))
         assert found.learner_.relevance == by_name.learner_.relevance
-    if name not in ("RandomProjection", "RandomFourier"):  # whose weights go by the name
+    if name not in ("RandomProjection", "RandomFourier"):  # their weights depend on the name
         np.testing.assert_allclose(by_name.transform(frame), Z, rtol=1e-8, atol=1e-8)
 
 
@@ -241,11 +241,11 @@ def test_of_float32_it_makes_float32(name):
 
 @pytest.mark.parametrize("name", AGAIN)
 def test_new_rows_are_made_of_all_columns(name):
-    """Whatever `max_loadings` says: of four it would know those of eight."""
+    """New rows are transformed by loadings of all columns, whatever `max_loadings` is."""
     found = few(name).set_params(max_loadings=4).fit(X, target(name))
     assert not found.learner_._wants_second_pass
     Z, expected = found.transform(X), few(name).fit(X, target(name)).transform(X)
-    signs = np.sign(np.sum(Z * expected, axis=0))  # the largest loading held is positive
+    signs = np.sign(np.sum(Z * expected, axis=0))  # signs depend on the largest stored loading
     np.testing.assert_allclose(Z * signs, expected, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(Z, found.learner_.transform_many(X)[:, : Z.shape[1]], atol=1e-12)
 
@@ -358,7 +358,7 @@ def test_more_than_there_are_is_told():
     assert found.transform(X).shape == X.shape
 
 
-# ------------------------------------------------------------------- in the company of scikit-learn
+# ------------------------------------------------------------------- with scikit-learn's tools
 
 
 @pytest.mark.slow
@@ -422,7 +422,7 @@ def test_a_clone_is_a_fresh_one():
     assert found.learner_.score == "mutual_info"
 
 
-# ----------------------------------------------------------------------- on to River, and to files
+# ----------------------------------------------------------------------- to River, and to files
 
 
 def test_the_learner_goes_on_in_river(tmp_path):
@@ -463,7 +463,7 @@ def test_an_estimator_is_not_saved_but_its_learner(tmp_path):
 
 
 def test_warnings_are_the_users_own():
-    """Nothing is warned of where nothing is odd."""
+    """Estimators do not warn on ordinary data."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         few("ProjSe").fit(X, CLASSES).transform(X)

@@ -56,7 +56,7 @@ def test_a_table_of_pyarrow_is_a_frame(estimator):
 @pytest.mark.parametrize("load", [load_breast_cancer, load_diabetes])
 def test_scores_and_p_values_of_all_are_scikit_learns(load):
     X, y = load(return_X_y=True)
-    X = np.c_[X, np.full(len(X), 7.0)]  # scikit-learn warns of this one, and has NaN
+    X = np.c_[X, np.full(len(X), 7.0)]  # scikit-learn warns of this column, and returns NaN
     ours = SelectKBest(4).fit(X, y)
     F, p = (f_classif if load is load_breast_cancer else f_regression)(X[:, :-1], y)
     np.testing.assert_allclose(ours.scores_[:-1], F, rtol=1e-8)
@@ -79,7 +79,7 @@ def test_scores_are_those_of_the_features_whatever_their_names(score):
     np.testing.assert_array_equal(plain.scores_, named.scores_)
     np.testing.assert_array_equal(plain.pvalues_, named.pvalues_)
     assert plain.scores_.argmax() in (3, 7) or score == "mutual_info"
-    # Equal mutual information differs by rounding.
+    # Equal mutual information may differ by rounding.
     order = np.argsort(-plain.scores_.round(12), kind="stable").tolist()
     assert SelectKBest("all", score_func=score).fit(X, Y).learner_.selected == order
 
@@ -92,7 +92,7 @@ def test_what_has_no_scores_says_why():
             AttributeError, match=rf"'{name}'. Got: a pool with max_candidates=3(?s:.)*Hint"
         ):
             getattr(pooled, name)
-    whole = SelectKBest(2, max_candidates=P).fit(X, Y)  # it has discarded none
+    whole = SelectKBest(2, max_candidates=P).fit(X, Y)  # no column was discarded
     np.testing.assert_array_equal(whole.scores_, SelectKBest(2).fit(X, Y).scores_)
     margin = SelectKBest(2, score_func="margin").fit(X, CLASSES)
     assert margin.scores_.shape == (P,)
@@ -145,7 +145,7 @@ def test_covariates_of_fit_are_those_of_the_learner(name):
     frame = pd.DataFrame({"age": AGE, "batch": BATCH})
     found = few(name).fit(X, y, covariates=frame)
     learner = found.learner_.clone()
-    # Of windows of rows they would be no covariates.
+    # Learners by windows of rows do not support covariates on rows.
     assert learner.covariates == (None if learner._by_window else ("age", "batch"))
     learner.learn_target(y, frame)
     learner.learn_columns(X)
@@ -256,7 +256,7 @@ def test_the_hint_for_a_missing_value_is_about_scikit_learn(name):
 
 
 def test_more_variables_than_rows_track_by_default():
-    """Columns have room for any k; rows are bounded where they begin."""
+    """By default the column phase allows any k, and rows are bounded only once they start."""
     data = RNG.normal(size=(20, 1100))
     found = ForwardSelection(1000).fit(data, data[:, :5].sum(axis=1))
     assert found.to_river().max_features is None

@@ -24,7 +24,7 @@ LABELS = np.where(np.median(Y) < Y, "well", "ill")
 THREE = np.array(["a", "b", "c"])[np.searchsorted(np.quantile(Y, [0.3, 0.6]), Y)]
 AGE = RNG.normal(size=N)
 
-# Classes have no weighted loss; all else is asked of them.
+# The logistic loss takes no weights; all other checks must pass.
 WITHOUT_WEIGHTS = {
     f"check_{name}": "the logistic loss takes no weights"
     for name in (
@@ -96,7 +96,7 @@ def test_lasso_on_real_data():
 def test_elastic_logistic_lasso_is_scikit_learns():
     alpha = 0.05
     ours = Lasso(alpha=alpha, family="logistic", scale=False).fit(X, LABELS)
-    # Since 1.8 the penalty follows from its ratio, and is not to be named.
+    # Since version 1.8 the penalty follows from l1_ratio and must not be passed.
     named = {"penalty": "elasticnet"} if sklearn_before_1_8() else {}
     theirs = linear_model.LogisticRegression(
         C=1.0 / (alpha * N), l1_ratio=1.0, solver="saga", tol=1e-9, max_iter=10**6, **named
@@ -168,7 +168,7 @@ def test_lasso_ends_a_pipeline_in_a_search(grid):
 
 
 def test_parameters_are_left_as_they_are():
-    """`clone` and `set_params` demand that an estimator keeps the very objects."""
+    """Estimators store parameters as the objects passed, as `clone` and `set_params` require."""
     alphas, names = np.logspace(-3, 0, 10), ["a", "b"]
     estimator = Lasso(alphas=alphas, covariates=names)
     assert estimator.get_params()["alphas"] is alphas
@@ -199,7 +199,7 @@ def test_pls_is_scikit_learns(scale, y):
     assert ours.score(X, y) == pytest.approx(theirs.score(X, y))
     Z = ours.transform(X)
     np.testing.assert_allclose((X - ours.mean_) @ ours.components_.T, Z, atol=1e-9)
-    # With several targets scikit-learn iterates, and stops a little before.
+    # With several targets scikit-learn iterates, and stops slightly before convergence.
     np.testing.assert_allclose(np.abs(Z), np.abs(theirs.transform(X)), rtol=1e-6, atol=1e-6)
     predicted = (X - ours.mean_) @ ours.coef_.T + ours.intercept_
     np.testing.assert_allclose(predicted.reshape(y.shape), ours.predict(X), atol=1e-9)
@@ -222,7 +222,7 @@ def test_pls_predicts_the_class_of_the_largest_indicator(target, labels):
     found = PLS(3, target_type=target).fit(X, labels)
     classes = np.unique(labels)
     indicators = (labels[:, None] == classes) * 1.0
-    # The core scales no columns of an indicator; scikit-learn does.
+    # The core does not scale indicator columns; scikit-learn does.
     theirs = linear_model.LinearRegression().fit(found.transform(X), indicators)
     best = classes[theirs.predict(found.transform(X)).argmax(axis=1)]
     np.testing.assert_array_equal(found.classes_, classes)
@@ -246,7 +246,7 @@ def test_pls_says_what_it_is():
 @pytest.mark.parametrize("make", [lambda **c: Lasso(alpha=1e-4, **c), lambda **c: PLS(P, **c)])
 @pytest.mark.parametrize("weights", [None, RNG.integers(1, 4, size=N)])
 def test_covariates_among_the_features_have_coefficients(make, weights):
-    """Without a penalty that matters it is least squares, on covariates and features alike."""
+    """Covariates among the features have coefficients, those of least squares without a penalty."""
     few = X[:, :6]
     both = np.c_[few[:, :2], AGE, few[:, 2:]]
     y = Y + 2.0 * AGE
@@ -280,7 +280,7 @@ def test_without_covariates_in_X_nothing_is_predicted(estimator):
 @pytest.mark.parametrize("shape", [(N, P), (30, 80)])
 def test_pca_is_scikit_learns(asked, shape):
     data = RNG.normal(size=shape) @ RNG.normal(size=(shape[1], shape[1])) + 5.0
-    data[:, 4] = 2.0  # constant: it has a mean, and comes back
+    data[:, 4] = 2.0  # constant: reconstructed from its mean
     if asked == P and shape[0] < P:
         asked = shape[0] - 1
     ours, theirs = PCA(asked).fit(data), decomposition.PCA(asked, svd_solver="full").fit(data)

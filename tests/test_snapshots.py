@@ -51,7 +51,7 @@ def learn(model, i):
 
 @contextmanager
 def taught(model):
-    """Let another thread teach a model rows, as fast as it can; threads take turns often."""
+    """Teach a model rows in another thread, with frequent switches between threads."""
     stop, failed = threading.Event(), []
 
     def run():
@@ -77,14 +77,14 @@ def taught(model):
 
 
 def wait_for_rows(model, n_rows):
-    """Wait, at most 5 ms, until a model has learnt more rows: its thread may have no core."""
+    """Wait, at most 5 ms, until a model has learnt more rows: its thread may not be running."""
     end = time.monotonic() + 0.005
     while model.n_rows == n_rows and time.monotonic() < end:
         time.sleep(0.0)
 
 
 def expect_whole(make, snapshots):
-    """Check that each snapshot is the model that has learnt as many rows, and goes on as it."""
+    """Check that snapshots equal a model after as many rows, and continue as it does."""
     twin = make()
     for snapshot in sorted(snapshots, key=lambda snapshot: snapshot.n_rows):
         while twin.n_rows < snapshot.n_rows:
@@ -124,7 +124,7 @@ def test_reports_beside_a_thread_that_learns_rows(name):
 
 
 def test_copies_between_the_blocks_of_a_long_stream(tmp_path):
-    """They wait for a block, and not for the end; and no other thread learns meanwhile."""
+    """A copy waits for the current block only; other threads cannot learn meanwhile."""
     X = np.random.default_rng(0).normal(size=(30, 4000))
     reached, go_on = threading.Event(), threading.Event()
     size = 40
@@ -162,7 +162,7 @@ def test_copies_between_the_blocks_of_a_long_stream(tmp_path):
 
 
 def test_a_call_from_within_a_row():
-    """A copy there is of the model before the row; to learn there is refused."""
+    """Within a row, a copy is of the model before the row, and learning is refused."""
     found = []
 
     class Row(dict):
@@ -188,7 +188,7 @@ forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork o
 
 
 def in_a_child(check):
-    """Fork, and return whether a check is true in the child, and ends there within a minute."""
+    """Fork; return whether a check is true in the child, which must end within a minute."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
@@ -222,7 +222,7 @@ def test_a_child_goes_on_with_a_whole_model(name):
         model = MODELS[name]()
         learn(model, 0)
         with taught(model):
-            while model.n_rows < 40:  # in the midst of it
+            while model.n_rows < 40:  # while rows are learnt
                 time.sleep(0.0)
             assert in_a_child(check)
         n = model.n_rows
@@ -294,5 +294,5 @@ os._exit(0)
 
 
 def test_a_garbage_collection_does_not_stop_a_look_at_other_threads():
-    """Python 3.11 waits for itself if one comes while it says what the threads run."""
+    """Garbage collection does not block the inspection of threads (Python 3.11 could deadlock)."""
     subprocess.run([sys.executable, "-c", STUCK], check=True, timeout=60)

@@ -28,7 +28,7 @@ Y_PAPER = np.array([5.3333, -4.6667, -0.6667])
 
 
 def weights(model, names):
-    """Loadings as a dense matrix, p×q, by way of the dict that users see."""
+    """Return the public loadings as a dense matrix, p×q."""
     B = np.zeros((len(names), len(model.components)))
     row = {name: i for i, name in enumerate(names)}
     slot = {name: k for k, name in enumerate(model.components)}
@@ -39,7 +39,7 @@ def weights(model, names):
 
 
 def check(model, oracle, tol=1e-9):
-    """Everything that the model shows, against the oracle."""
+    """Compare all attributes of a model with the reference."""
     q = len(oracle.Z)
     got = list(model.relevance.values())
     np.testing.assert_allclose(got[:q], oracle.relevances, atol=tol, rtol=0)
@@ -55,7 +55,7 @@ def test_the_papers_example_and_the_iteration_it_leaves_out():
     """The iteration with x₅, by hand, to four decimals.
 
     After x₄ the components are z₀ = .5206 x₁ + .8538 x₄ = (.4721, −.3817, −.0903), relevance
-    .9978, in the slot that x₁ had, and z₁ = x₂ = (1.6667, −.3333, −1.3333), relevance .7370.
+    .9978, at the index of x₁, and z₁ = x₂ = (1.6667, −.3333, −1.3333), relevance .7370.
 
     x₅ = (2.6667, −2.3333, −.3333) is half of y (5.3333, −4.6667, −.6667): its correlation is
     1.0000, above .7370, so it joins. The two least relevant are then z₁ (.7370) and z₀ (.9978), in
@@ -74,7 +74,7 @@ def test_the_papers_example_and_the_iteration_it_leaves_out():
         z_b·x₅ = −1.0280 + .4083 − .1868 = −.8065; ‖z_b‖ = .7024: relevance −.3226
 
     So z_b goes. z_a has loading .8774 on x₂, and .4798 (.5206, .8538) on x₁ and x₄, that is .2498
-    and .4096. It stays in the lower slot of the two; x₅ takes the free one.
+    and .4096. It takes the lower index of the two; x₅ takes the free one.
     """
     model = SOSPCA(n_components=2, rotation="paper", signed=True)
     model.learn_target(Y_PAPER)
@@ -90,7 +90,7 @@ def test_the_papers_example_and_the_iteration_it_leaves_out():
     assert shown()[0] == pytest.approx(0.1147, abs=5e-5)
     model.learn_column("x2", X_PAPER[:, 1])
     assert shown() == four(0.1147, 0.7370)
-    model.learn_column("x3", X_PAPER[:, 2])  # −.0175: ignored
+    model.learn_column("x3", X_PAPER[:, 2])  # −.0175: rejected
     assert shown() == four(0.1147, 0.7370)
     assert model.loadings == {"x1": {"sospca0": 1.0}, "x2": {"sospca1": 1.0}}
 
@@ -160,7 +160,7 @@ def test_agrees_with_the_reference_after_every_column(rotation, signed, kind, co
         accepted += oracle.learn(dense[:, j])
         model.learn_column(j, X[:, [j]] if container == "csc" else X[:, j])
         check(model, oracle)
-    assert accepted > 12  # the test has seen rotations
+    assert accepted > 12  # there were rotations
 
 
 @pytest.mark.parametrize("rotation", ["jacobi", "paper"])
@@ -201,7 +201,7 @@ def test_agrees_with_the_reference_on_real_data(dataset, name, signed, rotation)
         check(model, oracle)
 
 
-# Few distinct values make ties, copies, opposites and constants; the wide ones make the rest.
+# Few distinct values lead to ties, copies, opposites and constants; the others fill the range.
 ENTRIES = st.one_of(
     st.integers(-2, 2).map(float), st.floats(-1e3, 1e3, allow_subnormal=False).map(np.float32)
 )
@@ -216,7 +216,7 @@ def streams(draw):
         X[:, i] = draw(st.sampled_from([1.0, -1.0, 2.0])) * X[:, j] + draw(st.sampled_from([0, 1]))
     c = draw(st.integers(1, 3))
     Y = draw(hnp.arrays(np.float64, (n, c), elements=ENTRIES))
-    Y[0, 0] += 1.0 + abs(Y[:, 0]).max()  # it varies
+    Y[0, 0] += 1.0 + abs(Y[:, 0]).max()  # not constant
     return X, Y
 
 
@@ -226,7 +226,7 @@ def streams(draw):
 def test_invariants(stream, q, rotation, one_by_one):
     """Z = X̃B on the support, BᵀB = I, stored relevance = recomputed, support ⊆ seen."""
     X, Y = stream
-    # Few whole numbers would be taken for classes.
+    # Few whole numbers would be treated as classes.
     model = SOSPCA(n_components=q, rotation=rotation, target_type="numeric")
     model.learn_target(Y)
     U = space.basis(Y)
@@ -242,7 +242,7 @@ def test_invariants(stream, q, rotation, one_by_one):
         B = weights(model, range(X.shape[1]))[:, :held]
         np.testing.assert_allclose(B.T @ B, np.eye(held), atol=1e-12)
         Z = model.embedding[:, :held]
-        size = np.abs(B.T) @ np.linalg.norm(centred, axis=0)  # what rounding is relative to
+        size = np.abs(B.T) @ np.linalg.norm(centred, axis=0)  # the scale of rounding errors
         assert (np.abs(Z - centred @ B).max(axis=0, initial=0.0) <= 1e-12 * size + 1e-300).all()
         for k, stored in enumerate(list(model.relevance.values())[:held]):
             assert 0.0 <= stored <= 1.0 + 1e-12
@@ -285,7 +285,7 @@ def test_merge_of_fewer_than_q_keeps_them_all():
         model.learn_columns(X[:, names], names=names)
     left.merge(right)
     assert set(left.loadings) == {0, 1, 2, 3}
-    # and it goes on learning
+    # learning continues
     left.learn_columns(rng.normal(size=(20, 30)), names=range(10, 40))
     B = weights(left, range(40))
     np.testing.assert_allclose(B.T @ B, np.eye(6), atol=1e-12)
@@ -310,7 +310,7 @@ def test_copies_are_rejected():
     x = rng.normal(size=30)
     model = SOSPCA(2)
     model.learn_target(y)
-    for j in range(5):  # the same column, shifted and scaled: never strictly above the weakest
+    for j in range(5):  # the same column, shifted and scaled: never strictly more relevant
         model.learn_column(j, (-2.0) ** j * x + j)
     assert model.loadings == {0: {"sospca0": 1.0}, 1: {"sospca1": 1.0}}
 
@@ -331,7 +331,7 @@ def test_relevances_of_what_near_copies_leave_are_those_of_the_components():
 @pytest.mark.parametrize("rotation", ["jacobi", "paper"])
 @pytest.mark.parametrize("seed", range(8))
 def test_equal_relevances_go_by_order_of_arrival(seed, rotation):
-    """Whole numbers make many; slots tell another order as soon as one was given away."""
+    """Ties of relevance are in order of arrival, which differs from that of indices."""
     rng = np.random.default_rng(seed)
     X = rng.integers(-1, 2, size=(6, 60)).astype(float)
     y = rng.integers(-1, 2, size=6) + np.arange(6) % 2.0
@@ -346,7 +346,7 @@ def test_equal_relevances_go_by_order_of_arrival(seed, rotation):
 
 @pytest.mark.parametrize("rotation", ["jacobi", "paper"])
 def test_the_pair_goes_by_relevance_whatever_the_slots(rng, rotation):
-    """With a sign the order of the pair decides what is left, and so must not be that of slots."""
+    """With signs the survivor depends on the order of the pair, which is that of relevance."""
     for _ in range(50):
         y, Z = rng.normal(size=30), rng.normal(size=(3, 30))
         y, Z = y - y.mean(), Z - Z.mean(axis=1, keepdims=True)
@@ -368,7 +368,7 @@ def test_the_weakest_are_rotated_into_the_lower_slot_and_the_new_column_takes_th
     rng = np.random.default_rng(5)
     e = np.linalg.qr(np.column_stack([np.ones(60), rng.normal(size=(60, 5))]))[0][:, 1:]
     y = e @ [0.9, 0.3, 0.2, 0.1, 0.05]
-    X = e[:, [2, 0, 3, 1]]  # relevances .2, .9, .1, then .3
+    X = e[:, [2, 0, 3, 1]]  # relevances .2, .9, .1 and .3
     model = SOSPCA(3)
     model.learn_target(y)
     model.learn_columns(X[:, :3])
@@ -380,7 +380,7 @@ def test_the_weakest_are_rotated_into_the_lower_slot_and_the_new_column_takes_th
 
 
 def test_support_stays_near_its_bound():
-    """q (1 + ln(p / q)) for exchangeable columns; twice that leaves room for chance."""
+    """For exchangeable columns the support is at most twice the expected q (1 + ln(p / q))."""
     rng = np.random.default_rng(6)
     n, p, q = 50, 20_000, 20
     model = SOSPCA(q)
@@ -412,7 +412,7 @@ def test_transform_of_the_training_rows_is_the_embedding():
     assert B.shape == (60, 4)
     np.testing.assert_allclose((X - X.mean(axis=0)) @ B.toarray(), Z, atol=1e-10)
     np.testing.assert_allclose(B.toarray(), weights(model, names), atol=0)
-    # a variable that is absent is zero
+    # an absent variable is 0
     empty = -X.mean(axis=0) @ B.toarray()
     np.testing.assert_allclose(list(model.transform_one({}).values()), empty, atol=1e-10)
 
@@ -468,7 +468,7 @@ def test_a_common_scale_changes_nothing(rotation, scale):
 
 @pytest.mark.parametrize("offset", [1e6, 1e9])
 def test_an_offset_changes_nothing(offset):
-    """Multiples of 2⁻¹⁰ stay exact beside 1e9, so nothing may be lost but by the arithmetic."""
+    """Offsets cost no digits: multiples of 2⁻¹⁰ are exact with an offset of 1e9."""
     rng = np.random.default_rng(10)
     X = np.round(rng.normal(size=(40, 100)) * 1024) / 1024
     y = np.round((X[:, 50] - X[:, 90] + rng.normal(size=40)) * 1024) / 1024

@@ -30,7 +30,7 @@ def loadings(model, names):
 
 
 def true_relevance(model, rows, fading_factor=0.0):
-    """Return the relevances of the components, from stored rows of whatever was not missing."""
+    """Return the relevances of the components, from stored rows of the observed values."""
     names = arrivals([x for x, _ in rows])
     X = np.array([[x.get(name, 0.0) for name in names] for x, _ in rows]).reshape(len(rows), -1)
     ys = [numbers(y, "auto") for _, y in rows]
@@ -66,7 +66,7 @@ NAMES = ["a", "b", "c", 3, ("t", 1), 2.5]
 
 @st.composite
 def streams(draw):
-    """Rows of small whole numbers: ties, copies, constants, absent features; and a target."""
+    """Return rows of small whole numbers (ties, copies, constants, absences), and options."""
     signed = draw(st.booleans())
     whole = st.integers(-3, 3).map(float)
     x = st.fixed_dictionaries({}, optional=dict.fromkeys(NAMES, whole))
@@ -100,7 +100,7 @@ def test_relevance_is_that_of_the_stored_rows(stream, q, grace_period, warm_up):
 @pytest.mark.parametrize("fading_factor", [0.0, 0.1])
 @pytest.mark.parametrize("warm_up", [0, 7, 20])
 def test_the_first_components_are_provisional(warm_up, fading_factor):
-    """They exist after `warm_up` rows; those of the first refresh do not depend on them."""
+    """First components exist after `warm_up` rows, and do not affect those of the first refresh."""
     options = {"grace_period": 40, "fading_factor": fading_factor}
     model, late = (SOSPCA(3, warm_up=rows, **options) for rows in (warm_up, 40))
     rows = list(stream(70, 12))
@@ -118,7 +118,7 @@ def test_the_first_components_are_provisional(warm_up, fading_factor):
 
 
 @pytest.mark.parametrize("fading_factor", [0.0, 0.1])
-@pytest.mark.parametrize("x_scale", [2.0**-332, 1.0, 2.0**332])  # 1e±100, which rounds nothing
+@pytest.mark.parametrize("x_scale", [2.0**-332, 1.0, 2.0**332])  # 1e±100, as exact powers of 2
 @pytest.mark.parametrize("y_scale", [2.0**-332, 2.0**332])
 def test_offsets_and_scales(rng, x_scale, y_scale, fading_factor):
     X = np.round(rng.normal(size=(60, 8)) @ rng.normal(size=(8, 8)), 0) + rng.integers(5, size=8)
@@ -141,9 +141,9 @@ def test_offsets_and_scales(rng, x_scale, y_scale, fading_factor):
 
 
 def stream(n, p, kind="number", *, emerge=False, missing=0.0, seed=0):
-    """Yield rows of p correlated features, more than can be candidates; some are not there.
+    """Yield rows of p correlated features, more than can be candidates; some are absent.
 
-    Those that tell the target are the last, which come too late to be candidates from the start.
+    The relevant features are the last, too late to be candidates from the start.
     """
     rng = np.random.default_rng(seed)
     signal = (np.arange(p) >= p - 6) * 1.0
@@ -205,7 +205,7 @@ def test_the_decisions_of_the_reference(case):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_multiples_are_ties(seed):
-    """As words that occur together are: rounding must not decide between them."""
+    """Multiples, such as words that occur together, are ties that rounding must not decide."""
     rng = np.random.default_rng(seed)
     model, many = SOSPCA(2, grace_period=12), SOSPCA(2, grace_period=12)
     reference = SOSPCAOnRows(2, grace_period=12)
@@ -226,7 +226,7 @@ def test_multiples_are_ties(seed):
 @pytest.mark.parametrize("fading_factor", [0.0, 0.05])
 @pytest.mark.parametrize("mode", MODES)
 def test_columns_go_on_with_their_weight(rng, mode, fading_factor):
-    """Of the rows of columns each has weight 1 when the first row comes; no variable may join."""
+    """After columns, rows of the columns have weight 1, and no variable joins before a refresh."""
     X = rng.normal(size=(70, 9)) @ rng.normal(size=(9, 9)) + 5.0
     y = X[:, 1] - X[:, 4] + rng.normal(size=70)
     model = SOSPCA(3, fading_factor=fading_factor, **MODES[mode])
@@ -255,7 +255,7 @@ def test_columns_go_on_with_their_weight(rng, mode, fading_factor):
 @pytest.mark.parametrize("name", ["isolet", "madelon"])
 @pytest.mark.parametrize("columns_first", [False, True])
 def test_real_rows_come_near_the_column_axis(dataset, name, columns_first):
-    """One pass over the rows, in which nearly every variable is no candidate from the start."""
+    """One pass over rows approximates the column phase, although candidates start late."""
     X, y, _, _ = dataset(name)
     X, y = np.asarray(X, dtype=float), y.astype(str)
     order = np.random.default_rng(0).permutation(len(X))
@@ -275,7 +275,7 @@ def test_real_rows_come_near_the_column_axis(dataset, name, columns_first):
     assert np.abs(np.sort(true) - np.sort(relevances(by_columns))).max() < 0.03
 
 
-# --------------------------------------------------- frames, copies, what comes out
+# ------------------------------------------------------------ frames, copies, transforms
 
 
 def same(one, other, tolerance=1e-9):
@@ -322,7 +322,7 @@ def test_frames_in_any_split_are_a_loop_of_rows(options, seed):
 
 @pytest.mark.parametrize("way", COPIES)
 def test_a_copy_goes_on_as_the_original_would(tmp_path, way):
-    """With candidates that come and go, which few variables do not show."""
+    """A copy continues as the original, also while candidates change."""
     model = SOSPCA(3, grace_period=4, fading_factor=0.02, max_features=40)
     twin = model.clone()
     for i, (x, y) in enumerate(stream(50, 45, "dict", emerge=True, missing=0.1)):

@@ -15,7 +15,7 @@ N, P = 600, 8
 
 
 def data(seed=0):
-    """Return correlated variables, and a target that three of them make."""
+    """Return correlated variables, and a target that depends on three of them."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(N, P)) + rng.normal(size=(N, 3)) @ rng.normal(size=(3, P)) + 2.0
     return X, X[:, 0] - X[:, 3] + X[:, 5] + rng.normal(size=N)
@@ -36,7 +36,7 @@ def by_columns(X, y):
 
 
 def off(model, X, y):
-    """Return by how much the relevances are off those on these rows, at most."""
+    """Return the largest error of the relevances on these rows."""
     U = space.basis(y)
     Z = as_of_now(model).transform_many(X)
     true = [space.relevance(z, U) for z in Z.T[: len(model.relevance)]]
@@ -44,7 +44,7 @@ def off(model, X, y):
 
 
 def sound(model):
-    """Whether everything that a model says is a number that it may say."""
+    """Check that relevances, state and transforms of a model are in range; return True."""
     least = -1.0 if model.signed else 0.0
     assert all(least <= r <= 1.0 for r in model.relevance.values()), model.relevance
     on_rows = model._row_extension
@@ -63,7 +63,7 @@ def sound(model):
 
 @pytest.mark.parametrize("fading_factor", [0.0, 0.01])
 def test_merging_rows_of_the_same_components_is_exact(fading_factor):
-    """Two copies that go on with other rows, of another level, to the next refresh but not over."""
+    """Copies that learnt other rows since the last refresh merge exactly."""
     X, y = data()
     X[340:] += 30.0
     one = fed(X[:300], y[:300], fading_factor=fading_factor)
@@ -96,7 +96,7 @@ def test_merging_rows_of_different_components(ways, moved):
     one.merge(other, along="rows")
     assert one.n_rows == N
     assert sound(one)
-    # What they share with the components of the other is a guess, their levels are not.
+    # Covariances with the other model's components are estimated; means are exact.
     assert off(one, X, y) < 0.2
     one.learn_many(X, y)
     assert one.n_rows == 2 * N
@@ -125,7 +125,7 @@ def test_merging_columns_of_rows():
     assert (one.n_rows, one.n_columns, one.loadings) == (N, P, before)
     assert off(one, X, y) < 1e-9
     one.learn_many(X, y)
-    # 5 was the other's, and is among the most relevant.
+    # Variable 5 was tracked by the other model, and is among the most relevant.
     assert 5 in one.loadings
     assert off(one, np.vstack([X, X]), np.tile(y, 2)) < 0.05
 
@@ -134,7 +134,7 @@ def test_merging_columns_of_rows():
 
 
 def test_the_first_value_after_columns_is_no_mean(rng):
-    """Of who is new then it is not known that it had been 0, nor anything."""
+    """A variable that is new after columns is not assumed to have been 0."""
     X = rng.normal(size=(1200, 6))
     y = X @ [0.3, 0.2, 1.0, 1.0, 1.0, 0.0] + 0.1 * rng.normal(size=1200)
     found = []
@@ -151,7 +151,7 @@ def test_the_first_value_after_columns_is_no_mean(rng):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_it_counts_as_its_mean_in_the_rows_of_the_columns(seed):
-    """There it varies with nothing: its covariance over rows stands for those rows alone."""
+    """In rows of the columns it counts as its mean: its covariance is over later rows only."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(1300, 2))
     X[:, 1] += 0.3 * X[:, 0]
@@ -172,7 +172,7 @@ def test_it_counts_as_its_mean_in_the_rows_of_the_columns(seed):
 @pytest.mark.parametrize("fading_factor", [0.0, 0.01])
 @pytest.mark.parametrize("most", [20, 40, 80])
 def test_a_relevant_word_that_comes_late_is_found(rng, most, fading_factor):
-    """New words all the time; from row 400 on, one that tells the target."""
+    """A relevant variable that appears late is found among ever new words."""
     model = SOSPCA(2, max_features=most, grace_period=20, fading_factor=fading_factor)
     found = None
     for i in range(800):
@@ -192,7 +192,7 @@ def test_a_relevant_word_that_comes_late_is_found(rng, most, fading_factor):
         if found is None and "late" in model.loadings:
             found = i
     assert found is not None
-    # A refresh, at most, to find room, one to become a candidate, one to join, and one to spare.
+    # At most four refreshes: to find room, to become a candidate, to join, and one to spare.
     assert found < 400 + 4 * 20
 
 
@@ -203,16 +203,16 @@ def test_one_that_was_let_go_comes_again(rng):
         x["signal"] = rng.normal()
         model.learn_one(x, float(x["signal"] + 0.1 * rng.normal()))
         assert i % 20 or sound(model)
-    assert model.n_columns > 90  # seen again, and counted again
+    assert model.n_columns > 90  # words that recur are counted again
     assert "signal" in model.loadings
 
 
-# ------------------------------------------------------------------- slots and transforms
+# ----------------------------------------------------------------- indices and transforms
 
 
 @pytest.mark.parametrize("rotation", ["jacobi", "paper"])
 def test_no_third_component_changes_its_slot(rng, rotation, monkeypatch):
-    """Two are rotated, and the new one takes the place of that which goes."""
+    """Per rotation, at most two components change; the new one takes the free index."""
     kind, rotations = SOSPCARowState, []
     rotate_and_drop = kind._rotate_and_drop
 
@@ -261,7 +261,7 @@ def test_transform_one(rng):
             assert model.transform_one(x | {name: missing}) == pytest.approx(expected, abs=1e-12)
         absent = {other: value for other, value in x.items() if other != name}
         assert model.transform_one(absent) == model.transform_one(x | {name: 0.0})
-    # One that is watched, but has no loadings, is as good as unknown.
+    # A tracked variable without loadings has no effect, like an unknown one.
     others = {name: math.inf for name in x if name not in support}
     assert others
     assert model.transform_one(x | others) == z
@@ -274,7 +274,7 @@ def normal(rng, *names):
     return {name: float(rng.normal()) for name in names}
 
 
-# Row i, made of three normal features x and a normal number y.
+# Row i, from three normal features x and a normal number y.
 CORNERS = {
     "constant target so far": lambda x, y, i: (x, 1.3 if i < 120 else y),
     "target turns constant": lambda x, y, i: (x, y if i < 50 else 5.1),
@@ -304,7 +304,7 @@ def corner(kind, rng, i):
 @pytest.mark.parametrize("fading_factor", [0.0, 0.01, 0.5])
 @pytest.mark.parametrize("kind", CORNERS)
 def test_corners(rng, kind, fading_factor):
-    """With 0.5 the weight of the first of 1,300 rows is below the least float."""
+    """Hard cases give valid numbers; with a fading factor of 0.5 the first weights underflow."""
     model = SOSPCA(2, grace_period=5, fading_factor=fading_factor)
     for i in range(500 if fading_factor == 0.01 else 1300):
         model.learn_one(*corner(kind, rng, i))

@@ -26,7 +26,7 @@ def units(rng, p, n):
 
 @pytest.mark.parametrize("ridge", [0.0, 1.0])
 def test_forward(rng, ridge):
-    """Scores under each stage: folded, step by step, and from the observations."""
+    """Scores under each stage are correct: folded, step by step, and from the observations."""
     n, p, r, S = 12, 7, 2, 4
     X, U = units(rng, p, n), orthonormal(rng, n, r)
     V = orthonormal(rng, n, S) * (1.0 if ridge == 0.0 else 0.6)
@@ -83,7 +83,7 @@ def test_information(rng):
 
 
 def test_backward(rng):
-    """Each removal costs what the squared error rises by, and takes the least of all."""
+    """Each removal is the cheapest, at the cost of the increase of the squared error."""
     n, p = 20, 6
     X, y = units(rng, p, n).T, rng.normal(size=n)
     C = X.T @ X
@@ -110,7 +110,7 @@ def test_who_is_independent_of_those_before(rng):
 
 @pytest.mark.parametrize("ridge", [0.0, 1.0])
 def test_scores_while_picks_are_exchanged(rng, ridge):
-    """Given all picks but one: folded, from the observations, and from the ridge matrix."""
+    """Scores given all picks but one are correct, from observations and from matrices."""
     n, p, r, k, S = 12, 7, 2, 3, 5
     X, U = units(rng, p, n), orthonormal(rng, n, r)
     V = orthonormal(rng, n, k) * (1.0 if ridge == 0.0 else 0.6)

@@ -49,7 +49,7 @@ def test_least_squares(n, d, seed, kind, score):
     target, numbers = y, y
     if kind == "class":
         numbers = (y > np.median(y)).astype(float)
-        target = np.where(numbers == 1.0, "sick", "ill")  # the second in sorted order is 1
+        target = np.where(numbers == 1.0, "sick", "ill")  # "sick" is coded 1
     model = _learnt(X, target, Z, SelectKBest(3, score=score, target_type="auto"))
     kept = [j for j in range(6) if np.ptp(X[:, j])]
     table = model.statistics()
@@ -77,7 +77,7 @@ def test_as_linregress():
         assert table["p_value"][j] == pytest.approx(found.pvalue, rel=1e-9)
 
 
-# Products of subnormal numbers have fewer digits than the results are compared in.
+# Products of subnormal numbers have too few digits for the comparison.
 PROBABILITIES = st.floats(0.0, 1.0, allow_subnormal=False)
 
 
@@ -156,7 +156,7 @@ def test_weights_drop_and_merge():
     merged = first.statistics()
     for title, values in model.statistics().items():
         np.testing.assert_array_equal(merged[title], values)
-    # A weight of 2 is as a row that occurs twice, but for the number of rows.
+    # A weight of 2 is equivalent to a repeated row, except for the number of rows.
     twice = np.vstack([X[kept], X[kept]])
     weighted = _learnt(X[kept], y[kept], Z[kept], weights=np.full(58, 2.0)).statistics()
     repeated = _learnt(twice, np.tile(y[kept], 2), np.tile(Z[kept], (2, 1))).statistics()
@@ -199,7 +199,7 @@ def test_rows_after_columns_files_and_copies(tmp_path):
 @pytest.mark.parametrize("family", ["binary", "count"])
 @pytest.mark.parametrize("d", [0, 2])
 def test_score_tests_of_a_glm(family, d):
-    """One-step estimate U / V, with the standard error 1 / sqrt(V)."""
+    """Effects of a GLM are one-step estimates U / V with standard error 1 / sqrt(V)."""
     X, y, Z = _data(d=d)
     y = (y > 0.5).astype(float) if family == "binary" else np.floor(np.exp(0.3 * y))
     Z = Z if d else None
@@ -219,7 +219,7 @@ def test_score_tests_of_a_glm(family, d):
 
 @pytest.mark.parametrize("grouped", [False, True])
 def test_generalised_least_squares(grouped):
-    """Slopes given relatedness, of every group its own."""
+    """Slopes given relatedness are those of generalised least squares, per group if grouped."""
     rng = np.random.default_rng(2)
     X, y, Z = _data(n=40, p=30, d=1)
     X[:, :] += rng.normal(size=(4, 30))[np.arange(40) // 10]
@@ -294,7 +294,7 @@ def test_names_that_are_tuples():
 
 @pytest.mark.parametrize("kind", ["plain", "weights", "relatedness", "binary", "count"])
 def test_allele_frequencies_are_those_of_the_rows(kind):
-    """They are left out where the mean is another."""
+    """Allele frequencies are reported only if they equal half the means of the rows."""
     rng = np.random.default_rng(4)
     X = rng.integers(0, 3, size=(60, 5)).astype(np.int8)
     y = rng.normal(size=60)
@@ -354,7 +354,7 @@ def test_real_genotypes(dataset):
 
 @pytest.mark.parametrize("kind", ["numeric", "class"])
 def test_columns_with_missing_values(kind):
-    """Every column on its observed rows."""
+    """Statistics of each column are those of its observed rows."""
     X, y, _ = _data(n=70)
     X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
     X[:, 5] = np.arange(70.0) % 9  # complete

@@ -56,7 +56,7 @@ def test_more_than_the_limit_is_counted_and_not_kept():
 
 
 def test_a_copy_that_becomes_too_large_is_replaced_by_the_source():
-    """The first block has whole numbers, the others do not."""
+    """A copy that exceeds its limit (floats after integers) is replaced by the source."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 1100))
     X[:, :140] = rng.integers(0, 3, (4000, 140))
@@ -82,7 +82,7 @@ def test_principal_coordinates_are_those_of_scikit_learn(n_test):
     train, test = principal_coordinates(pairs, StandardScaler())
     theirs = make_pipeline(StandardScaler(), PCA(svd_solver="full")).fit(X[:12])
     expected, expected_test = theirs.transform(X[:12]), theirs.transform(X[12:])
-    # The last axis of theirs is a rounding error: 12 centred rows have rank 11.
+    # The last axis of scikit-learn is a rounding error: 12 centred rows have rank 11.
     assert train.shape == (12, 11)
     np.testing.assert_allclose(np.abs(train), np.abs(expected[:, :11]), atol=1e-10)
     np.testing.assert_allclose(np.abs(test), np.abs(expected_test[:, :11]), atol=1e-10)

@@ -38,7 +38,7 @@ LEARNERS = [
 
 
 def by_themselves(learner, X, y, codes, seed):
-    """Learn each subsample by a model of its own, and of its own reading."""
+    """Yield the selection of a separate model for each subsample."""
     for rows in [np.arange(N), *draw(N, codes, M, 0.5, seed)]:
         model = learner.clone()
         model.learn_target(y[rows])
@@ -158,7 +158,7 @@ def test_the_source_is_read_once():
     )
     assert n_readings == 1
     assert seen[-1] == P
-    # Models that prove their answer read for themselves: a copy if it fits, or the source.
+    # Models that certify their answer need further passes, over a copy if it fits, or the source.
     exact = ProjSe(k=2, max_candidates=4, exact=True)
     expected = subsample_stability(exact, stream, Y, n_subsamples=M)
     assert n_readings == 2
@@ -171,7 +171,7 @@ def test_the_source_is_read_once():
 )
 def test_memory_is_bounded_by_passes_over_a_copy_or_the_source(learner):
     settings = {"n_subsamples": 7, "seed": 3}
-    # A copy may take half of it.
+    # A copy may take half of the limit.
     enough, less = 2 * X.nbytes, X.nbytes
     expected = subsample_stability(learner, X, Y, **settings)
     n_passes = 0
@@ -198,7 +198,7 @@ def test_memory_is_bounded_by_passes_over_a_copy_or_the_source(learner):
 
 
 def test_a_block_that_one_model_refuses_is_learnt_by_none():
-    # Constant in the first half, too large to be squared in the second.
+    # Constant in the first half, and too large to be squared in the second.
     bad = np.zeros((N, 2))
     bad[N // 2 :, 1] = np.linspace(1.0, 1e200, N // 2)
     halves = np.arange(N // 2), np.arange(N // 2, N)

@@ -19,7 +19,7 @@ from tests.reference import subspace as reference
 
 N, RANK = 40, 6
 WIDTH = 4 * RANK
-# Sparse ones are stored up to so many values, and then taken in 512 at a time.
+# Sparse columns are stored up to this number of values, and then reduced in batches of 512.
 P, STORED = 1100, 3000
 
 
@@ -54,7 +54,7 @@ def dense(X):
 
 
 def same(one, other):
-    """Whether two states hold the same bits, what waits included."""
+    """Return whether two states are bit-identical, buffers included."""
     mine, theirs = one.to_state(), other.to_state()
     mine, theirs = mine | mine.pop("stored"), theirs | theirs.pop("stored")
     return all(np.array_equal(mine[key], theirs[key]) for key in mine)
@@ -66,7 +66,7 @@ def matrix(axes, every=1):
 
 
 def assert_equal(found, expected, tolerance=1e-10, every=1):
-    """Compare eigenpairs, as the matrices that they make, or as a share of their rows."""
+    """Compare eigenpairs by the matrices that they form, or by a share of their rows."""
     d, E = found
     np.testing.assert_allclose(d, expected[0], rtol=tolerance, atol=tolerance * d.max(initial=0))
     np.testing.assert_allclose(E.T @ E, np.eye(d.size), rtol=0.0, atol=1e-12)
@@ -80,18 +80,18 @@ def assert_equal(found, expected, tolerance=1e-10, every=1):
 
 
 def falling(rng, n, p):
-    """Columns whose variances fall off, as those of real ones do."""
+    """Return columns of decreasing variances, as in real data."""
     return rng.normal(size=(n, n)) * 0.7 ** np.arange(n) @ rng.normal(size=(n, p)) + 3.0
 
 
 def sparse(rng, n, p):
-    """CSC columns of every density, some of them dense and some constant."""
+    """Return CSC columns of various densities, some of them dense and some constant."""
     X = rng.normal(size=(n, p)) * (rng.uniform(size=(n, p)) < rng.uniform(0.0, 0.25, size=p))
     return scipy.sparse.csc_array(X + (np.arange(p) % 97 == 3))
 
 
 def few(rng, n, p):
-    """CSC columns that are sparse, all of them, in more than one part."""
+    """Return CSC columns that are all sparse, in more than one part."""
     X = rng.normal(size=(n, p)) * (np.arange(n)[:, None] % 11 == np.arange(p) % 11)
     return scipy.sparse.csc_array(X)
 
@@ -101,12 +101,12 @@ KINDS = {"dense": falling, "sparse": sparse, "few": few}
 
 @pytest.fixture(params=KINDS)
 def made(request, rng):
-    """Columns and weights, some of them 0."""
+    """Return columns and weights, some of them 0."""
     weights = rng.uniform(0.1, 1.0, size=P) * (rng.uniform(size=P) > 0.2)
     return KINDS[request.param](rng, N, P), weights
 
 
-# The definition
+# Definition
 
 
 def test_is_the_definition(rng):
@@ -116,7 +116,7 @@ def test_is_the_definition(rng):
 
 
 def test_is_the_definition_of_sparse_columns(rng):
-    """Once as many as may be are stored, they are taken in; the last few are taken in to read."""
+    """Sparse columns are reduced when the store is full; the rest is reduced by `axes`."""
     X, weights = few(rng, N, P), rng.uniform(0.1, 1.0, size=P)
     used = np.cumsum(np.diff(X.indptr) + 1)
     full = int(np.searchsorted(used, STORED)) + 1
@@ -131,7 +131,7 @@ def test_is_the_definition_of_sparse_columns(rng):
 
 @pytest.mark.parametrize("kind", ["sparse", "few"])
 def test_axes_of_stored_columns_are_exact(kind, rng):
-    """Of any density, and with a direction projected out."""
+    """Axes of stored columns are exact, for any density and with a direction projected out."""
     X, weights = KINDS[kind](rng, N, P), rng.uniform(0.1, 1.0, size=P)
     state = learnt(X, weights, stored=10**6)
     assert state.is_exact
@@ -144,7 +144,7 @@ def test_axes_of_stored_columns_are_exact(kind, rng):
 
 
 def test_stored_columns_are_added_to_axes(rng):
-    """Dense columns were reduced to axes; all directions together are few."""
+    """Stored columns are added to the axes of dense ones; they have few directions together."""
     basis = rng.normal(size=(N, RANK))
     X = basis @ rng.normal(size=(RANK, 60))
     S = scipy.sparse.csc_array(basis[:, :1] * (rng.uniform(size=(N, 1)) < 0.4) * np.ones((1, 600)))
@@ -169,7 +169,7 @@ def test_leading_eigenpairs_by_products(seed, n, rank, k):
 
 
 def test_is_incremental_pca_of_the_transposed_problem(rng):
-    """Of each column with its opposite: scikit-learn centres the columns about their mean too."""
+    """Axes equal IncrementalPCA of the transposed problem; opposites make the mean column 0."""
     X = rng.normal(size=(N, 500)) * rng.uniform(size=500)
     both = np.stack([X, -X], axis=2).reshape(N, 1000)
     peer = IncrementalPCA(RANK, batch_size=WIDTH).fit((both - both.mean(axis=0)).T[:984])
@@ -240,7 +240,7 @@ def test_offset_of_what_is_stored(rng):
 
 def test_more_rows_than_a_piece(rng):
     X = falling(rng, 20, 30)[np.arange(9000) % 20] + 1e-3 * rng.normal(size=(9000, 30))
-    # The matrices of all rows would have 9,000 squared numbers each.
+    # Matrices over all rows would have 9,000² entries each.
     assert_equal(
         learnt(X, np.ones(30), n_jobs=3).axes(),
         reference.incremental(reference.centred(X, np.ones(30)), RANK, WIDTH),
@@ -292,7 +292,7 @@ def test_reading_off_changes_nothing(made):
 
 @pytest.mark.parametrize("at", [0, 1, 30, 600, P])
 def test_merge(at, made):
-    """The whole where nothing is lost, and no more than it, about, where something is."""
+    """A merge equals the whole if nothing is truncated, and approximates it otherwise."""
     X, weights = made
     for columns in (X, dense(X)[:, :RANK] @ np.ones((RANK, P)) * np.arange(P)):
         one = learnt(columns[:, :at], weights[:at])
@@ -306,7 +306,7 @@ def test_merge(at, made):
 
 
 def test_what_was_merged_goes_on(made):
-    """The two share nothing."""
+    """Merged states share no memory."""
     X, weights = made
     one, other = learnt(X, weights), learnt(X, weights)
     one.merge(other)
@@ -315,7 +315,7 @@ def test_what_was_merged_goes_on(made):
     assert same(one, before)
 
 
-# Undo, files
+# Rollback, files
 
 
 @settings(max_examples=20, deadline=None)
@@ -331,7 +331,7 @@ def test_what_was_merged_goes_on(made):
     ),
 )
 def test_any_state_can_be_gone_back_to(kind, steps):
-    """Whatever came after it, in whatever order, and as often as one likes."""
+    """A rollback to any snapshot is exact, in any order and any number of times."""
     X, weights = KINDS[kind](np.random.default_rng(1), 8, 600), np.ones(600)
     state, marks = Subspace(8, 3, max_stored=STORED), []
     other = learnt(X[:, :300], weights[:300], rank=3)
@@ -378,7 +378,7 @@ def test_files_that_do_not_fit_are_refused(field, value):
         Subspace(N, RANK).set_state(Subspace(N, RANK).to_state() | {field: value})
 
 
-# Several readings
+# Several passes
 
 
 def test_product_is_the_definition(made, rng):

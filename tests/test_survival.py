@@ -14,7 +14,7 @@ from tests.reference import target as space
 
 @pytest.fixture(scope="module")
 def study():
-    """A variable that shortens life beside 11 that do not; ties, and a third censored."""
+    """Return 12 variables, one of them relevant, with tied times; about a third is censored."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 12))
     life = rng.exponential(np.exp(-X[:, 4]))
@@ -143,7 +143,7 @@ def test_other_learners_take_it_as_a_number(study):
         learnt(other, study)
         model.learn_target(M)
         model.learn_columns(study[0])
-        # Rounding may let other digits stand.
+        # Rounding may change the last digits.
         assert list(other.relevance) == list(model.relevance)
         expected = list(model.relevance.values())
         assert list(other.relevance.values()) == pytest.approx(expected, abs=1e-9)

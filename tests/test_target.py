@@ -19,7 +19,7 @@ from tests.reference import target as space
 
 
 def relevances(y, X, **options):
-    """Relevance of every column, by a selector that keeps them all."""
+    """Return the relevance of every column, and a selector that keeps all."""
     model = ProjSe(k=X.shape[1], **options)
     model.learn_target(y)
     model.learn_columns(X)
@@ -41,7 +41,7 @@ def test_one_numeric_target_is_the_absolute_correlation(X):
 def test_several_targets_are_their_span(X, c):
     Y = np.random.default_rng(2).normal(size=(40, c))
     expected = []
-    for x in X.T:  # ‖Uᵀx̃‖ / ‖x̃‖ is the multiple correlation: the R of least squares
+    for x in X.T:  # ‖Uᵀx̃‖ / ‖x̃‖ is the multiple correlation R of least squares
         A = np.column_stack([np.ones(40), Y])
         fit = A @ np.linalg.lstsq(A, x, rcond=None)[0]
         expected.append(np.std(fit) / np.std(x))
@@ -84,7 +84,7 @@ def test_targets_from_frames(X, library):
 
 @pytest.mark.parametrize("form", ["int", "float", "int8", "object", "list", "column", "nullable"])
 def test_few_whole_numbers_are_classes_whatever_their_type(X, form):
-    """As a Parquet column with a missing value, and a text file, bring them."""
+    """Few whole numbers are classes, whatever their type or container."""
     codes = np.arange(40) % 5
     y = {
         "int": codes,
@@ -150,7 +150,7 @@ def test_columns_of_a_frame_are_not_judged_by_their_values(X):
 
 
 def test_two_classes_are_scanned_as_one_column(X, rng):
-    """The products with the second indicator are those with the first, negated, to the bit."""
+    """The products with the second indicator are those with the first, negated, bit by bit."""
     y = np.arange(40) % 2
     stats = {}
     for kind in ("numeric", "class"):
@@ -196,7 +196,7 @@ def test_numeric_refuses_labels(X):
 
 @pytest.mark.parametrize("learner", [SOSPCA, ProjSe])
 def test_mixing_the_target_changes_nothing(X, learner):
-    """Only span(Y) matters: also when a column is repeated, scaled by 1e±8, or moved by 1e6."""
+    """Relevance depends on span(Y) only, not on repeated, scaled or shifted target columns."""
     rng = np.random.default_rng(5)
     Y = rng.normal(size=(40, 4))
     A = np.linalg.qr(rng.normal(size=(4, 4)))[0] * [1e-8, 1.0, 1e8, -3.0]
@@ -225,7 +225,7 @@ def test_scales_of_target_and_columns_change_nothing(X, scale, c):
 
 @pytest.mark.parametrize("offset", [1e6, 1e9, -1e9])
 def test_offsets_change_nothing(X, offset):
-    """Multiples of 2⁻¹⁰ stay exact beside 1e9; what float64 cannot hold costs its own digits."""
+    """Offsets do not matter if values are exact (multiples of 2⁻¹⁰); rounding costs digits."""
     X = np.round(X * 1024) / 1024
     Y = np.round(np.random.default_rng(7).normal(size=(40, 2)) * 1024) / 1024
     plain = relevances(Y, X)[0]
@@ -278,7 +278,7 @@ def test_noise_floor_refuses_a_level_that_is_no_probability(level):
 
 @pytest.mark.parametrize("r", [1, 4])
 def test_noise_passes_the_floor_as_often_as_its_level_says(r):
-    """A binomial count of 400 at 0.2: mean 80, standard deviation 8."""
+    """The maximum of noise exceeds the noise floor with the probability of its level."""
     rng = np.random.default_rng(11)
     n, p, repeats, level = 20, 50, 400, 0.2
     passed = 0
@@ -287,7 +287,7 @@ def test_noise_passes_the_floor_as_often_as_its_level_says(r):
         model.learn_target(rng.normal(size=(n, r)))
         model.learn_columns(rng.normal(size=(n, p)))
         passed += max(model.relevance.values()) > model.noise_floor(level)
-    # Bonferroni is a little shy of exact: 1 − (1 − level/p)^p = 0.181 for independent columns.
+    # Bonferroni is slightly conservative: 1 − (1 − level/p)^p = 0.181 for independent columns.
     expected = repeats * (1 - (1 - level / p) ** p)
     assert abs(passed - expected) < 4 * np.sqrt(expected * (1 - expected / repeats))
 
@@ -330,7 +330,7 @@ def test_rows_bring_the_same_classes_as_columns(X, label, way, tmp_path):
             each.learn_one(ROW, y)
     assert model.report().target == "3 classes: 0, 1, 2"
     assert model.relevance == named.relevance
-    model.learn_one(ROW, "1")  # a text is another class
+    model.learn_one(ROW, "1")  # a string is another class
     assert model.report().target == "4 classes"
 
 
@@ -378,7 +378,7 @@ def test_labels_of_columns_that_are_text_are_not_whole_numbers(X):
 )
 @pytest.mark.parametrize("way", ["one", "many"])
 def test_numbers_of_which_hardly_two_agree_are_no_classes_of_rows(make, way):
-    """A float target of 2,000 rows made 2,000 classes, in 16 seconds."""
+    """Float targets on rows are refused as classes; 2,000 rows once made 2,000 classes."""
     rng = np.random.default_rng(12)
     X, y = rng.normal(size=(200, 4)), rng.normal(size=200)
     model = make()
@@ -392,7 +392,7 @@ def test_numbers_of_which_hardly_two_agree_are_no_classes_of_rows(make, way):
     ):
         learn(X[50:], y[50:])
     assert pickle.dumps(model) == before
-    # Rows of the classes that are there can follow.
+    # Rows of known classes are still accepted.
     one_by_one(model, X[50:], np.tile(y[:50], 3))
     assert model.n_rows == 200
 

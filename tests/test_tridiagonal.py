@@ -9,7 +9,7 @@ from streamsel.state.tridiagonal import TridiagonalForm
 
 
 def matrix(rng, n, rank, *, repeated=False):
-    """Return a positive semidefinite matrix, of eigenvalues that decay; or in pairs."""
+    """Return a positive semidefinite matrix with decaying eigenvalues, optionally in pairs."""
     d = 10.0 ** rng.uniform(-3, 2, rank)
     if repeated:
         d = np.repeat(d, 2)[:rank]
@@ -51,7 +51,7 @@ def test_systems_products_and_traces(seed, n, draw):
 @pytest.mark.parametrize("n", [40, 220], ids=["dense", "Lanczos"])
 @given(seed=st.integers(0, 10**6), r=st.integers(1, 3), k=st.integers(1, 6), repeated=st.booleans())
 def test_leading_eigenpairs(n, seed, r, k, repeated):
-    """Of equal eigenvalues all are found, which an iteration of one vector may miss."""
+    """All leading eigenpairs are found, including all of equal eigenvalues."""
     rng = np.random.default_rng(seed)
     A = matrix(rng, n, n - 5, repeated=repeated)
     form = TridiagonalForm(A.copy())

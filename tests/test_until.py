@@ -27,7 +27,7 @@ Y = np.random.default_rng(0).normal(size=N)
 
 
 def columns(seed=1, every=400):
-    """Yield columns without end; one in `every` is related to the target."""
+    """Yield infinitely many columns; one in `every` is related to the target."""
     rng = np.random.default_rng(seed)
     for j in itertools.count():
         yield f"v{j}", rng.normal(size=N) + (Y if j % every == every - 1 else 0.0)
@@ -147,7 +147,7 @@ def test_further_passes_end_where_the_first_did():
     expected = learnt(ForwardSelection(3), None, itertools.islice(columns(every=7), 2000))
     assert (model.n_columns, model.selected) == (2000, expected.selected)
     assert len(made) > 1
-    # A generator is read one block ahead at most.
+    # At most one block of the generator is read ahead.
     assert max(made) <= 2000 + 256
 
 
@@ -160,7 +160,7 @@ def test_a_group_is_complete_at_a_check():
 
     model = SelectKBest(2)
     learnt(model, lambda _: True, ColumnStream(blocks, n_rows=N))
-    assert model.n_columns == 71 * 14 + 13  # the 1000th is the sixth of a group
+    assert model.n_columns == 71 * 14 + 13  # the 1000th column is the sixth of a group
 
 
 def test_the_reason_is_kept_in_copies_and_files_and_ends_with_the_next_source(tmp_path):

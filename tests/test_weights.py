@@ -50,7 +50,7 @@ def learnt(model, X, y, w, **given):
 
 
 def correlation(x, y, w):
-    """Weighted correlation, by its definition."""
+    """Return the weighted correlation by definition."""
     x, y = x - np.average(x, weights=w), y - np.average(y, weights=w)
     return (w * x) @ y / np.sqrt((w * x) @ x * ((w * y) @ y))
 
@@ -98,7 +98,7 @@ def test_only_their_ratios_count(table):
     X, y, w = table
     one, five = learnt(ProjSe(k=4), X, y, w), learnt(ProjSe(k=4), X, y, 4.0 * w)
     assert one.relevance == five.relevance
-    # All the same are none.
+    # Equal weights are equivalent to none.
     plain, even = learnt(ProjSe(k=4), X, y, None), learnt(ProjSe(k=4), X, y, np.full(50, 0.1))
     assert even._target.row_transform is None
     assert plain.relevance == even.relevance
@@ -125,7 +125,7 @@ def test_sparse_columns_are_what_they_are_dense(table):
     expected = learnt(PCA(2), X, y=None, w=w)
     found = learnt(PCA(2), csc_array(X), y=None, w=w)
     np.testing.assert_allclose(found.embedding, expected.embedding, atol=1e-12)
-    # Entries that come twice, in no order.
+    # Repeated entries in no order.
     parts = (np.array([2.0, 1.0, 1.0, 5.0]), np.array([4, 0, 4, 1]), np.array([0, 3, 4]))
     twice = csc_array(parts, shape=(50, 2))
     one, other = (learnt(SelectKBest(k=2), Z, y, w) for Z in (twice, twice.toarray()))
@@ -135,7 +135,7 @@ def test_sparse_columns_are_what_they_are_dense(table):
 @pytest.mark.parametrize("offset", [1e9, -1e12])
 def test_offsets_cost_nothing(table, offset):
     X, y, w = table
-    # Whole numbers, which float64 holds beside the offset.
+    # Whole numbers, which float64 represents exactly with the offset.
     X = np.round(8.0 * X)
     for make in (lambda: SelectKBest(k=12), lambda: SOSPCA(2), lambda: PCA(2, scale=False)):
         near, far = make(), make()
@@ -287,7 +287,7 @@ def test_tests_count_the_rows_that_weights_are_worth(table):
     n = w.sum() ** 2 / (w @ w)
     for j, p in model.p_values.items():
         assert p == pytest.approx(float(np.squeeze(noise_chance(model.relevance[j], n))))
-    # Two rows have nearly all the weight: nothing can be told.
+    # Two rows have nearly all the weight: there is no information.
     heavy = np.full(50, 1e-6)
     heavy[:2] = 1.0
     assert learnt(AlphaInvesting(), X, y, heavy).selected == []
@@ -406,7 +406,7 @@ def test_a_class_that_does_not_count_is_as_though_left_out(learner):
 
 @pytest.fixture(scope="module")
 def unequal():
-    """Noise and log-normal weights: 100 rows that count as 20 or so."""
+    """Return noise and log-normal weights: 100 rows with an effective number near 20."""
     rng = np.random.default_rng(1)
     w = np.exp(1.5 * rng.normal(size=100))
     return rng.normal(size=(100, 1000)), rng.normal(size=(20, 100)), w
@@ -421,7 +421,7 @@ def p_values(X, y, **given):
 
 
 def test_very_unequal_weights_make_p_values_too_large_and_never_too_small(unequal):
-    """As the page on weights says: a half of what they should be at 0.05, or so."""
+    """With very unequal weights p-values are conservative: at 0.05 about half as many."""
     X, targets, w = unequal
     p = np.array([p_values(X, y, weights=w) for y in targets])
     assert 0.005 < np.mean(p < 0.05) < 0.04
@@ -431,7 +431,7 @@ def test_very_unequal_weights_make_p_values_too_large_and_never_too_small(unequa
 def test_of_weights_that_are_inverse_variances_the_root_makes_p_values_right(unequal):
     X, targets, w = unequal
     noisy, root = targets / np.sqrt(w), np.sqrt(w)
-    # Noise of unequal variance has heavy tails, and p-values go by its normal scores.
+    # Noise of unequal variance has heavy tails, so that p-values use its normal scores.
     off = np.array([p_values(X, y, weights=w) for y in noisy])
     assert off.mean() > 0.65
     assert np.mean(off < 0.05) < 0.01
