@@ -692,7 +692,7 @@ def test_a_bad_covariate_leaves_no_trace(learner, phase):
     with pytest.raises((ValueError, TypeError)):
         model.learn_one({"age": 1.0, "batch": "u", "f": "text"}, 1.0)
     assert pickle.dumps(model) == before
-    for one in (model, twin):  # nor is anything stored
+    for one in (model, twin):  # the errors left no trace
         one.learn_one({"age": 1.0, "batch": "u", "f": 2.0, "new": 3.0}, 1.0)
     assert bits(model) == bits(twin)
 

@@ -202,7 +202,7 @@ def redraw(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("script", some(SCRIPTS, 4, "sections of the docs"))
 def test_the_docs_have_the_output_of_the_script(redraw, script):
-    """Hint: a section is made by its script, from its CSV file; `--redraw` writes it."""
+    """Sections of the docs are the output of their scripts; `--redraw` writes them."""
     section, redrawn, figures = redraw(script)
     assert section == redrawn
     for name, words in figures.items():

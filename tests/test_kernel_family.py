@@ -590,7 +590,7 @@ def test_a_window_larger_than_a_gram_matrix_may_be(cls):
         assert pickle.dumps(model) == before
 
 
-# -------------------------------------------------------------------------------- little to go by
+# -------------------------------------------------------------------------------- degenerate data
 
 
 @pytest.mark.parametrize("cls", LEARNERS)

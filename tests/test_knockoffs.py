@@ -93,7 +93,7 @@ def test_moments_are_those_of_the_columns(seed, w):
 
 @pytest.mark.parametrize("w", [1, 2, 3])
 def test_exchange_hardly_changes_covariances_of_columns_that_depend_on_w(w):
-    """More preceding columns change covariances less on exchange; 4w suffice in practice."""
+    """With more preceding columns an exchange changes covariances less; 4w suffice in practice."""
     rng = np.random.default_rng(w)
     p = 24
     # A banded precision matrix: each column depends on w neighbours on either side only.

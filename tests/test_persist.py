@@ -276,7 +276,7 @@ def test_a_pipeline_is_not_saved_but_its_learner_and_pickled_whole(tmp_path):
     assert model["ProjSe"].scores == rebuilt["ProjSe"].scores == copy["ProjSe"].scores
 
 
-# ------------------------------------------------------------------------------ writing it
+# ------------------------------------------------------------------------------ writing files
 
 
 def test_the_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):

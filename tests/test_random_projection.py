@@ -205,7 +205,7 @@ def model_of(model, X):
 
 
 def test_products_of_fourier_features_are_the_kernel():
-    """Products of Fourier features estimate the kernel without bias, and with its variance."""
+    """Products of Fourier features estimate the kernel without bias, with the expected variance."""
     X = np.random.default_rng(0).normal(size=(12, 30))
     K = np.exp(-0.02 * np.square(X[:, None] - X).sum(axis=2))
     errors = []

@@ -36,7 +36,7 @@ def check_pool(model, pool):
     np.testing.assert_allclose([*found.values()], [*pool.mass.values()], rtol=1e-9)
 
 
-# --------------------------------------------------------------------------------- K
+# --------------------------------------------------------------------------------- the Gram matrix
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
@@ -324,7 +324,7 @@ def test_merged_pools_are_pruned_together():
     agree(one, reference.shown(found, of, U, found.loadings), range(120))
 
 
-# ---------------------------------------------------------------------- copies, files, undo
+# ---------------------------------------------------------------------- copies, files, rollback
 
 
 @pytest.mark.parametrize("rule", [{}, {"max_support": 8}, {"relevance_power": (1.0, 3.0)}], ids=str)

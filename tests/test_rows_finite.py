@@ -63,7 +63,7 @@ def refused(model, error, act, match=None):
     assert pickle.dumps(model) == before
 
 
-# ------------------------------- SOSPCA: a candidate that no row has observed yet
+# ------------------------------- SOSPCA: a candidate not observed since it became one
 
 
 @pytest.mark.parametrize("missing", [NAN, None])

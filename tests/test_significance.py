@@ -56,7 +56,7 @@ def fitted(X, y, **params):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", some(CASES, 2, "false alarms"))
 def test_false_alarms(name):
-    """With a permuted target, at most 5 % of runs report an association."""
+    """With a permuted target, no more runs than the level (5 %) report an association."""
     columns, target, holds = CASES[name]
     rng = np.random.default_rng(11)
     X, y = np.asfortranarray(columns(rng)), target(rng)

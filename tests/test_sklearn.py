@@ -64,7 +64,7 @@ def plain(name, X, y, names=None, **params):
     return learner
 
 
-# ---------------------------------------------------------------------------- they are estimators
+# ---------------------------------------------------------------------------- scikit-learn's checks
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -149,7 +149,7 @@ def test_notebooks_show_it():
     assert repr(streamsel.sklearn.ProjSe(7, scale=False)) == "ProjSe(k=7, scale=False)"
 
 
-# ----------------------------------------------------------------- they learn what the learner does
+# ----------------------------------------------------------------- the learner's results
 
 
 @pytest.mark.parametrize("name", NAMES)

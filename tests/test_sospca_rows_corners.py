@@ -151,7 +151,7 @@ def test_the_first_value_after_columns_is_no_mean(rng):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_it_counts_as_its_mean_in_the_rows_of_the_columns(seed):
-    """In rows of the columns it counts as its mean: its covariance is over later rows only."""
+    """A variable constant in the columns counts as its mean there, and has no covariance."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(1300, 2))
     X[:, 1] += 0.3 * X[:, 0]

@@ -421,7 +421,7 @@ def p_values(X, y, **given):
 
 
 def test_very_unequal_weights_make_p_values_too_large_and_never_too_small(unequal):
-    """With very unequal weights p-values are conservative: at 0.05 about half as many."""
+    """With very unequal weights p-values are conservative: about half as many are below 0.05."""
     X, targets, w = unequal
     p = np.array([p_values(X, y, weights=w) for y in targets])
     assert 0.005 < np.mean(p < 0.05) < 0.04

@@ -284,7 +284,7 @@ def same(one, other, tolerance=1e-9):
         assert getattr(one, attribute) == getattr(other, attribute), attribute
     close(one.scores, other.scores, tolerance)
     close(one.relevance, other.relevance, tolerance)
-    if one.kernel == "linear":  # other kernels' floors depend on the order of target columns
+    if one.kernel == "linear":  # other noise floors depend on the order of target columns
         np.testing.assert_allclose(one.noise_floor(), other.noise_floor(), atol=tolerance)
 
 

@@ -46,7 +46,7 @@ class SOSPCAOnRows:
         self.q, self.grace_period, self.first = q, grace_period, max(2, warm_up)
         self.rotation, self.signed = rotation, signed
         self.rows = Rows(**rows)
-        self.order = {}  # of arrival
+        self.order = {}  # name -> position in the order of arrival
         self.B, self.came = [], []
         self.provisional = False
         self.since, self.unknown = {}, {}

@@ -314,7 +314,7 @@ def test_a_lack_of_memory_names_the_text(iter_file, tmp_path, monkeypatch):
 
 
 def test_what_claims_too_much_is_damaged(tmp_path):
-    """Failed allocations for a file of a few bytes show damage, whatever the library reports."""
+    """A library's failed allocation for a file of a few bytes is reported as damage."""
     small, large = tmp_path / "small", tmp_path / "large"
     small.write_bytes(b"x")
     large.write_bytes(bytes(2**20))
