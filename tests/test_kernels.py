@@ -955,7 +955,7 @@ def test_log_of_a_beta_tail(a, b):
     exact = []
     for y in map(Fraction, rest.tolist()):
         n = a + b - 1
-        # P(X > 1 - y) for X ~ Beta(a, b) is the probability of at least b successes of n.
+        # P(X > 1 - y) for X ~ Beta(a, b) is that of b or more successes of n, each with chance y.
         p = sum(comb(n, k) * y**k * (1 - y) ** (n - k) for k in range(b, n + 1))
         exact.append(log(p.numerator) - log(p.denominator))
     log_beta = lgamma(a) + lgamma(b) - lgamma(a + b)

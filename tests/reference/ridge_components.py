@@ -372,7 +372,7 @@ def by_largest(found, of, w, places, n):
 
 
 def above_noise(of, U, p, tolerance=0.0):
-    """Return how many of p columns exceed the expected maximum relevance of p noise columns."""
+    """Return the number of columns above the noise floor of p columns."""
     return int(np.sum(of.relevance > noise.floor(len(U), U.shape[1], p) + tolerance))
 
 
