@@ -531,11 +531,9 @@ def test_weights_are_repeated_rows(name):
     rng = np.random.default_rng(2)
     X = columns()
     y, w = target(X), rng.integers(1, 4, size=N)
-    if "fdr" in name:
-        return
     weighted = learnt(MODELS[name](), X, y, weights=w)
     repeated = learnt(MODELS[name](), np.repeat(X, w, axis=0), np.repeat(y, w))
-    if name == "SelectKBest":  # the number of rows matters
+    if "SelectKBest" in name:  # the number of rows matters
         view, other = weighted._columns, repeated._columns
         np.testing.assert_allclose(view.stats().trace, other.stats().trace, atol=1e-9)
         return
