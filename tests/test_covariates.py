@@ -1,5 +1,6 @@
 """Covariates: results equal those of the residuals, on columns and on rows."""
 
+import itertools
 import pickle
 
 import numpy as np
@@ -583,8 +584,14 @@ def test_arrays_are_loops_of_rows(learner, rng):
         same_findings(many, by_columns, 1e-8)
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "array"])
-@pytest.mark.parametrize("absent", [("age",), ("age", "dose")])
+@pytest.mark.parametrize(
+    ("library", "absent"),
+    [
+        *itertools.product(("pandas", "polars", "pyarrow"), [("age",), ("age", "dose")]),
+        ("array", ("dose",)),  # an array can only lack its last columns
+        ("array", ("age", "dose")),
+    ],
+)
 def test_a_covariate_without_a_column_is_0(library, absent, rng):
     names = ["a", "b", "age", "dose"]
     if library == "array":
@@ -600,8 +607,6 @@ def test_a_covariate_without_a_column_is_0(library, absent, rng):
             frame = part
         elif library != "pandas":
             frame = pl.DataFrame(frame)
-        if library == "array" and start and len(absent) < 2:
-            return  # an array can only lack its last columns
         many.learn_many(frame.to_arrow() if library == "pyarrow" else frame, y[start : start + 6])
         for x, t in zip(part.tolist(), y[start : start + 6].tolist(), strict=True):
             one.learn_one(dict(zip([names[j] for j in held], x, strict=True)), t)
