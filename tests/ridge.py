@@ -27,8 +27,8 @@ def learnt(X, y, names=None, covariates=None, **parameters):
 
 def masses(model):
     """Return the weights of a model's representatives: name -> μ."""
-    held = model._state
-    return dict(zip(held.names, model._representative_weights().tolist(), strict=True))
+    state = model._state
+    return dict(zip(state.names, model._representative_weights().tolist(), strict=True))
 
 
 def matrix(loadings, names, components):

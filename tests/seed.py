@@ -58,14 +58,14 @@ def cover(cases: dict[str, set[Hashable]], turn: str) -> set[str]:
     chosen, seen = set(), set[Hashable]()
     # A count may be outdated, and can only have decreased. Of equal cases, the first in the
     # shuffled order is chosen.
-    heap = [(-len(cases[name]), place) for place, name in enumerate(names)]
+    heap = [(-len(cases[name]), index) for index, name in enumerate(names)]
     heapq.heapify(heap)
     while heap:
-        counted, place = heapq.heappop(heap)
-        brings = len(cases[names[place]] - seen)
+        counted, index = heapq.heappop(heap)
+        brings = len(cases[names[index]] - seen)
         if brings and brings == -counted:
-            chosen.add(names[place])
-            seen |= cases[names[place]]
+            chosen.add(names[index])
+            seen |= cases[names[index]]
         elif brings:
-            heapq.heappush(heap, (-brings, place))
+            heapq.heappush(heap, (-brings, index))
     return chosen

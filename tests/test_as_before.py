@@ -21,11 +21,11 @@ FILES = Path(__file__).parent / "files"
 FORMAT_1 = FILES / "format-1"
 
 
-def told(path):
+def read_json(path):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-BEFORE, OF_MODELS = told(FILES / "answers-0.3.0.json"), told(FORMAT_1 / "answers.json")
+BEFORE, OF_MODELS = read_json(FILES / "answers-0.3.0.json"), read_json(FORMAT_1 / "answers.json")
 
 
 @pytest.mark.parametrize("name", BEFORE)
@@ -54,7 +54,7 @@ ANSWER = {
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "seen"),
+    ("path", "value", "seen"),
     [
         (("counts",), "n_rows 4", True),
         (("scores", 0), "0x1.0000000001000p-1", False),
@@ -73,11 +73,11 @@ ANSWER = {
         (("drawn noise_floor",), "0x1.1000000000000p-1", True),
     ],
 )
-def test_what_is_a_difference(place, value, seen):
+def test_what_is_a_difference(path, value, seen):
     """The comparison used above detects differences."""
     now = copy.deepcopy(ANSWER)
     assert answers.differences(ANSWER, now, to_the_bit=True) == []
-    *parents, last = place
+    *parents, last = path
     inner = now
     for key in parents:
         inner = inner[key]

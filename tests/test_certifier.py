@@ -19,9 +19,9 @@ from streamsel.stream import ColumnStream
 def test_two_complete_pools_that_are_too_much_together(learner):
     X = np.random.default_rng(0).normal(size=(60, 12))
     parts = learner(k=3, max_candidates=6), learner(k=3, max_candidates=6)
-    for part, places in zip(parts, (range(6), range(6, 12)), strict=True):
+    for part, indices in zip(parts, (range(6), range(6, 12)), strict=True):
         part.learn_target(X[:, 0] + 0.1 * X[:, 8])
-        part.learn_columns(X[:, list(places)], places)
+        part.learn_columns(X[:, list(indices)], indices)
     whole = learner(k=3)
     whole.learn_target(X[:, 0] + 0.1 * X[:, 8])
     whole.learn_columns(X)
@@ -98,9 +98,9 @@ def test_what_is_proven_of_an_interrupted_reading_is_proven_of_its_copy():
 def test_wrappers():
     X = np.random.default_rng(0).normal(size=(60, 12))
     parts = ForwardSelection(k=1, estimator=Ridge()), ForwardSelection(k=1, estimator=Ridge())
-    for part, places in zip(parts, (range(6), range(6, 12)), strict=True):
+    for part, indices in zip(parts, (range(6), range(6, 12)), strict=True):
         part.learn_target(X[:, 8])
-        part.learn_columns(X[:, list(places)], places)
+        part.learn_columns(X[:, list(indices)], indices)
     parts[0].merge(parts[1])
     assert parts[0].selected == [8]
     assert parts[0].n_certified == 0
@@ -131,9 +131,9 @@ def test_folds_are_those_of_scikit_learn(tmp_path):
     save(alone, tmp_path / "m")
     assert load(tmp_path / "m").cv == alone.cv
     parts = [ForwardSelection(2, estimator=Ridge(), cv=splits) for _ in range(2)]
-    for part, places in zip(parts, (range(6), range(6, 12)), strict=True):
+    for part, indices in zip(parts, (range(6), range(6, 12)), strict=True):
         part.learn_target(y)
-        part.learn_columns(X[:, list(places)], places)
+        part.learn_columns(X[:, list(indices)], indices)
     parts[0].merge(parts[1])
     assert parts[0].selected == [8, 3]
 

@@ -72,8 +72,8 @@ class Task:
     def by_columns(self, start=0, stop=N, names=NAMES, **options):
         model = self.model(**options)
         model.learn_target(self.target_of(start, stop))
-        places = [NAMES.index(name) for name in names]
-        model.learn_columns(self.X[start:stop, places], names=names)
+        indices = [NAMES.index(name) for name in names]
+        model.learn_columns(self.X[start:stop, indices], names=names)
         return model
 
     def by_rows(self, start=0, stop=N, names=NAMES, **options):

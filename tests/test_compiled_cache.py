@@ -19,11 +19,11 @@ from streamsel._kernels import relevance
 from streamsel._kernels.compile import kernel
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
-TOLD = "Compiled loops cannot be kept.*NUMBA_CACHE_DIR"
+WARNING = "Compiled loops cannot be kept.*NUMBA_CACHE_DIR"
 
 
 @pytest.fixture(autouse=True)
-def _anew(tmp_path, monkeypatch):
+def _empty_cache(tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(compilation, "_has_warned", False)
 
@@ -31,9 +31,9 @@ def _anew(tmp_path, monkeypatch):
 def used():
     """Return a loop as a new process creates it, after one call."""
     loop = kernel()(relevance.next_above_threshold.py_func)
-    places = np.zeros(3, np.intp)
-    assert loop(np.array([0.0, 2.0, 0.5, 3.0]), 0, 1.0, places) == (2, 4)
-    assert places[:2].tolist() == [1, 3]
+    indices = np.zeros(3, np.intp)
+    assert loop(np.array([0.0, 2.0, 0.5, 3.0]), 0, 1.0, indices) == (2, 4)
+    assert indices[:2].tolist() == [1, 3]
     return loop
 
 
@@ -92,7 +92,7 @@ def test_a_directory_that_cannot_be_written_is_read(monkeypatch):
     monkeypatch.setattr(caching._CacheLocator, "ensure_cache_path", refuse)
     assert not was_compiled(used())
     loop = kernel()(relevance.next_above_threshold.py_func)
-    with pytest.warns(RuntimeWarning, match=TOLD):
+    with pytest.warns(RuntimeWarning, match=WARNING):
         loop(np.zeros(2, np.float32), 0, 1.0, np.zeros(1, np.intp))
 
 
@@ -102,7 +102,7 @@ def test_a_full_disk_is_said_once(monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(caching.IndexDataCacheFile, "_open_for_write", refuse)
-    with pytest.warns(RuntimeWarning, match=TOLD):
+    with pytest.warns(RuntimeWarning, match=WARNING):
         used()
     assert was_compiled(used())
 

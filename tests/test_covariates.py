@@ -293,9 +293,9 @@ def test_a_covariate_that_tells_nothing(learner):
 def test_merging_columns(learner):
     X, y, given_as, _ = task("a frame")
     parts = [LEARNERS[learner]() for _ in range(2)]
-    for part, held in zip(parts, (slice(0, 10), slice(10, P)), strict=True):
+    for part, indices in zip(parts, (slice(0, 10), slice(10, P)), strict=True):
         part.learn_target(y, covariates=given_as)
-        part.learn_columns(X[:, held], names=list(range(P))[held])
+        part.learn_columns(X[:, indices], names=list(range(P))[indices])
     other = LEARNERS[learner]()
     other.learn_target(y, covariates=given_as["age"])
     before = pickle.dumps(parts[0])
@@ -600,16 +600,16 @@ def test_a_covariate_without_a_column_is_0(library, absent, rng):
     one, many = ProjSe(3, covariates=given), ProjSe(3, covariates=given)
     X, y = rng.normal(size=(12, 4)), rng.normal(size=12)
     for start in (0, 6):
-        held = [j for j, name in enumerate(names) if not start or name not in absent]
-        part = X[start : start + 6, held]
-        frame = pd.DataFrame(part, columns=[names[j] for j in held])
+        present = [j for j, name in enumerate(names) if not start or name not in absent]
+        part = X[start : start + 6, present]
+        frame = pd.DataFrame(part, columns=[names[j] for j in present])
         if library == "array":
             frame = part
         elif library != "pandas":
             frame = pl.DataFrame(frame)
         many.learn_many(frame.to_arrow() if library == "pyarrow" else frame, y[start : start + 6])
         for x, t in zip(part.tolist(), y[start : start + 6].tolist(), strict=True):
-            one.learn_one(dict(zip([names[j] for j in held], x, strict=True)), t)
+            one.learn_one(dict(zip([names[j] for j in present], x, strict=True)), t)
         same(many, one)
     rows = Rows(covariates=given)
     X[6:, [names.index(name) for name in absent]] = 0.0

@@ -26,7 +26,7 @@ def documents():
 
 
 @pytest.fixture(scope="module")
-def told():
+def steps():
     return []
 
 
@@ -36,7 +36,7 @@ def quick():
 
 
 @pytest.fixture(scope="module")
-def report(told):
+def report(steps):
     """Return the report on both questions, from a quick run with fewer documents and n-grams."""
     with pytest.MonkeyPatch.context() as patched:
         read = data.read_docstrings
@@ -44,7 +44,7 @@ def report(told):
             demo, "read_docstrings", lambda every, progress: read(every=2, progress=progress)
         )
         patched.setattr(demo, "LONGEST", 2)
-        return demo.run(progress=lambda *step: told.append(step))
+        return demo.run(progress=lambda *step: steps.append(step))
 
 
 @pytest.mark.slow
@@ -228,7 +228,7 @@ def test_a_quick_run_asks_the_first_question(quick, report):
 
 
 @pytest.mark.parametrize(
-    ("gained", "lost", "said"),
+    ("gained", "lost", "beginning"),
     [
         (30, 10, "7 phrases are more accurate than all single words. 60.0% against 50.0%; 30 test"),
         (10, 30, "7 phrases are less accurate than all single words: so few lose accuracy here."),
@@ -236,22 +236,22 @@ def test_a_quick_run_asks_the_first_question(quick, report):
         (0, 0, "7 phrases are as accurate as all single words, within chance."),
     ],
 )
-def test_a_loss_is_said(gained, lost, said):
+def test_a_loss_is_said(gained, lost, beginning):
     score = demo.Score("phrases, ForwardSelection", 7, 0.6, gained, lost)
-    told = text_report._compared(score, demo.Score("all single words", 1234, 0.5, 0, 0))
-    assert told.startswith(said)
-    assert f"only with the phrases, {lost} only with the 1,234 words." in told
+    text = text_report._compared(score, demo.Score("all single words", 1234, 0.5, 0, 0))
+    assert text.startswith(beginning)
+    assert f"only with the phrases, {lost} only with the 1,234 words." in text
 
 
-def test_progress_goes_from_stage_to_stage(report, told):
-    stages = list(dict.fromkeys(stage for stage, _, _ in told))
+def test_progress_goes_from_stage_to_stage(report, steps):
+    stages = list(dict.fromkeys(stage for stage, _, _ in steps))
     assert stages == [
         "reading source files",
         "streaming n-grams",
         "evaluating on held-out documents",
     ]
-    assert all(0 <= done <= total for _, done, total in told)
-    streamed = [step for step in told if step[0] == "streaming n-grams"]
+    assert all(0 <= done <= total for _, done, total in steps)
+    streamed = [step for step in steps if step[0] == "streaming n-grams"]
     assert streamed[-1][1:] == (report.n_columns, report.n_columns)
 
 

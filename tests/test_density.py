@@ -85,26 +85,26 @@ def test_a_histogram_however_it_is_filled(relevances, seed):
     rng, found = np.random.default_rng(seed), RelevanceHistogram()
     relevances = np.array(relevances)
     expected = reference.density(relevances)
-    told, at = np.where(np.isnan(relevances), -np.inf, relevances), 0
-    while at < told.size:
-        stop = min(told.size, at + int(rng.integers(1, 1 + told.size)))
+    values, at = np.where(np.isnan(relevances), -np.inf, relevances), 0
+    while at < values.size:
+        stop = min(values.size, at + int(rng.integers(1, 1 + values.size)))
         restore = found.snapshot()
         found.add(rng.random(int(rng.integers(200))), at)
         restore()
-        if stop == at + 1 and told[at] >= 0.0:
+        if stop == at + 1 and values[at] >= 0.0:
             if at >= found.last_bin_end:
                 found.start_bin(at)
-            found.singles[max(0, np.searchsorted(EDGES[:-1], told[at], side="right") - 1)] += 1
+            found.singles[max(0, np.searchsorted(EDGES[:-1], values[at], side="right") - 1)] += 1
         else:
-            found.add(told[at:stop], at)
+            found.add(values[at:stop], at)
         found = RelevanceHistogram.restored(found.to_state(), stop)
         at = stop
     np.testing.assert_array_equal(found.counts, expected)
-    cut = int(rng.integers(told.size + 1))
+    cut = int(rng.integers(values.size + 1))
     one, other = RelevanceHistogram(), RelevanceHistogram()
-    one.add(told[:cut], 0)
-    other.add(told[cut:], 0)
-    one.merge(other, cut, told.size - cut)
+    one.add(values[:cut], 0)
+    other.add(values[cut:], 0)
+    one.merge(other, cut, values.size - cut)
     np.testing.assert_array_equal(one.counts.sum(axis=0), expected.sum(axis=0))
     assert one.counts.shape == expected.shape
     if cut % one.bin_width == 0:
@@ -328,11 +328,11 @@ def test_as_json_has_it(columns):
     X, y = columns
     report = learnt(LEARNERS["ProjSe"], X, y).report()
     text = as_json(report.as_dict(), indent=2)
-    told = json.loads(text)["density"]
+    decoded = json.loads(text)["density"]
     density = report.density
-    assert told["step"] == density.step
+    assert decoded["step"] == density.step
     for name in ("counts", "edges", "null"):
-        np.testing.assert_array_equal(told[name], getattr(density, name))
+        np.testing.assert_array_equal(decoded[name], getattr(density, name))
     assert len(text.splitlines()) < 150
     assert as_json({"names": ["[\n1,\n2]", 1]}, indent=2).count("\n") == 5
 
@@ -378,8 +378,8 @@ def test_alternatives(copies, on_rows):
     for name, others in expected.items():
         assert [one for one, _ in found[name]] == [one for one, _ in others]
         np.testing.assert_allclose([r for _, r in found[name]], [r for _, r in others], rtol=1e-9)
-    told = json.loads(json.dumps(model.report().as_dict()))["alternatives"]
-    assert [(row["name"], len(row["like"])) for row in told] == [
+    decoded = json.loads(json.dumps(model.report().as_dict()))["alternatives"]
+    assert [(row["name"], len(row["like"])) for row in decoded] == [
         (name, len(others)) for name, others in found.items()
     ]
 
@@ -388,9 +388,9 @@ def test_alternatives_of_a_pool_are_among_those_held(copies):
     X, y = copies
     model = learnt(lambda: MRMR(k=2, max_candidates=4), X, y)
     found = model.report().alternatives
-    held = {name for others in found.values() for name, _ in others}
-    assert held
-    assert held <= {*model._state.names} - {*model.selected}
+    listed = {name for others in found.values() for name, _ in others}
+    assert listed
+    assert listed <= {*model._state.names} - {*model.selected}
 
 
 @pytest.mark.parametrize(

@@ -89,13 +89,13 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(rng, M, p):
     p = np.array(p)
     share = p.mean()
     truth = 1 - np.mean(p * (1 - p)) / (share * (1 - share))
-    held = []
-    while len(held) < 400:
+    covered = []
+    while len(covered) < 400:
         Z = rng.random((M, p.size)) < p
         if Z.any() and not Z.all():
             _, low, high = evaluate.selection_stability(selections_of(Z), p.size)
-            held.append(low <= truth <= high)
-    assert np.mean(held) >= 0.92
+            covered.append(low <= truth <= high)
+    assert np.mean(covered) >= 0.92
 
 
 @pytest.mark.parametrize(
@@ -270,14 +270,14 @@ def test_what_is_no_pair_of_kernels(K, L, match):
 # Random probes
 
 NAMES = st.one_of(st.integers(), st.text(max_size=3), st.tuples(st.text(max_size=3)))
-DUMMIES = st.integers(0, 99).map(lambda i: ("probe", i))
+PROBES = st.integers(0, 99).map(lambda i: ("probe", i))
 
 
-@given(st.lists(st.one_of(NAMES, DUMMIES), max_size=20), st.integers(1, 5))
+@given(st.lists(st.one_of(NAMES, PROBES), max_size=20), st.integers(1, 5))
 def test_before_dummies_is_its_definition(selected, most):
-    dummies = [i for i, name in enumerate(selected) if isinstance(name, tuple) and len(name) == 2]
-    end = dummies[most - 1] if len(dummies) >= most else len(selected)
-    expected = [name for i, name in enumerate(selected[:end]) if i not in dummies]
+    probes = [i for i, name in enumerate(selected) if isinstance(name, tuple) and len(name) == 2]
+    end = probes[most - 1] if len(probes) >= most else len(selected)
+    expected = [name for i, name in enumerate(selected[:end]) if i not in probes]
     assert evaluate.selected_before_probes(iter(selected), most) == expected
 
 

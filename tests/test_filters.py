@@ -93,8 +93,8 @@ def p_value(statistic, dof):
 
 def binned(y, n_bins, binning="frequency"):
     """Return the non-empty bins of one target, and their number."""
-    held, codes = np.unique(cut(y[None], n_bins, binning)[0], return_inverse=True)
-    return codes, held.size
+    distinct, codes = np.unique(cut(y[None], n_bins, binning)[0], return_inverse=True)
+    return codes, distinct.size
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 50, 511, 512])

@@ -77,11 +77,11 @@ def read_forged(tmp_path):
         path.write_bytes(forge(header if text is None else text, list(entries.items())))
         with pytest.raises(ValueError, match="forged ") as info:
             load(path)
-        said = str(info.value)
-        assert said.startswith(str(path))
-        assert "\n" not in said
-        assert len(said) < 1000
-        return said
+        message = str(info.value)
+        assert message.startswith(str(path))
+        assert "\n" not in message
+        assert len(message) < 1000
+        return message
 
     return refusal
 
@@ -275,11 +275,11 @@ def test_numbers_that_no_learning_leads_to(refusal, cls, make, name, change, why
 
 def test_weights_that_no_rows_have(refusal):
     for weights in ([14.0, 1e300, 14.0], [14.0, 1.0, 1e-9], [14.0, 1.0, 1e9]):
-        said = refusal(
+        message = refusal(
             on_rows(),
             lambda header, _: put(header, ("moments", "weights"), weights),  # noqa: B023
         )
-        assert "weights of 14 rows" in said
+        assert "weights of 14 rows" in message
 
 
 @pytest.mark.slow

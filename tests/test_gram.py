@@ -162,11 +162,11 @@ def test_tiles_cover_a_triangle_once(n):
     seen = np.zeros((n, n), dtype=int)
     for top, bottom, left, right in tiles.all:
         seen[top:bottom, left:right] += 1
-    places = np.tril_indices(n)
-    assert (seen[places] == 1).all()
+    indices = np.tril_indices(n)
+    assert (seen[indices] == 1).all()
     # Above the diagonal, only tiles on the diagonal have entries.
     assert seen.sum() == sum((b - t) * b for t, b in tiles.bands) == tiles.size
-    at = tiles.row_offsets[places[0]] + places[1]
+    at = tiles.row_offsets[indices[0]] + indices[1]
     assert (np.diff(at) > 0).all()
     assert at[-1] < tiles.size
 

@@ -107,9 +107,9 @@ def test_signs_and_constants_do_not_matter(case, seed):
     X, y = case.data(seed=seed % 5)
     rng = np.random.default_rng(seed)
     flips = rng.choice([-1.0, 1.0], P)
-    place = int(rng.integers(P))
-    other = np.insert(X * flips + rng.integers(-9, 9, P), place, 4.0, axis=1)
-    names = np.insert(np.arange(P), place, P).tolist()
+    position = int(rng.integers(P))
+    other = np.insert(X * flips + rng.integers(-9, 9, P), position, 4.0, axis=1)
+    names = np.insert(np.arange(P), position, P).tolist()
     model, expected = case.learnt(other, y, names), case.answer(X, y)
     if "loadings" in expected:
         expected["loadings"] = {
@@ -333,10 +333,10 @@ def test_a_bounded_vocabulary_uses_one_period_for_all(case):
         kept.append((some, row[1] if case.has_target else 0.0))
         model.learn_one(some, *row[1:])
         if i % 50 == 49:
-            held, rows = {*model._state.names}, Rows()
-            assert 0 < len(held) <= 8
+            tracked, rows = {*model._state.names}, Rows()
+            assert 0 < len(tracked) <= 8
             for x, value in kept[-model.n_aligned_rows :]:
-                rows.learn_one({j: v for j, v in x.items() if j in held}, value)
+                rows.learn_one({j: v for j, v in x.items() if j in tracked}, value)
             expected = case._replace(params=case.params | {"n_components": 2}).answer(
                 *equal_rows(case, rows)
             )
@@ -581,9 +581,9 @@ def test_many_sparse_columns():
     groups = rng.integers(4, size=p)
     # Columns of three groups are nonzero in the same rows, so that eigenvalues are distinct.
     high = np.array([40, 90, 200, n])[groups]
-    places = (rng.random((4, p)) * high).astype(int)
+    indices = (rng.random((4, p)) * high).astype(int)
     X = sp.csc_array(
-        (rng.normal(1.0, 0.3, 4 * p), (places.T.ravel(), np.repeat(np.arange(p), 4))), shape=(n, p)
+        (rng.normal(1.0, 0.3, 4 * p), (indices.T.ravel(), np.repeat(np.arange(p), 4))), shape=(n, p)
     )
     model = streamsel.PCA(3)
     for start in range(0, p, 30_000):

@@ -48,8 +48,8 @@ def test_new_rows_of_a_graph_are_amid_their_neighbours():
     old, new = X[:40], X[40:]
     model = streamsel.LaplacianEigenmaps(3, n_neighbors=4)
     model.learn_columns(old)
-    places = NearestNeighbors(n_neighbors=4).fit(old).kneighbors(new, return_distance=False)
-    expected = model.embedding[places].mean(axis=1)
+    neighbours = NearestNeighbors(n_neighbors=4).fit(old).kneighbors(new, return_distance=False)
+    expected = model.embedding[neighbours].mean(axis=1)
     near(model.transform_many(new), expected)
     near(model.transform_columns(old, new), expected)
 
@@ -159,9 +159,9 @@ def test_what_is_linear_does_not_leak(kind):
         y = np.where(y > 0.0, "a", "b")
     found = private(X, y).leakage()
     assert found.chance == pytest.approx(0.0 if kind == "number" else 0.5, abs=0.03)
-    for told in (found.trained, found.fresh):
-        assert abs(told["linear"] - found.chance) < 0.1
-        assert told["5-NN"] - found.chance < 0.1
+    for shares in (found.trained, found.fresh):
+        assert abs(shares["linear"] - found.chance) < 0.1
+        assert shares["5-NN"] - found.chance < 0.1
 
 
 def test_what_is_not_linear_leaks_and_the_audit_says_so():
@@ -169,9 +169,9 @@ def test_what_is_not_linear_leaks_and_the_audit_says_so():
     X = rng.normal(size=(800, 4)) * [3.0, 3.0, 0.3, 0.3]
     far = np.linalg.norm(X[:, :2], axis=1)
     found = private(X, np.where(far > np.median(far), "far", "near"), 3).leakage()
-    for told in (found.trained, found.fresh):
-        assert told["5-NN"] > 0.7
-        assert told["linear"] < 0.62
+    for shares in (found.trained, found.fresh):
+        assert shares["5-NN"] > 0.7
+        assert shares["linear"] < 0.62
 
 
 def test_what_the_audit_says_does_not_depend_on_units_of_the_target():

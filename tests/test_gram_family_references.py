@@ -198,11 +198,11 @@ def test_ranked_components_predict_the_target_best_of_all_choices(kind):
     X, y = data(30, 6, kind)
     U, W = space.basis(space.numbers(y)), linear.columns(X, scale=False).W
     E = np.linalg.svd(W, full_matrices=False)[0]
-    told = {(a, b): np.sum((U.T @ E[:, [a, b]]) ** 2) for a in range(6) for b in range(a)}
+    explained = {(a, b): np.sum((U.T @ E[:, [a, b]]) ** 2) for a in range(6) for b in range(a)}
     for rank_by, best in (("target", max), ("private", min)):
         found = ranked_pca.answer(X, y, n_components=2, rank_by=rank_by)
         Z = found["embedding"] / np.linalg.norm(found["embedding"], axis=0)
-        assert np.sum((U.T @ Z) ** 2) == pytest.approx(best(told.values()), rel=1e-10)
+        assert np.sum((U.T @ Z) ** 2) == pytest.approx(best(explained.values()), rel=1e-10)
     assert sorted(found["relevance"].values()) == list(found["relevance"].values())
 
 

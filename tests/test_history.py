@@ -22,14 +22,14 @@ from tests.conformance.rowwise import ROW_MODES, learn_one
 class Slow:
     """Reference history: record the variables in use after every row."""
 
-    stood: list = field(default_factory=list)
+    in_use_after: list = field(default_factory=list)
 
     def look(self, learner):
-        self.stood.append((learner.n_rows, list(learner.in_use)))
+        self.in_use_after.append((learner.n_rows, list(learner.in_use)))
 
     def spans(self):
         found, before = {}, []
-        for row, names in self.stood:
+        for row, names in self.in_use_after:
             for name in before:
                 if name not in names:
                     found[name][-1] = (found[name][-1][0], row)
@@ -38,7 +38,7 @@ class Slow:
                     found.setdefault(name, []).append((row, None))
             before = names
         for name in before:
-            found[name][-1] = (found[name][-1][0], self.stood[-1][0])
+            found[name][-1] = (found[name][-1][0], self.in_use_after[-1][0])
         return found
 
 
@@ -139,7 +139,7 @@ class TestEvents:
             assert not known & set(event.entered)
             assert known >= set(event.left)
             known = (known - set(event.left)) | set(event.entered)
-            assert known == set(dict(slow.stood)[event.row])
+            assert known == set(dict(slow.in_use_after)[event.row])
         assert known == set(history.in_use)
         assert len(history.events) > 1
 
@@ -203,26 +203,26 @@ class TestHost:
         ],
     )
     def test_it_foretells_the_same(self, learner, host):
-        told = []
+        predictions = []
         for part in (learner.clone(), History(learner.clone())):
             pipeline = host(part)
-            told.append([])
+            predictions.append([])
             for x, y in stream(120, 0):
-                told[-1].append(pipeline.predict_one(x))
+                predictions[-1].append(pipeline.predict_one(x))
                 pipeline.learn_one(x, y)
-        np.testing.assert_array_equal(*told)
+        np.testing.assert_array_equal(*predictions)
 
     @pytest.mark.parametrize("learner", [ProjSe(k=2), PCA(n_components=2)], ids=str)
     def test_frames(self, learner):
         X = pd.DataFrame([x for x, _ in stream(120, 0)]).add_prefix("v")
         y = pd.Series([y for _, y in stream(120, 0)])
-        told = []
+        transformed = []
         for part in (learner.clone(), History(learner.clone())):
             pipeline = part | preprocessing.StandardScaler()
             for start in range(0, 120, 40):
                 pipeline.learn_many(X[start : start + 40], y[start : start + 40])
-            told.append(pipeline.transform_many(X))
-        pd.testing.assert_frame_equal(*told)
+            transformed.append(pipeline.transform_many(X))
+        pd.testing.assert_frame_equal(*transformed)
         history = pipeline["History"]
         assert {event.row for event in history.events} <= {40, 80, 120}
         assert set(history.spans()) >= set(history.in_use)
@@ -239,15 +239,15 @@ class TestHost:
 
     @pytest.mark.parametrize("learner", [SelectKBest(k=2), PCA(n_components=2)], ids=str)
     def test_weights_are_handed_on(self, learner):
-        told = []
+        pickles = []
         for part in (learner.clone(), History(learner.clone())):
             model = getattr(part, "learner", part)
             y = {"y": 1.0} if model._is_supervised else {}
             part.learn_one({"a": 1.0}, **y, w=2.0)
             y = {"y": np.zeros(2)} if model._is_supervised else {}
             part.learn_many(pd.DataFrame({"a": [0.0, 3.0]}), **y, w=np.array([1.0, 0.5]))
-            told.append(pickle.dumps(model))
-        assert told[0] == told[1]
+            pickles.append(pickle.dumps(model))
+        assert pickles[0] == pickles[1]
 
     def test_the_learner_answers(self):
         history = History(SelectKBest(k=2))

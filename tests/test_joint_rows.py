@@ -42,20 +42,20 @@ def correlations(C):
 
 def check(model, rows, offset=0.0, given_too=()):
     """Compare the joint moments with a batch over the rows in use."""
-    held, used = model._state, rows[-model.n_aligned_rows :]
-    C = batch(used, held.names, model.fading_factor, offset, given_too)
-    p = len(held.names)
-    products = held.products(np.arange(p))
+    state, used = model._state, rows[-model.n_aligned_rows :]
+    C = batch(used, state.names, model.fading_factor, offset, given_too)
+    p = len(state.names)
+    products = state.products(np.arange(p))
     np.testing.assert_allclose(products, correlations(C)[:p, :p], atol=1e-10)
     for j in range(p):
-        np.testing.assert_array_equal(held.products(j), products[:, j])
+        np.testing.assert_array_equal(state.products(j), products[:, j])
     assert np.linalg.eigvalsh(0.5 * (products + products.T)).min(initial=0.0) >= -1e-10
-    stats = held.stats()
-    left = held.space.adjusted_squares(stats.m2, stats.cxy)
+    stats = state.stats()
+    left = state.space.adjusted_squares(stats.m2, stats.cxy)
     np.testing.assert_allclose(left, np.diag(C)[:p], rtol=1e-9, atol=1e-9)
-    found = np.maximum(held.relevance(), 0.0)
+    found = np.maximum(state.relevance(), 0.0)
     np.testing.assert_allclose(found, np.abs(correlations(C)[p, :p]), atol=1e-9)
-    return held
+    return state
 
 
 @st.composite
@@ -98,13 +98,13 @@ def test_products_are_those_of_the_rows(rows, fading_factor, many):
     model = ApartJointly(2, fading_factor=fading_factor)
     learn(model, rows, many)
     assert model.n_aligned_rows == len(rows)
-    held = check(model, rows)
-    assert held.complete
+    state = check(model, rows)
+    assert state.complete
     # The moments are the same.
-    stats, theirs = held.stats(), model._moments.stats()
+    stats, theirs = state.stats(), model._moments.stats()
     np.testing.assert_allclose(stats.m2, theirs.m2, rtol=1e-10)
     np.testing.assert_allclose(stats.mean, theirs.mean, rtol=1e-9, atol=1e-12)
-    size = np.sqrt(theirs.m2 * held.space._columns[0][0, 0])
+    size = np.sqrt(theirs.m2 * state.space._columns[0][0, 0])
     np.testing.assert_allclose(stats.cxy[:, 0], theirs.cxy[:, 0], atol=1e-10 * size.max(initial=1))
 
 
@@ -158,9 +158,9 @@ def test_an_offset_costs_no_digits(fading_factor, p, many):
         rows = dense(60, p) + rows * 6
     model = ApartJointly(2, fading_factor=fading_factor)
     learn(model, rows, many)
-    held = model._state
-    C = batch(rows, held.names, fading_factor, offset=1e9)
-    found = held.products(np.arange(p))
+    state = model._state
+    C = batch(rows, state.names, fading_factor, offset=1e9)
+    found = state.products(np.arange(p))
     np.testing.assert_allclose(
         found, correlations(C)[:p, :p], atol=1e-7 if fading_factor else 1e-10
     )
@@ -170,11 +170,11 @@ def test_a_constant_has_no_products():
     model = ApartJointly(2)
     for i in range(40):
         model.learn_one({"a": float(i % 3), "c": 3.7, "never": None, "b": float(i % 7)}, i % 5)
-    held = model._state
-    found = dict(zip(held.names, held.products(np.arange(4)), strict=True))
+    state = model._state
+    found = dict(zip(state.names, state.products(np.arange(4)), strict=True))
     assert not found["c"].any()
     assert not found["never"].any()
-    np.testing.assert_allclose(held.products(0)[0], 1.0)
+    np.testing.assert_allclose(state.products(0)[0], 1.0)
     assert set(model.selected) == {"a", "b"}
 
 
@@ -272,8 +272,8 @@ def test_columns_go_on_exactly(with_target):
     model.learn_target(y[:50])
     model.learn_columns(X[:50])
     model.learn_many(X[50:], y[50:])
-    held = model._state
-    np.testing.assert_allclose(held.products(np.arange(8)), np.corrcoef(X.T), atol=1e-12)
+    state = model._state
+    np.testing.assert_allclose(state.products(np.arange(8)), np.corrcoef(X.T), atol=1e-12)
     whole = ApartJointly(3)
     whole.learn_target(y)
     whole.learn_columns(X)
@@ -292,9 +292,9 @@ def test_columns_that_have_no_room_go():
         model.learn_one(dict(enumerate(x.tolist())), t)
     assert len(model._state.names) <= 10
     assert set(found) <= in_use(model)
-    places = np.array(model._state.names)
+    indices = np.array(model._state.names)
     np.testing.assert_allclose(
-        model._state.products(np.arange(places.size)), np.corrcoef(X[:, places].T), atol=1e-12
+        model._state.products(np.arange(indices.size)), np.corrcoef(X[:, indices].T), atol=1e-12
     )
 
 
@@ -318,10 +318,10 @@ def test_everything_given_covariates(rows, fading_factor):
     learn(model, rows, 0)
     if len(rows) < 12:
         return
-    held = model._state
-    names, p = held.names, len(held.names)
+    state = model._state
+    names, p = state.names, len(state.names)
     C = correlations(batch(rows, names, fading_factor, given_too=("age",)))
-    np.testing.assert_allclose(held.products(np.arange(p)), C[:p, :p], atol=1e-8)
+    np.testing.assert_allclose(state.products(np.arange(p)), C[:p, :p], atol=1e-8)
 
 
 # ------------------------------------------------------------------------------------ merging

@@ -527,20 +527,20 @@ def test_a_window_is_turned_onto_what_stood(cls):
     """Components of a new window are aligned to the earlier ones by Procrustes rotation."""
     X = columns(160, 12)
     model = cls(3, window_size=40, refresh_factor=1.0, warm_up=0)
-    stood = None
+    previous = None
     for start in range(0, 160, 40):
         rows = X[start : start + 40]
-        before = None if stood is None else model.transform_many(rows)
+        before = None if previous is None else model.transform_many(rows)
         model.learn_many(rows)
         found, plain = model.transform_many(rows), learnt(cls, rows, n_components=3)
         own = plain.transform_many(rows)
         if before is not None:
             own, old = own - own.mean(axis=0), before - before.mean(axis=0)
             own = own @ alignment(own, old)
-            own *= stood.std(axis=0) / own.std(axis=0)
+            own *= previous.std(axis=0) / own.std(axis=0)
             found = found - found.mean(axis=0)
         np.testing.assert_allclose(found, own, atol=1e-6)
-        stood = found
+        previous = found
 
 
 @pytest.mark.parametrize("options", [{}, {"n_landmarks": 30}], ids=["all rows", "landmarks"])
@@ -565,14 +565,17 @@ def test_components_keep_their_meaning_from_window_to_window(cls):
     X = centres[of] + rng.normal(size=(400, 10))
     model = cls(2, window_size=80)
     model.learn_many(X[:80])
-    places = [model.transform_many(centres)]
+    positions = [model.transform_many(centres)]
     for start in range(80, 400, 80):
         model.learn_many(X[start : start + 80])
-        places.append(model.transform_many(centres))
+        positions.append(model.transform_many(centres))
     apart = min(
-        np.linalg.norm(a - b) for a in places[0] for b in places[0] if a is not b and (a != b).any()
+        np.linalg.norm(a - b)
+        for a in positions[0]
+        for b in positions[0]
+        if a is not b and (a != b).any()
     )
-    assert max(np.abs(place - places[0]).max() for place in places) < 0.5 * apart
+    assert max(np.abs(position - positions[0]).max() for position in positions) < 0.5 * apart
 
 
 @pytest.mark.parametrize("cls", LEARNERS)

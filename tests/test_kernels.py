@@ -348,21 +348,21 @@ def empty_plan(m, width):
 
 def round_by_round(G, free, m):
     """Return greedy picks; the projector is reset whenever the rank is used up."""
-    places, scores = [], []
-    while len(places) < m:
-        R, before = G.copy(), len(places)
-        while len(places) < m:
+    indices, scores = [], []
+    while len(indices) < m:
+        R, before = G.copy(), len(indices)
+        while len(indices) < m:
             left = np.where([j in free for j in range(len(G))], (R**2).sum(axis=1), -1.0)
             j = int(np.argmax(left >= left.max() * (1.0 - 1e-12)))
             if left[j] < 1e-10:
                 break
-            places.append(j)
+            indices.append(j)
             scores.append(left[j])
             free = free - {j}
             R -= np.outer(R @ R[j], R[j]) / left[j]
-        if len(places) == before:
+        if len(indices) == before:
             break
-    return places, scores
+    return indices, scores
 
 
 def test_sift_is_a_greedy_at_every_cut(rng):
@@ -376,14 +376,14 @@ def test_sift_is_a_greedy_at_every_cut(rng):
     everything = np.vstack([start, offered])
     assert fresh == planned == m
     np.testing.assert_array_equal(G[:size], everything[origin[:size]])
-    held, bar = list(range(4)), -1.0
+    kept, bar = list(range(4)), -1.0
     for j in range(4, 64):
         if bounds[j - 4] > bar:
-            held.append(j)
-        if len(held) == 2 * m:
-            places, scores = round_by_round(everything[held], set(range(2 * m)), m)
-            held, bar = [held[place] for place in sorted(places)], min(scores)
-    assert origin[:size].tolist() == held
+            kept.append(j)
+        if len(kept) == 2 * m:
+            indices, scores = round_by_round(everything[kept], set(range(2 * m)), m)
+            kept, bar = [kept[index] for index in sorted(indices)], min(scores)
+    assert origin[:size].tolist() == kept
     assert floor == pytest.approx(bar, rel=1e-12)
     lost = np.delete((everything**2).sum(axis=1), origin[:size])
     assert discarded == pytest.approx(lost.max(), rel=1e-12)
@@ -394,7 +394,7 @@ def test_refill_in_a_kernel_matrix_is_that_in_coordinates(rng, n):
     p, m = 14, 7
     G = rng.normal(size=(p, n))
     G /= np.linalg.norm(G, axis=1)[:, None]
-    places, scores = round_by_round(G, set(range(p)), m)
+    indices, scores = round_by_round(G, set(range(p)), m)
     plan, order, L = empty_plan(m, m), np.empty(m, dtype=np.int64), np.empty((m, m))
     taken, contends = np.zeros(p, dtype=np.bool_), np.ones(p, dtype=np.bool_)
     # First from some of them, then from all.
@@ -408,9 +408,9 @@ def test_refill_in_a_kernel_matrix_is_that_in_coordinates(rng, n):
         G @ G.T, taken, first.copy(), order, L, picks, planned, now, 1e-12, 1e-12
     )
     assert found == m
-    assert now[0].tolist() == places
+    assert now[0].tolist() == indices
     np.testing.assert_allclose(now[1], scores, rtol=1e-9)
-    np.testing.assert_array_equal(np.flatnonzero(taken), np.sort(places))
+    np.testing.assert_array_equal(np.flatnonzero(taken), np.sort(indices))
 
 
 @pytest.mark.parametrize("in_kernel", [False, True])
@@ -505,10 +505,10 @@ def test_rotate_and_drop_takes_everything_along(rng, jacobi, signed, covariates)
     # Jacobi's first is the longer one; it gets the arrival of the less relevant one.
     came[[a, b]] = before[pair]
     np.testing.assert_array_equal(arrival[:last], [came[order[k]] for k in range(last)])
-    places = [order[k] for k in range(last)]
-    np.testing.assert_allclose(Z[:last], turned_Z[places], rtol=1e-12)
-    np.testing.assert_allclose(B[:, :last], turned_B[:, places], rtol=1e-12)
-    np.testing.assert_allclose(relevance[:last], found[places], rtol=1e-12)
+    indices = [order[k] for k in range(last)]
+    np.testing.assert_allclose(Z[:last], turned_Z[indices], rtol=1e-12)
+    np.testing.assert_allclose(B[:, :last], turned_B[:, indices], rtol=1e-12)
+    np.testing.assert_allclose(relevance[:last], found[indices], rtol=1e-12)
     np.testing.assert_allclose(Mzz, Z @ Z.T, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(Czy, Z @ Y, rtol=1e-10, atol=1e-12)
     assert not Z[last].any()
@@ -593,13 +593,13 @@ def test_join_is_a_component_and_its_moments(rng):
 
 
 def test_next_above():
-    values, places = np.array([0.1, 0.5, 0.2, 0.5, 0.9]), np.empty(2, dtype=np.intp)
-    assert next_above_threshold(values, 0, 0.4, places) == (2, 4)
-    assert places.tolist() == [1, 3]
-    assert next_above_threshold(values, 4, 0.4, places) == (1, 5)
-    assert places[0] == 4
-    assert next_above_threshold(values, 2, 0.5, places) == (1, 5)
-    assert next_above_threshold(values, 0, 0.9, places) == (0, 5)
+    values, indices = np.array([0.1, 0.5, 0.2, 0.5, 0.9]), np.empty(2, dtype=np.intp)
+    assert next_above_threshold(values, 0, 0.4, indices) == (2, 4)
+    assert indices.tolist() == [1, 3]
+    assert next_above_threshold(values, 4, 0.4, indices) == (1, 5)
+    assert indices[0] == 4
+    assert next_above_threshold(values, 2, 0.5, indices) == (1, 5)
+    assert next_above_threshold(values, 0, 0.9, indices) == (0, 5)
 
 
 # ------------------------------------------------------------------------- many rows at once

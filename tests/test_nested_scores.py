@@ -44,10 +44,10 @@ def test_it_is_the_loop_over_folds_and_inner_folds():
     def judged(k, train, test):
         names = learnt(ForwardSelection(), LABELS, train, k=k).selected
         fitted = logistic.fit(X[train][:, names], LABELS[train])
-        told = fitted.predict(X[test][:, names])
+        predicted = fitted.predict(X[test][:, names])
         chances = fitted.predict_proba(X[test][:, names])
         auc = roc_auc_score(LABELS[test], chances, multi_class="ovr")
-        return names, balanced_accuracy_score(LABELS[test], told), auc
+        return names, balanced_accuracy_score(LABELS[test], predicted), auc
 
     found = nested_scores(ForwardSelection(), X, LABELS, sizes=sizes, n_folds=2, n_repeats=2)
     splits = [
@@ -93,11 +93,11 @@ def test_numbers_and_a_model_that_is_taken_as_it_is():
         found.folds, KFold(4, shuffle=True, random_state=2).split(X), strict=True
     ):
         names = learnt(SelectKBest(k=2), Y, train).selected
-        told = knn.fit(X[train][:, names], Y[train]).predict(X[test][:, names])
+        predicted = knn.fit(X[train][:, names], Y[train]).predict(X[test][:, names])
         assert (fold.size, fold.names) == (None, names)
-        assert fold.scores["selected"]["r2"] == pytest.approx(r2_score(Y[test], told))
-        told = knn.fit(X[train], Y[train]).predict(X[test])
-        everything.append(r2_score(Y[test], told))
+        assert fold.scores["selected"]["r2"] == pytest.approx(r2_score(Y[test], predicted))
+        predicted = knn.fit(X[train], Y[train]).predict(X[test])
+        everything.append(r2_score(Y[test], predicted))
         mean = np.full(len(test), Y[train].mean())
         assert fold.scores["nothing"]["r2"] == pytest.approx(r2_score(Y[test], mean))
     assert found.score("all").value == pytest.approx(np.mean(everything))
@@ -109,21 +109,21 @@ def test_numbers_and_a_model_that_is_taken_as_it_is():
 def test_what_is_not_held_is_read_again_and_tells_the_same(learner):
     sizes = None if isinstance(learner, OSFS) else [2]
     settings = {"sizes": sizes, "n_folds": 2, "model": "knn"}
-    held = nested_scores(learner, X, LABELS, **settings)
+    stored = nested_scores(learner, X, LABELS, **settings)
     stream = iter_columns(lambda: enumerate(X.T))
     sparse = nested_scores(learner, scipy.sparse.csc_array(X), LABELS, **settings)
     read = nested_scores(learner, stream, LABELS, max_bytes=1000, **settings)
-    assert held.all_excluded_reason is None
+    assert stored.all_excluded_reason is None
     assert (
         read.all_excluded_reason == "40 columns of 60 rows take 0 MB, more than the limit of 0 MB"
     )
-    assert held.variable_sets == ["selected", "random", "all", "nothing"]
+    assert stored.variable_sets == ["selected", "random", "all", "nothing"]
     assert read.variable_sets == ["selected", "random", "nothing"]
-    for one, other, third in zip(held.folds, read.folds, sparse.folds, strict=True):
+    for one, other, third in zip(stored.folds, read.folds, sparse.folds, strict=True):
         assert one.names == other.names == third.names
-        for who in read.variable_sets:
-            assert one.scores[who] == pytest.approx(other.scores[who])
-            assert one.scores[who] == pytest.approx(third.scores[who])
+        for variables in read.variable_sets:
+            assert one.scores[variables] == pytest.approx(other.scores[variables])
+            assert one.scores[variables] == pytest.approx(third.scores[variables])
 
 
 @pytest.mark.slow
@@ -136,8 +136,10 @@ def test_components_are_learnt_from_training_rows():
         model = learnt(PLS(), LABELS, train, n_components=2)
         model.learn_loadings(X[train])
         logistic.fit(model.transform_many(X[train]), LABELS[train])
-        told = logistic.predict(model.transform_many(X[test]))
-        assert fold.scores["selected"]["accuracy"] == pytest.approx(np.mean(told == LABELS[test]))
+        predicted = logistic.predict(model.transform_many(X[test]))
+        assert fold.scores["selected"]["accuracy"] == pytest.approx(
+            np.mean(predicted == LABELS[test])
+        )
 
 
 @pytest.mark.slow
@@ -161,8 +163,8 @@ def test_the_interval_is_that_of_nadeau_and_bengio():
 def test_no_interval_leaves_what_a_score_can_be():
     found = nested_scores(SelectKBest(k=2), X, np.where(X[:, 3] > 0, "a", "b"))
     for score in found.scores:
-        for who in found.variable_sets:
-            _, low, high = found.score(who, score)
+        for variables in found.variable_sets:
+            _, low, high = found.score(variables, score)
             assert 0.0 <= low <= high <= 1.0
     assert nested_scores(SelectKBest(k=2), X, X[:, 3]).score().high <= 1.0
 
@@ -200,11 +202,11 @@ def test_covariates_are_features_of_every_model():
         model.learn_target(y[train], covariates=Z[train])
         model.learn_columns(X[train])
         assert fold.names == model.selected
-        for who, columns in (("nothing", []), ("selected", fold.names)):
+        for variables, columns in (("nothing", []), ("selected", fold.names)):
             features = np.column_stack([X[:, columns], Z])
             ridge = make_pipeline(StandardScaler(), RidgeCV(PENALTIES))
-            told = ridge.fit(features[train], y[train]).predict(features[test])
-            assert fold.scores[who]["r2"] == pytest.approx(r2_score(y[test], told))
+            predicted = ridge.fit(features[train], y[train]).predict(features[test])
+            assert fold.scores[variables]["r2"] == pytest.approx(r2_score(y[test], predicted))
 
 
 @pytest.mark.parametrize("learner", [ForwardSelection(), PLS(max_loadings=10)])
@@ -243,7 +245,9 @@ def test_intervals_stay_inside_the_range_of_the_score():
 
 def test_differences_are_paired():
     found = nested_scores(SelectKBest(k=2), X, Y)
-    mine, lots = ([f.scores[who]["r2"] for f in found.folds] for who in ("selected", "random"))
+    mine, lots = (
+        [f.scores[variables]["r2"] for f in found.folds] for variables in ("selected", "random")
+    )
     share = np.mean([f.n_test / f.n_train for f in found.folds])
     limits = (-math.inf, math.inf)
     assert found.difference("random") == fold_interval(np.subtract(mine, lots), share, 0.95, limits)
@@ -267,12 +271,12 @@ def test_lots_are_fair_and_know_no_blocks():
 def test_json_has_all_of_it():
     found = nested_scores(SelectKBest(), X, LABELS, sizes=[2, 1], model="knn")
     assert "k" not in found.parameters  # it is one of the sizes
-    told = json.loads(json.dumps(found.as_dict()))
-    assert told["sizes"] == [1, 2]
-    assert [row["variables"] for row in told["scores"][::3]] == found.variable_sets
-    assert told["scores"][0]["difference"] is None
-    assert told["scores"][3]["difference"]["value"] == found.difference("random").value
-    assert len(told["folds"]) == 5
+    decoded = json.loads(json.dumps(found.as_dict()))
+    assert decoded["sizes"] == [1, 2]
+    assert [row["variables"] for row in decoded["scores"][::3]] == found.variable_sets
+    assert decoded["scores"][0]["difference"] is None
+    assert decoded["scores"][3]["difference"]["value"] == found.difference("random").value
+    assert len(decoded["folds"]) == 5
 
 
 def test_what_is_asked_must_make_sense():

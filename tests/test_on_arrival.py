@@ -103,11 +103,11 @@ def test_once_there_is_no_room_nothing_changes(data):
     X, y = data
     model = newest(X, y, [*range(20)], max_candidates=2)
     assert model.selected == [j for j in range(20) if (X[:, j] - X[:, j].mean()) @ y > 0.0][:2]
-    memory, held = dict(model._columns.memory), list(model._columns.names)
+    memory, kept = dict(model._columns.memory), list(model._columns.names)
     model.learn_columns(X[:, 20:], range(20, 40))
     model.learn_column("one", X[:, 2] ** 3)
     model.learn_column("constant", np.full(30, 2.0))
-    assert (model._columns.memory, model._columns.names) == (memory, held)
+    assert (model._columns.memory, model._columns.names) == (memory, kept)
     assert (model.n_columns, model.n_constant) == (42, 1)
     with pytest.raises(ValueError, match="NaN"):
         model.learn_column("bad", np.full(30, np.nan))

@@ -9,7 +9,7 @@ import streamsel
 from streamsel import SelectKBest
 
 
-class Held:
+class Gate:
     """Parameter whose use by a thread blocks until the test resumes it."""
 
     def __init__(self):
@@ -34,21 +34,21 @@ def in_a_thread(call):
     return thread, found
 
 
-def columns(held, X):
+def columns(gate, X):
     yield "a", X[:, 0]
-    held.wait()
+    gate.wait()
     yield "b", X[:, 1]
 
 
 class Row(dict):
     """Row whose values block until the test resumes."""
 
-    def __init__(self, held, **features):
+    def __init__(self, gate, **features):
         super().__init__(features)
-        self.held = held
+        self.gate = gate
 
     def values(self):
-        self.held.wait()
+        self.gate.wait()
         return super().values()
 
 
@@ -59,13 +59,13 @@ def numbers():
 
 @pytest.mark.parametrize("second", ["learn_one", "learn_many"])
 def test_two_threads_that_learn_rows(second, X):
-    held, model = Held(), SelectKBest(k=1)
+    gate, model = Gate(), SelectKBest(k=1)
     model.learn_one({"a": 1.0}, 1.0)
-    thread, failed = in_a_thread(lambda: model.learn_one(Row(held, b=2.0), 2.0))
-    assert held.reached.wait(60)
+    thread, failed = in_a_thread(lambda: model.learn_one(Row(gate, b=2.0), 2.0))
+    assert gate.reached.wait(60)
     with pytest.raises(RuntimeError, match="one thread at a time"):
         getattr(model, second)(*(({"a": 3.0}, 3.0) if second == "learn_one" else (X, X[:, 0])))
-    held.resume.set()
+    gate.resume.set()
     thread.join()
     assert not failed
     model.learn_one({"a": 4.0}, 4.0)
@@ -73,15 +73,15 @@ def test_two_threads_that_learn_rows(second, X):
 
 
 def test_two_threads_that_learn_columns(X):
-    held, model = Held(), SelectKBest(k=1)
+    gate, model = Gate(), SelectKBest(k=1)
     model.learn_target(X[:, 0])
     thread, failed = in_a_thread(
-        lambda: model.learn_columns(streamsel.stream.iter_columns(lambda: columns(held, X)))
+        lambda: model.learn_columns(streamsel.stream.iter_columns(lambda: columns(gate, X)))
     )
-    assert held.reached.wait(60)
+    assert gate.reached.wait(60)
     with pytest.raises(RuntimeError, match="one thread at a time"):
         model.learn_column("c", X[:, 2])
-    held.resume.set()
+    gate.resume.set()
     thread.join()
     assert not failed
     model.learn_column("c", X[:, 2])

@@ -23,8 +23,8 @@ def planted(seed, n=60, p=150):
     rng = np.random.default_rng(seed)
     y = rng.normal(size=n)
     X = rng.normal(size=(n, p))
-    tells = rng.random(p) < rng.choice([0.0, 0.1, 0.5])
-    X[:, tells] += rng.uniform(0.2, 1.5, tells.sum()) * y[:, None]
+    informative = rng.random(p) < rng.choice([0.0, 0.1, 0.5])
+    X[:, informative] += rng.uniform(0.2, 1.5, informative.sum()) * y[:, None]
     X[:, rng.random(p) < 0.05] = 1.0
     return X, y
 

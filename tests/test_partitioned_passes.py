@@ -67,7 +67,7 @@ def test_another_source_is_refused(change, made, rng):
     model.learn_target(y)
     parts = in_parts.streams(X, [0, 100, 200, 300])
     model._learn_part(in_parts.streams(X, [0, 300])[0])
-    reading = model._next_pass()
+    next_pass = model._next_pass()
     if change == "fewer":
         parts = parts[:2]
     elif change == "other values":
@@ -77,12 +77,12 @@ def test_another_source_is_refused(change, made, rng):
     state = model._columns.to_state()["unchanged_since"]
 
     def read_again():
-        found = in_parts.read(reading, parts)
+        found = in_parts.read(next_pass, parts)
         if change == "order":
             found = found[::-1]
         elif change == "a name twice":
             next(one for one in found if one.names).names[0] = model._columns.names[0]
-        model._apply_pass(reading, in_parts.together(found, rng))
+        model._apply_pass(next_pass, in_parts.together(found, rng))
 
     with pytest.raises(ValueError, match="Expected the same columns"):
         read_again()
@@ -98,8 +98,8 @@ def test_every_reading_proves_one_stage_more(rng):
     parts = in_parts.streams(X, range(0, 401, 40))
     model = in_parts.learn_once(model, parts, rng)
     proven = model.n_certified
-    while (reading := model._next_pass()) is not None:
-        model._apply_pass(reading, in_parts.together(in_parts.read(reading, parts), rng))
+    while (next_pass := model._next_pass()) is not None:
+        model._apply_pass(next_pass, in_parts.together(in_parts.read(next_pass, parts), rng))
         # All state between two passes is in a copy.
         model = in_parts.sent(model)
         assert model.n_certified > proven

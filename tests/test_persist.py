@@ -389,7 +389,7 @@ class Evil:
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (b"", "0 bytes"),
         (b"P", "1 bytes"),
@@ -402,9 +402,9 @@ class Evil:
         (b"PK\x05\x06" + bytes(18), "begins with"),
     ],
 )
-def test_foreign_files(tmp_path, monkeypatch, refuses, content, says):
+def test_foreign_files(tmp_path, monkeypatch, refuses, content, message):
     monkeypatch.chdir(tmp_path)
-    assert says in refuses(content)
+    assert message in refuses(content)
     assert not (tmp_path / "executed").exists()
 
 
@@ -471,7 +471,7 @@ def without(field):
 
 
 @pytest.mark.parametrize(
-    ("header", "says"),
+    ("header", "message"),
     [
         (changed(version=0), "older"),
         (changed(version=archive.VERSION + 1), "newer"),
@@ -506,8 +506,8 @@ def without(field):
         (changed(**{"class": ["Shelf"]}), "Shelf"),
     ],
 )
-def test_headers(refuses, header, says):
-    assert says in refuses(forge(header))
+def test_headers(refuses, header, message):
+    assert message in refuses(forge(header))
 
 
 @pytest.mark.parametrize(

@@ -90,8 +90,10 @@ def test_pls_scores_are_scikit_learns(shape, kind, scale):
         signed(model.embedding, theirs.x_scores_) / size, theirs.x_scores_ / size, **EXACT
     )
     new = columns(shape, seed=2)
-    told = theirs.transform(new)
-    np.testing.assert_allclose(signed(model.transform_many(new), told) / size, told / size, **EXACT)
+    expected = theirs.transform(new)
+    np.testing.assert_allclose(
+        signed(model.transform_many(new), expected) / size, expected / size, **EXACT
+    )
 
 
 @pytest.mark.parametrize("c", [1, 3])
@@ -308,8 +310,8 @@ def test_leakage_makes_features_anew():
     model = learnt(PrivateFeatures(3), X, y)
     made, tested = np.arange(5, 40), np.arange(5)
     inner = model._columns.inner()
-    told = SensitiveAttribute((y[:, None] == np.unique(y)).astype(float), is_class=True)
-    alpha = private_duals(_subset_gram(inner, made, told), 3)
+    attribute = SensitiveAttribute((y[:, None] == np.unique(y)).astype(float), is_class=True)
+    alpha = private_duals(_subset_gram(inner, made, attribute), 3)
     again = learnt(PrivateFeatures(3), X[made], y[made]).transform_many(X[tested])
     theirs = _centred_cross_gram(inner, tested, made) @ alpha
     np.testing.assert_allclose(signed(theirs, again), again, rtol=0.0, atol=1e-8)
@@ -339,8 +341,8 @@ def test_leakage_of_noise_is_that_of_chance():
     model = learnt(PrivateFeatures(4), X, y)
     found = model.leakage(folds=4, seed=3)
     assert found == model.leakage(folds=4, seed=3)
-    told = [*found.trained.values(), *found.fresh.values()]
-    assert max(told) < found.chance + 0.12
+    shares = [*found.trained.values(), *found.fresh.values()]
+    assert max(shares) < found.chance + 0.12
 
 
 def test_leakage_refuses():
@@ -370,11 +372,11 @@ def test_ranked_are_principal_components(shape):
     rank = min(shape[1] - 1, shape[0] - 1)
     every = learnt(PCA(rank), X, None).embedding
     y = numbers(X)
-    told = np.square(centred(y) @ every) / np.square(every).sum(axis=0)
-    most, least = np.argsort(-told)[:3], np.argsort(told)[:3]
-    for rank_by, places in (("target", most), ("private", least)):
+    explained = np.square(centred(y) @ every) / np.square(every).sum(axis=0)
+    most, least = np.argsort(-explained)[:3], np.argsort(explained)[:3]
+    for rank_by, indices in (("target", most), ("private", least)):
         Z = learnt(RankedPCA(3, rank_by=rank_by), X, y).embedding
-        np.testing.assert_allclose(Z, every[:, places], rtol=0.0, atol=1e-7)
+        np.testing.assert_allclose(Z, every[:, indices], rtol=0.0, atol=1e-7)
 
 
 @pytest.mark.parametrize("blocks", [1, 30])
@@ -409,6 +411,6 @@ def test_who_varies_least_goes_and_not_who_tells_least(model):
     X = rng.normal(size=(300, 6)) * [3.0, 3.0, 3.0, 0.1, 0.1, 0.1]
     X[:, 3:] += 0.1 * y[:, None]
     model = model.clone({"max_features": 5, "grace_period": 20})
-    for x, told in zip(X, y, strict=True):
-        model.learn_one(dict(enumerate(x)), told)
+    for x, value in zip(X, y, strict=True):
+        model.learn_one(dict(enumerate(x)), value)
     assert {0, 1, 2} <= set(model._moments.names)

@@ -36,8 +36,8 @@ def cache(tmp_path_factory):
 
 @pytest.mark.slow
 def test_the_first_compilation_is_announced_once(cache):
-    told = "streamsel: compiling, once on this machine; it takes some seconds.\n"
-    assert _stderr(cache, seen=True, times=2) == told
+    message = "streamsel: compiling, once on this machine; it takes some seconds.\n"
+    assert _stderr(cache, seen=True, times=2) == message
     # Kernels from the cache are not compiled.
     assert _stderr(cache, seen=True) == ""
 

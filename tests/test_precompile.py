@@ -131,7 +131,7 @@ print(before > 2, count.n - before)
 """
 
 
-def said(code, **environment):
+def output(code, **environment):
     result = subprocess.run(
         [sys.executable, "-c", COMMON + code],
         check=True,
@@ -146,18 +146,18 @@ def said(code, **environment):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
 def test_learners_have_all_they_need():
-    assert said(LOADED) == []
+    assert output(LOADED) == []
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
 def test_learners_of_groups_have_all_they_need():
-    assert said(GROUPS) == []
+    assert output(GROUPS) == []
 
 
 @pytest.mark.slow
 def test_nothing_is_compiled_after_it(tmp_path):
-    assert said(COMPILED, NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "0"]
+    assert output(COMPILED, NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "0"]
 
 
 @sampled(MODES)

@@ -340,14 +340,14 @@ class CutByCut(ProjSe):
 
 def pools(X, Y, k, cuts, **options):
     """Return the pools of a ProjSe and of a cut-by-cut one that learnt the same columns."""
-    held = []
+    both = []
     for cls in (ProjSe, CutByCut):
         model = cls(k, **options)
         model.learn_target(Y)
         for start, stop in zip([0, *cuts], [*cuts, X.shape[1]], strict=True):
             model.learn_columns(X[:, start:stop])
-        held.append((model._columns, model))
-    return held
+        both.append((model._columns, model))
+    return both
 
 
 @pytest.mark.slow
@@ -584,6 +584,8 @@ def test_sorted_rounds_of_one_are_searched_ones(seed, p, limit):
     if seed % 4 == 2:
         scores *= 1.0 + 4e-13 * rng.normal(size=p)
     ranked = _ranked(scores, limit)
-    places, found = np.empty(limit, dtype=np.int64), np.empty(limit)
-    n = pick_greedily_1d(scores.copy(), TIE_RTOL, ZERO_TOL, places, found)
-    assert ranked == (places[:n].tolist(), found[:n].tolist()) or (ranked is None and seed % 4 == 2)
+    indices, found = np.empty(limit, dtype=np.int64), np.empty(limit)
+    n = pick_greedily_1d(scores.copy(), TIE_RTOL, ZERO_TOL, indices, found)
+    assert ranked == (indices[:n].tolist(), found[:n].tolist()) or (
+        ranked is None and seed % 4 == 2
+    )

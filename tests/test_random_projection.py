@@ -62,9 +62,9 @@ DIGESTS = {
 
 
 def test_entries_are_what_they_ever_were():
-    for name, told in GOLDEN.items():
+    for name, expected in GOLDEN.items():
         found = RandomProjection(4, kind="gaussian").to_matrix([name])[0]
-        assert " ".join(map(float.hex, found.tolist())) == told
+        assert " ".join(map(float.hex, found.tolist())) == expected
     for kind, digest in DIGESTS.items():
         assert hashlib.sha256(entries(kind).astype("<f8").tobytes()).hexdigest() == digest
 
@@ -81,7 +81,7 @@ def test_another_process_says_the_same():
         "found.append([v.hex() for v in RandomFourier(9).transform_one(row).values()])\n"
         "print(json.dumps(found))"
     )
-    told = [
+    outputs = [
         subprocess.run(
             [sys.executable, "-c", code],
             env={**os.environ, "PYTHONHASHSEED": seed},
@@ -90,8 +90,8 @@ def test_another_process_says_the_same():
         ).stdout
         for seed in ("1", "2")
     ]
-    assert told[0] == told[1]
-    *found, fourier = json.loads(told[0])
+    assert outputs[0] == outputs[1]
+    *found, fourier = json.loads(outputs[0])
     assert found == [entries(kind).tobytes().hex() for kind in KINDS]
     row = dict.fromkeys(NAMES, 0.01)
     assert fourier == [v.hex() for v in RandomFourier(9).transform_one(row).values()]
@@ -365,10 +365,10 @@ def test_the_order_in_which_a_row_names_its_features_changes_no_bit(rng):
     for _ in range(20):
         values = 10.0 ** rng.uniform(-3, 4, 30) * rng.normal(size=30)
         row = {f"x{j}": value for j, value in enumerate(values.tolist())}
-        told = model.transform_one(row)
+        expected = model.transform_one(row)
         for _ in range(5):
             names = rng.permutation(list(row)).tolist()
-            assert model.transform_one({name: row[name] for name in names}) == told
+            assert model.transform_one({name: row[name] for name in names}) == expected
 
 
 def test_rivers_check_of_the_order_of_features_with_a_hundred_components():

@@ -173,9 +173,9 @@ def test_xi_is_chatterjees(kind, form, n, seed):
 @pytest.mark.parametrize("sick", [1, 2, 4])
 def test_the_p_value_of_xi_is_that_of_all_orders_of_two_classes(sick):
     X = np.zeros((9, math.comb(9, sick)))
-    for j, places in enumerate(itertools.combinations(range(9), sick)):
-        X[:sick, j] = places
-        X[sick:, j] = sorted({*range(9)} - {*places})
+    for j, ranks in enumerate(itertools.combinations(range(9), sick)):
+        X[:sick, j] = ranks
+        X[sick:, j] = sorted({*range(9)} - {*ranks})
     model = learnt(X, np.arange(9) < sick, score="xi")
     scores = np.array([model.scores[j] for j in range(X.shape[1])])
     expected = [(scores >= score - 1e-9).mean() for score in scores]

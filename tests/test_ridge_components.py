@@ -161,11 +161,11 @@ def test_a_second_reading_gives_exact_loadings(kind):
     few.learn_loadings(X)
     of, U = reference.variables(X, basis(y)), basis(y)
     found = reference.solve(of, U, n_components=4)
-    places = reference.largest(found, of, 20)
-    assert sorted(few.loadings) == places
-    B = matrix(few.loadings, places, few.components)
+    indices = reference.largest(found, of, 20)
+    assert sorted(few.loadings) == indices
+    B = matrix(few.loadings, indices, few.components)
     w = reference.weights(of, 2.0)
-    same_up_to_sign(B, reference.by_largest(found, of, w, places, 30))
+    same_up_to_sign(B, reference.by_largest(found, of, w, indices, 30))
     same_up_to_sign(few.embedding, exact["embedding"])
 
 

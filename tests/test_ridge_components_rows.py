@@ -153,10 +153,10 @@ def test_a_bounded_vocabulary_uses_one_period_for_all(seed):
         model.learn_one(some, y)
         if i % 50 == 49:
             oracle = RidgeComponentsOnRows(rule_of(model))
-            held = {*model._state.names}
+            tracked = {*model._state.names}
             for seen, value in kept[-model.n_aligned_rows :]:
-                oracle.learn_one({name: v for name, v in seen.items() if name in held}, value)
-            assert len(held) <= 8
+                oracle.learn_one({name: v for name, v in seen.items() if name in tracked}, value)
+            assert len(tracked) <= 8
             found = oracle.solved()[1]
             if found is None:  # only before the first components
                 assert i == 49
@@ -196,10 +196,10 @@ def test_masses_stay_what_columns_left(kind):
     left = masses(model)
     assert max(left.values()) > 1.0
     _, oracle = pair(n_components=2, masses=left, limit=10)
-    places = [names.index(name) for name in left]
-    oracle.learn_columns(X[:40, places], y[:40], left)
+    indices = [names.index(name) for name in left]
+    oracle.learn_columns(X[:40, indices], y[:40], left)
     compare(model, oracle)
-    for row in as_rows(X[40:, places], y[40:], left):
+    for row in as_rows(X[40:, indices], y[40:], left):
         both_learn(model, oracle, [row])
         compare(model, oracle)
     assert {name: mass for name, mass in masses(model).items() if name in left} == left
@@ -230,7 +230,7 @@ def test_what_was_found_on_columns_stands_at_once():
 # --------------------------------------------------------------------------- the snapshot in use
 
 
-def standing(model, names):
+def loadings_in_use(model, names):
     return matrix(model.in_use, names, model.components)
 
 
@@ -240,23 +240,23 @@ def test_calm_and_without_turning(fading_factor, kind):
     """Components in use change at refreshes only, and are aligned to the earlier ones."""
     warm_up, p = 20, 7
     model = RidgeComponents(3, warm_up=warm_up, fading_factor=fading_factor)
-    names, learned, renewals, drawn = [f"v{j}" for j in range(p)], [], 0, np.zeros((p, 3))
+    names, learned, n_refreshes, drawn = [f"v{j}" for j in range(p)], [], 0, np.zeros((p, 3))
     faded = FadedAlignment(fading_factor)
     for i, (x, y) in enumerate(rows(400, p, kind=kind, seed=3, absent=0.0), 1):
         due = model._refresh.due_at
         model.learn_one(x, y)
         learned.append([*x.values()])
-        now = standing(model, names)
+        now = loadings_in_use(model, names)
         if i < due:
             np.testing.assert_array_equal(now, drawn)
             continue
-        renewals += 1
+        n_refreshes += 1
         assert not np.array_equal(now, drawn)
         w = (1.0 - fading_factor) ** np.arange(i - 1.0, -1.0, -1.0)
         C = np.cov(np.array(learned).T, aweights=w, ddof=0)
         found = matrix(model.loadings, names, model.components)
         spans(now, C, found)
-        if renewals > 1:
+        if n_refreshes > 1:
             root = np.linalg.cholesky(C).T
             turn = faded.of(root @ found, root @ drawn, i)
             np.testing.assert_allclose(now, found @ turn, atol=1e-7)
@@ -264,9 +264,9 @@ def test_calm_and_without_turning(fading_factor, kind):
                 sizes = [np.sqrt(np.diag(B.T @ C @ B)) for B in (now, drawn)]
                 np.testing.assert_allclose(*sizes, rtol=1e-8)
         drawn = now
-    assert renewals >= 2
+    assert n_refreshes >= 2
     if not fading_factor:
-        assert renewals <= 1 + math.ceil(math.log2(400 / warm_up))
+        assert n_refreshes <= 1 + math.ceil(math.log2(400 / warm_up))
 
 
 def spans(new, C, loadings):
@@ -358,9 +358,9 @@ def test_columns_of_a_gram_matrix_that_the_pool_let_go():
     assert len(left) == 20 < len(model._columns.names)
     assert max(left.values()) > 1.0
     _, oracle = pair(n_components=2, masses=left)
-    places = [names.index(name) for name in left]
-    oracle.learn_columns(X[:50, places], y[:50], left)
-    for row in as_rows(X[50:, places], y[50:], left):
+    indices = [names.index(name) for name in left]
+    oracle.learn_columns(X[:50, indices], y[:50], left)
+    for row in as_rows(X[50:, indices], y[50:], left):
         both_learn(model, oracle, [row])
         compare(model, oracle)
 

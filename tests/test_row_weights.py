@@ -112,9 +112,9 @@ def test_twice_the_weight_is_the_row_twice(make):
 def test_axes_of_rows_that_weigh(keep):
     X = np.random.default_rng(5).normal(size=(30, 6))
     w = np.random.default_rng(6).integers(1, 4, size=30)
-    places = np.arange(6)
+    indices = np.arange(6)
     weighs = RowSubspace(6, keep)
-    weighs.learn(X, places, 6, w.astype(float))
+    weighs.learn(X, indices, 6, w.astype(float))
     found = weighs.with_buffer(6)
     faded = w * keep ** np.arange(29.0, -1.0, -1.0)
     mean = faded @ X / faded.sum()

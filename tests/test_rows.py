@@ -170,17 +170,17 @@ def test_a_target_whose_level_moves_while_the_old_is_forgotten(rng):
 
 
 NAMES = ["a", "b", "c", 3, ("t", 1), 2.5]
-PLACES = st.sampled_from([(0.0, 1.0), (1e9, 1.0), (0.0, 1e100), (0.0, 1e-100), (1e9, 1e-100)])
+SHIFTS = st.sampled_from([(0.0, 1.0), (1e9, 1.0), (0.0, 1e100), (0.0, 1e-100), (1e9, 1e-100)])
 LABELS = st.sampled_from(["p", "q", "r", True])
 
 
 @st.composite
 def streams(draw):
     """Return shifted and scaled rows of small whole numbers, and a target."""
-    places = draw(st.fixed_dictionaries(dict.fromkeys([*NAMES, "y", "z"], PLACES)))
+    shifts = draw(st.fixed_dictionaries(dict.fromkeys([*NAMES, "y", "z"], SHIFTS)))
 
     def at(name):
-        offset, scale = places[name]
+        offset, scale = shifts[name]
         return st.integers(-3, 3).map(lambda v: (offset + v) * scale)
 
     missing = st.sampled_from([None, float("nan")])
@@ -244,12 +244,12 @@ def test_real_rows_are_the_column_axis(dataset, kernel):
     by_rows, by_columns = ProjSe(50, **kernel), ProjSe(50, **kernel)
     arrived = {}
     for i, label in enumerate(classes):
-        held = slice(X.indptr[i], X.indptr[i + 1])
-        x = {words[j]: n for j, n in zip(X.indices[held], X.data[held].tolist(), strict=True)}
+        entries = slice(X.indptr[i], X.indptr[i + 1])
+        x = {words[j]: n for j, n in zip(X.indices[entries], X.data[entries].tolist(), strict=True)}
         by_rows.learn_one(x, label)
         arrived |= dict.fromkeys(sorted(x))
-    place = {word: j for j, word in enumerate(words)}
-    order = [place[word] for word in arrived]
+    position = {word: j for j, word in enumerate(words)}
+    order = [position[word] for word in arrived]
     by_columns.learn_target(classes)
     by_columns.learn_columns(X.tocsc()[:, order], names=list(arrived))
     same(by_rows, by_columns)

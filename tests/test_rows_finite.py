@@ -20,23 +20,23 @@ pytestmark = pytest.mark.filterwarnings("ignore:The target has been")
 NAN, INF = math.nan, math.inf
 
 
-def numbers(value, place="state"):
+def numbers(value, path="state"):
     """Yield the path and array of all numbers of a state; names may be anything."""
     if isinstance(value, dict):
         for key, part in value.items():
             if "names" not in key:
-                yield from numbers(part, f"{place}.{key}")
+                yield from numbers(part, f"{path}.{key}")
     elif isinstance(value, list | tuple):
         for key, part in enumerate(value):
-            yield from numbers(part, f"{place}.{key}")
+            yield from numbers(part, f"{path}.{key}")
     elif isinstance(value, float | np.ndarray):
-        yield place, np.asarray(value)
+        yield path, np.asarray(value)
 
 
 def sound(model, x):
     """Check that the state and attributes of a model are finite and in range; return True."""
-    for place, array in numbers(model._get_state()):
-        assert np.isfinite(array).all(), place
+    for path, array in numbers(model._get_state()):
+        assert np.isfinite(array).all(), path
     assert all(abs(r) <= 1.0 + 1e-9 for r in model.relevance.values()), model.relevance
     floor = model.noise_floor()
     assert 0.0 <= floor <= 1.0 or math.isnan(floor)
@@ -340,8 +340,8 @@ def learn(rng, model, rows, y):
             model.learn_many(frame, pd.DataFrame(ys) if isinstance(ys[0], dict) else ys)
         else:
             stop = start + 1
-            held = zip(names, rows[start].tolist(), strict=True)
-            model.learn_one({name: v for name, v in held if v is not None}, y[start])
+            cells = zip(names, rows[start].tolist(), strict=True)
+            model.learn_one({name: v for name, v in cells if v is not None}, y[start])
         last = zip(names, rows[stop - 1].tolist(), strict=True)
         assert sound(model, {name: v for name, v in last if v is not None})
         start = stop

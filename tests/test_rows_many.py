@@ -56,11 +56,11 @@ def batches(draw, backend):
     parts = []
     for _ in range(draw(st.integers(1, 4))):
         n = draw(st.integers(1, 5))
-        held = names(backend, draw(st.integers(1, 5)))
+        chosen = names(backend, draw(st.integers(1, 5)))
         if backend != "array":
-            held = draw(st.permutations(held))[: draw(st.integers(1, len(held)))]
+            chosen = draw(st.permutations(chosen))[: draw(st.integers(1, len(chosen)))]
         cells = st.lists(number | MISSING, min_size=n, max_size=n)
-        columns = {name: draw(cells) for name in held}
+        columns = {name: draw(cells) for name in chosen}
         parts.append((columns, draw(st.lists(kind, min_size=n, max_size=n)), draw(st.booleans())))
     return parts
 
@@ -87,9 +87,9 @@ def test_large_frames_with_offsets(rng, backend, fading_factor):
     for i in range(3):
         X = rng.normal(size=(40, 5)) * [1, 1e100, 1e-100, 1, 1] + [1e9, 1e109, 1e-91, 3 * i, 0]
         X[rng.random((40, 5)) < 0.1] = NAN
-        held = names(backend, 3 + i)
+        labels = names(backend, 3 + i)
         y = (X[:, 0] + 1e9 * i + rng.normal(size=40)).tolist()
-        columns = dict(zip(held, X.T.tolist(), strict=False))
+        columns = dict(zip(labels, X.T.tolist(), strict=False))
         trio.learn(columns, [1e9 if math.isnan(t) else t for t in y])
         trio.check()
 
@@ -151,7 +151,7 @@ def test_class_codes(rng):
 def test_dtypes_and_layouts(rng, dtype, way):
     X = rng.integers(0, 2 if dtype == "bool" else 100, size=(12, 4)).astype(dtype)
     y = rng.normal(size=12)
-    held, given_as = list(range(4)), X
+    labels, given_as = list(range(4)), X
     if way == "read-only":
         given_as = X.copy()
         given_as.flags.writeable = False
@@ -162,14 +162,14 @@ def test_dtypes_and_layouts(rng, dtype, way):
     elif way == "backwards":
         given_as = np.ascontiguousarray(X[::-1, ::-1])[::-1, ::-1]
     elif way != "array":
-        held = list("abcd")
+        labels = list("abcd")
         given_as = frame(
-            way, dict(zip(held, np.asarray(X.T, X.dtype.newbyteorder("=")), strict=True))
+            way, dict(zip(labels, np.asarray(X.T, X.dtype.newbyteorder("=")), strict=True))
         )
     model, rows = ProjSe(4), Rows()
     model.learn_many(given_as, y)
     for x, t in zip(X.astype(float).tolist(), y, strict=True):
-        rows.learn_one(dict(zip(held, x, strict=True)), t)
+        rows.learn_one(dict(zip(labels, x, strict=True)), t)
     agree(model, rows)
 
 

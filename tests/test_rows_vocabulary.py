@@ -30,11 +30,11 @@ def test_the_cap_is_kept_and_so_are_the_selected_and_the_new(rng, fading_factor)
         kept = {*model.selected, *(name for name, start in since.items() if i - start < grace)}
         model.learn_one(x, y)
         rows.learn_one(x, y)
-        held = tracked(model)
-        assert len(held) <= cap
-        assert kept <= set(held)
-        gone |= since.keys() - set(held)
-        since = {name: since.get(name, i) for name in held}
+        now = tracked(model)
+        assert len(now) <= cap
+        assert kept <= set(now)
+        gone |= since.keys() - set(now)
+        since = {name: since.get(name, i) for name in now}
         relevance = rows.relevance()
         for name in model.selected:
             if since[name] == 0:  # tracked from the first row on

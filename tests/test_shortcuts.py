@@ -250,12 +250,12 @@ class TestMissing:
     def test_numbers_of_columns_add_up(self, table, method):
         """Counts of columns add up, both as groups (ForwardSelection) and as columns (MRMR)."""
         X = table.assign(flat=1.0)
-        told = streamsel.select(X, "y", k=3, method=method).report(format="md")
+        text = streamsel.select(X, "y", k=3, method=method).report(format="md")
         assert (
             "34 columns were read; 1 was encoded as 2 columns of numbers (1 of categories), which "
             "makes 35: 2 skipped (1 constant, 1 text) and 33 learnt"
-        ) in told
-        outcomes = told[told.index("| outcome") :].partition("\n\n")[0].splitlines()[2:]
+        ) in text
+        outcomes = text[text.index("| outcome") :].partition("\n\n")[0].splitlines()[2:]
         *parts, total = (int(line.split("|")[2]) for line in outcomes)
         assert sum(parts) == total == (35 if method == "MRMR" else 32)
 
@@ -330,7 +330,7 @@ class TestMethods:
             assert entry.name in repr(result)
 
     @pytest.mark.parametrize(
-        ("given", "error", "said"),
+        ("given", "error", "message"),
         [
             ({"method": "MRMRR"}, ValueError, "Got: 'MRMRR'.\nHint: did you mean MRMR?"),
             ({"method": "PCA"}, ValueError, "Expected the name of a selector as method"),
@@ -353,8 +353,8 @@ class TestMethods:
             ({"y": None, "method": "MRMR"}, ValueError, "Expected a target: MRMR is supervised"),
         ],
     )
-    def test_refused(self, table, given, error, said):
-        with pytest.raises(error, match=re.escape(said)):
+    def test_refused(self, table, given, error, message):
+        with pytest.raises(error, match=re.escape(message)):
             streamsel.select(**({"X": variables(table), "y": table.y} | given))
 
     def test_the_number_of_components_is_suggested(self, table):
@@ -447,15 +447,15 @@ class TestReport:
             use("model", *further)
 
     @pytest.mark.parametrize(
-        ("name", "error", "said"),
+        ("name", "error", "message"),
         [
             ("a.pdf", ValueError, "ends in .html, .json or .md. Got: "),
             ("none/a.md", FileNotFoundError, "No such directory: "),
         ],
     )
-    def test_where_it_cannot_be_written(self, table, tmp_path, name, error, said):
+    def test_where_it_cannot_be_written(self, table, tmp_path, name, error, message):
         result = streamsel.select(variables(table), table.label, k=2)
-        with pytest.raises(error, match=re.escape(said)):
+        with pytest.raises(error, match=re.escape(message)):
             result.report(tmp_path / name)
 
     def test_of_components(self, table):
@@ -495,8 +495,8 @@ class TestReport:
             assert result.selected[0] == "city"
             rows = np.asarray(result.transform(source))
             assert rows[:3, :3].tolist() == [
-                [float(name == place) for name in ("Bern", "Oslo", "Rome")]
-                for place in frame["city"][:3]
+                [float(name == label) for name in ("Bern", "Oslo", "Rome")]
+                for label in frame["city"][:3]
             ]
             np.testing.assert_array_equal(np.asarray(result.transform()), rows)
             assert "city" in result.report(format="md")

@@ -60,15 +60,15 @@ def test_false_alarms(name):
     columns, target, holds = CASES[name]
     rng = np.random.default_rng(11)
     X, y = np.asfortranarray(columns(rng)), target(rng)
-    alarms = np.zeros(3)
+    false_positives = np.zeros(3)
     for run in range(RUNS):
         permuted = rng.permutation(y)
         model = fitted(X, permuted, permutations=99, permutation_seed=run)
         (row,) = model.report().results
         best = row["relevance"]
-        alarms += (row["above_noise"], best > model.noise_floor(method="gaussian"), 0.0)
-        alarms[2] += fitted(X, permuted).report().results[0]["above_noise"]
-    by_permutation, gaussian, as_reported = alarms.astype(int).tolist()
+        false_positives += (row["above_noise"], best > model.noise_floor(method="gaussian"), 0.0)
+        false_positives[2] += fitted(X, permuted).report().results[0]["above_noise"]
+    by_permutation, gaussian, as_reported = false_positives.astype(int).tolist()
     # 99 % of all series of 100 runs at 5 % have 0 to 11 false positives.
     most = int(stats.binom.ppf(0.99, RUNS, 0.05))
     assert by_permutation <= most

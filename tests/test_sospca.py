@@ -31,10 +31,10 @@ def weights(model, names):
     """Return the public loadings as a dense matrix, p×q."""
     B = np.zeros((len(names), len(model.components)))
     row = {name: i for i, name in enumerate(names)}
-    slot = {name: k for k, name in enumerate(model.components)}
+    column = {name: k for k, name in enumerate(model.components)}
     for name, parts in model.loadings.items():
         for component, weight in parts.items():
-            B[row[name], slot[component]] = weight
+            B[row[name], column[component]] = weight
     return B
 
 
@@ -237,14 +237,14 @@ def test_invariants(stream, q, rotation, one_by_one):
         seen += step.shape[1]
         centred = space.centred(X)
         live = int(np.any(X[:, :seen] != X[:1, :seen], axis=0).sum())
-        held = min(q, live)
+        n_live = min(q, live)
         assert set(model.loadings) <= set(range(seen))
-        B = weights(model, range(X.shape[1]))[:, :held]
-        np.testing.assert_allclose(B.T @ B, np.eye(held), atol=1e-12)
-        Z = model.embedding[:, :held]
+        B = weights(model, range(X.shape[1]))[:, :n_live]
+        np.testing.assert_allclose(B.T @ B, np.eye(n_live), atol=1e-12)
+        Z = model.embedding[:, :n_live]
         size = np.abs(B.T) @ np.linalg.norm(centred, axis=0)  # the scale of rounding errors
         assert (np.abs(Z - centred @ B).max(axis=0, initial=0.0) <= 1e-12 * size + 1e-300).all()
-        for k, stored in enumerate(list(model.relevance.values())[:held]):
+        for k, stored in enumerate(list(model.relevance.values())[:n_live]):
             assert 0.0 <= stored <= 1.0 + 1e-12
             norm = np.linalg.norm(Z[:, k])
             if norm > 1e-6 * size[k]:
@@ -352,12 +352,12 @@ def test_the_pair_goes_by_relevance_whatever_the_slots(rng, rotation):
         y, Z = y - y.mean(), Z - Z.mean(axis=1, keepdims=True)
         y /= np.linalg.norm(y)
         found = []
-        for slots in itertools.permutations(range(3)):
-            z = Z[list(slots)].copy()
-            arrival = np.array(slots) * 1.0
+        for order in itertools.permutations(range(3)):
+            z = Z[list(order)].copy()
+            arrival = np.array(order) * 1.0
             cxy = z @ y[:, None]
             relevance = cxy[:, 0] / np.linalg.norm(z, axis=1)
-            state = z, z @ z.T, cxy, np.eye(3)[list(slots)].T.copy(), relevance, arrival
+            state = z, z @ z.T, cxy, np.eye(3)[list(order)].T.copy(), relevance, arrival
             options = rotation == "jacobi", True, 1e-12, 1e-14, True
             rotate_and_drop(*state, 3, np.ones((1, 1)), np.zeros((0, 1)), *options)
             found.append(np.sort(relevance[:2]))

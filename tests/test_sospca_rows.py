@@ -150,10 +150,10 @@ def stream(n, p, kind="number", *, emerge=False, missing=0.0, seed=0):
     mixed = 0.5 * rng.normal(size=(3, p))
     for i in range(n):
         v = rng.normal(size=p) + rng.normal(size=3) @ mixed
-        held = min(p, 5 + i) if emerge else p
+        n_present = min(p, 5 + i) if emerge else p
         x = {
             f"v{j:02d}": None if rng.random() < missing else float(v[j])
-            for j in range(held)
+            for j in range(n_present)
             if rng.random() > 0.1
         }
         y = float(signal @ v + rng.normal())
@@ -310,8 +310,8 @@ def test_frames_in_any_split_are_a_loop_of_rows(options, seed):
     start = 0
     while start < 150:
         stop = min(150, start + int(rng.integers(1, 70)))
-        held = np.sort(rng.permutation(60)[: rng.integers(20, 61)])
-        frame = pd.DataFrame(X[start:stop, held], columns=[f"v{j:02d}" for j in held])
+        present = np.sort(rng.permutation(60)[: rng.integers(20, 61)])
+        frame = pd.DataFrame(X[start:stop, present], columns=[f"v{j:02d}" for j in present])
         many.learn_many(frame, y[start:stop])
         for x, t in zip(frame.to_dict("records"), y[start:stop].tolist(), strict=True):
             loop.learn_one(x, t)

@@ -182,9 +182,9 @@ def test_a_relevant_word_that_comes_late_is_found(rng, most, fading_factor):
             x["late"] = v
         watched = [*model.loadings, *(model._row_extension.candidates.index_of if i else ())]
         model.learn_one(x, float(v + 0.3 * rng.normal()))
-        slots = model._moments.table.index_of
-        assert len(slots) <= most
-        assert slots.keys() >= {
+        index_of = model._moments.table.index_of
+        assert len(index_of) <= most
+        assert index_of.keys() >= {
             *watched,
             *model.loadings,
             *model._row_extension.candidates.index_of,
@@ -227,12 +227,12 @@ def test_no_third_component_changes_its_slot(rng, rotation, monkeypatch):
         before, rotations[:] = model.loadings, []
         full = len(model.relevance) == 6
         model.learn_one(x, sum(x.values()) + float(rng.normal()))
-        slots = [
+        parts = [
             {name: loading[component] for name, loading in loadings.items() if component in loading}
             for component in model.components
             for loadings in (before, model.loadings)
         ]
-        changed = sum(old != new for old, new in zip(slots[::2], slots[1::2], strict=True))
+        changed = sum(old != new for old, new in zip(parts[::2], parts[1::2], strict=True))
         assert not full or changed <= 2 * len(rotations)
         turned += full and 0 < changed < 6
     assert turned > 5

@@ -88,8 +88,8 @@ def test_backward(rng):
     X, y = units(rng, p, n).T, rng.normal(size=n)
     C = X.T @ X
 
-    def error(places):
-        return np.linalg.lstsq(X[:, places], y, rcond=None)[1][0] if places else y @ y
+    def error(indices):
+        return np.linalg.lstsq(X[:, indices], y, rcond=None)[1][0] if indices else y @ y
 
     left, costs = np.arange(p), np.empty(p)
     B = np.linalg.solve(C, X.T @ y)[None]

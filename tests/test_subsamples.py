@@ -144,11 +144,11 @@ def test_without_a_target():
 
 
 def test_the_source_is_read_once():
-    n_readings = 0
+    n_passes = 0
 
     def columns():
-        nonlocal n_readings
-        n_readings += 1
+        nonlocal n_passes
+        n_passes += 1
         yield from enumerate(X.T)
 
     seen = []
@@ -156,14 +156,14 @@ def test_the_source_is_read_once():
     subsample_stability(
         ProjSe(k=2), stream, Y, n_subsamples=M, on_block=lambda model: seen.append(model.n_columns)
     )
-    assert n_readings == 1
+    assert n_passes == 1
     assert seen[-1] == P
     # Models that certify their answer need further passes, over a copy if it fits, or the source.
     exact = ProjSe(k=2, max_candidates=4, exact=True)
     expected = subsample_stability(exact, stream, Y, n_subsamples=M)
-    assert n_readings == 2
+    assert n_passes == 2
     assert subsample_stability(exact, stream, Y, n_subsamples=M, max_bytes=1) == expected
-    assert n_readings > 2 + 1 + M
+    assert n_passes > 2 + 1 + M
 
 
 @pytest.mark.parametrize(
@@ -241,9 +241,9 @@ def test_whole_numbers_are_classes_of_all_rows_or_of_none(kind):
 
 def test_json_has_all_of_it():
     found = subsample_stability(SelectKBest(k=3), X, Y, n_subsamples=M)
-    told = json.loads(json.dumps(found.as_dict()))
-    assert SubsampleStability.from_dict(told) == found
-    first = told["frequency"][0]
+    decoded = json.loads(json.dumps(found.as_dict()))
+    assert SubsampleStability.from_dict(decoded) == found
+    first = decoded["frequency"][0]
     assert first["frequency"] == first["count"] / M == found.frequency[first["name"]]
     assert found.selected[first["rank"] - 1] == first["name"]
     with pytest.raises(ValueError, match="as_dict"):
@@ -256,8 +256,8 @@ def test_json_has_all_of_it():
 )
 def test_the_verdict_is_that_of_nogueira(value, rating):
     found = subsample_stability(SelectKBest(k=3), X, Y, n_subsamples=2)
-    told = found.as_dict() | {"index": Stability(value, 0.0, 1.0)._asdict()}
-    assert SubsampleStability.from_dict(told).rating == rating
+    decoded = found.as_dict() | {"index": Stability(value, 0.0, 1.0)._asdict()}
+    assert SubsampleStability.from_dict(decoded).rating == rating
 
 
 def test_nothing_selected_has_no_stability():

@@ -395,20 +395,20 @@ def test_product_is_the_definition(made, rng):
 
 
 def read_until_settled(X, weights, start, rank, q):
-    ritz, readings = SubspaceIteration(start, rank, q), 0
+    ritz, n_passes = SubspaceIteration(start, rank, q), 0
     while not ritz.is_converged:
         ritz.update(add(GramProduct(ritz.block), X, weights).result())
-        readings += 1
-    return ritz, readings
+        n_passes += 1
+    return ritz, n_passes
 
 
 def test_two_readings_are_the_krylov_space(made, rng):
     X, weights = made
     Z, start = reference.centred(dense(X), weights), rng.normal(size=(N, 5))
     ritz = SubspaceIteration(start, 5, 5)
-    for readings in (1, 2):
+    for n_passes in (1, 2):
         ritz.update(add(GramProduct(ritz.block), X, weights).result())
-        d, E = reference.krylov(Z, start, readings)
+        d, E = reference.krylov(Z, start, n_passes)
         assert_equal((ritz.d, ritz.E), (d[:5], E[:, :5]), 1e-9)
 
 
@@ -425,15 +425,15 @@ def test_settles_on_the_leading_axes(made, rng, begin):
 
 def test_what_is_held_saves_readings(rng):
     X, weights = falling(rng, N, P), np.ones(P)
-    held = read_until_settled(X, weights, learnt(X, weights).axes()[1], RANK, 3)[1]
-    assert held < read_until_settled(X, weights, rng.normal(size=(N, RANK)), RANK, 3)[1]
+    n_passes = read_until_settled(X, weights, learnt(X, weights).axes()[1], RANK, 3)[1]
+    assert n_passes < read_until_settled(X, weights, rng.normal(size=(N, RANK)), RANK, 3)[1]
 
 
 def test_has_no_more_axes_than_there_are(rng):
     X = rng.normal(size=(N, 3)) @ rng.normal(size=(3, 100))
-    ritz, readings = read_until_settled(X, np.ones(100), rng.normal(size=(N, RANK)), RANK, RANK)
+    ritz, n_passes = read_until_settled(X, np.ones(100), rng.normal(size=(N, RANK)), RANK, RANK)
     assert_equal((ritz.d, ritz.E), reference.leading(reference.centred(X, np.ones(100)), RANK))
-    assert readings <= 2
+    assert n_passes <= 2
 
 
 def test_a_start_need_not_be_independent(rng):
@@ -447,8 +447,8 @@ def test_a_start_need_not_be_independent(rng):
 
 
 def test_nothing_settles_at_once(rng):
-    ritz, readings = read_until_settled(np.ones((N, 9)), np.ones(9), rng.normal(size=(N, 2)), 2, 2)
-    assert (readings, ritz.d.size, ritz.E.shape) == (1, 0, (N, 0))
+    ritz, n_passes = read_until_settled(np.ones((N, 9)), np.ones(9), rng.normal(size=(N, 2)), 2, 2)
+    assert (n_passes, ritz.d.size, ritz.E.shape) == (1, 0, (N, 0))
 
 
 # Towards a target

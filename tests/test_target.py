@@ -105,7 +105,7 @@ def test_few_whole_numbers_are_classes_whatever_their_type(X, form):
 
 
 @pytest.mark.parametrize(
-    ("y", "told"),
+    ("y", "expected"),
     [
         (np.arange(40) % 2, "2 classes: 0 (20 rows), 1 (20 rows)"),
         (np.arange(40.0) % 20, "20 classes, 2 rows each"),
@@ -120,8 +120,8 @@ def test_few_whole_numbers_are_classes_whatever_their_type(X, form):
         (np.arange(80).reshape(40, 2) % 3, "2 numeric columns"),
     ],
 )
-def test_the_values_decide_and_the_description_shows_how(y, told):
-    assert Target(y).description == told
+def test_the_values_decide_and_the_description_shows_how(y, expected):
+    assert Target(y).description == expected
 
 
 @given(
@@ -382,9 +382,9 @@ def test_numbers_of_which_hardly_two_agree_are_no_classes_of_rows(make, way):
     rng = np.random.default_rng(12)
     X, y = rng.normal(size=(200, 4)), rng.normal(size=200)
     model = make()
-    with pytest.warns(UserWarning, match="21 classes in 21 rows") as told:
+    with pytest.warns(UserWarning, match="21 classes in 21 rows") as caught:
         one_by_one(model, X[:50], y[:50])
-    assert len(told) == 1
+    assert len(caught) == 1
     before = pickle.dumps(model)
     learn = functools.partial(one_by_one, model) if way == "one" else model.learn_many
     with pytest.raises(
@@ -422,6 +422,6 @@ def test_a_class_for_every_row_of_columns(X, kind):
         with pytest.raises(ValueError, match="40 classes in 40 rows"):
             needs.learn_target(y)
         assert needs.n_rows == 0
-    with pytest.warns(UserWarning, match="40 classes in 40 rows") as told:
+    with pytest.warns(UserWarning, match="40 classes in 40 rows") as caught:
         after_columns(X, y, target_type=kind)
-    assert told[0].filename == __file__
+    assert caught[0].filename == __file__

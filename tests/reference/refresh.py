@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 
-class Standing:
+class RefreshSchedule:
     """Track the variables in use, given the ranking of all variables after every row.
 
     Parameters
@@ -42,10 +42,10 @@ class Standing:
             # Variables in use have no advantage: the order is that of selection.
             self.names = good
             return
-        places = [name if name in good else None for name in self.names or []]
-        places += [None] * (k - len(places))
-        new = [name for name in good if name not in places]
-        for i, name in enumerate(places):
+        kept = [name if name in good else None for name in self.names or []]
+        kept += [None] * (k - len(kept))
+        new = [name for name in good if name not in kept]
+        for i, name in enumerate(kept):
             if name is None and new:
-                places[i] = new.pop(0)
-        self.names = [name for name in places if name is not None]
+                kept[i] = new.pop(0)
+        self.names = [name for name in kept if name is not None]

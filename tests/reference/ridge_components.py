@@ -55,9 +55,11 @@ class Variables(NamedTuple):
     relevance: Any
     masses: Any
 
-    def those(self, places):
+    def those(self, indices):
         return Variables(
-            [self.names[j] for j in places], self.units[:, places], *(a[places] for a in self[2:])
+            [self.names[j] for j in indices],
+            self.units[:, indices],
+            *(a[indices] for a in self[2:]),
         )
 
 
@@ -190,7 +192,7 @@ class Pool:
 
     Attributes
     ----------
-    held
+    units_of
         Name -> unit vector, in order of arrival.
     mass
         Name -> μ.
@@ -202,7 +204,7 @@ class Pool:
 
     def __init__(self, limit, U, given=None):
         self.limit, self.U, self.given = limit, U, given
-        self.held, self.length, self.mass = {}, {}, {}
+        self.units_of, self.length, self.mass = {}, {}, {}
         self.bar, self.admitted, self.vanished = 0.0, 0, 0.0
 
     def learn(self, name, x):
@@ -210,21 +212,21 @@ class Pool:
         one = variables(x[:, None], self.U, [name], self.given)
         if not one.names or one.relevance[0] ** 2 <= self.bar * (1.0 + TIE):
             return False
-        self.held[name], self.length[name] = one.units[:, 0], one.lengths[0]
+        self.units_of[name], self.length[name] = one.units[:, 0], one.lengths[0]
         self.mass[name] = 1.0
         self.admitted += 1
-        if len(self.held) >= 2 * self.limit:
+        if len(self.units_of) >= 2 * self.limit:
             self.prune()
         return True
 
     def merge(self, other):
-        self.held |= other.held
+        self.units_of |= other.units_of
         self.length |= other.length
         self.mass |= other.mass
         self.bar = max(self.bar, other.bar)
         self.admitted += other.admitted
         self.vanished += other.vanished
-        if len(self.held) >= 2 * self.limit:
+        if len(self.units_of) >= 2 * self.limit:
             self.prune()
 
     def prune(self):
@@ -234,15 +236,15 @@ class Pool:
         of = handed_over(of, kept)
         self.vanished += mass - of.masses.sum()
         self.bar = max(self.bar, value)
-        self.held = {name: self.held[name] for name in of.names}
+        self.units_of = {name: self.units_of[name] for name in of.names}
         self.length = {name: self.length[name] for name in of.names}
         self.mass = dict(zip(of.names, of.masses.tolist(), strict=True))
 
     def variables(self):
-        units = np.array(list(self.held.values())).reshape(len(self.held), len(self.U)).T
+        units = np.array(list(self.units_of.values())).reshape(len(self.units_of), len(self.U)).T
         relevance = np.sqrt(((self.U.T @ units) ** 2).sum(axis=0))
         lengths, masses = (np.array(list(part.values())) for part in (self.length, self.mass))
-        return Variables(list(self.held), units, lengths, relevance, masses)
+        return Variables(list(self.units_of), units, lengths, relevance, masses)
 
     def pruned(self):
         """Return the variables as a pruning to the limit would leave them now."""
@@ -364,11 +366,11 @@ def largest(found, of, most):
     return sorted(ranked(length / length.max())[:most])
 
 
-def by_largest(found, of, w, places, n):
+def by_largest(found, of, w, indices, n):
     """Return the loadings of these variables; the residual scores are regressed on them."""
-    W, inner = of.units[:, places] * w[places], found.inner[places]
+    W, inner = of.units[:, indices] * w[indices], found.inner[indices]
     inner = inner + regressed(found.scores - W @ inner, W, n, others(found, W))
-    return (w / of.lengths)[places][:, None] * as_long(inner, W, found.scores)
+    return (w / of.lengths)[indices][:, None] * as_long(inner, W, found.scores)
 
 
 def above_noise(of, U, p, tolerance=0.0):

@@ -13,15 +13,15 @@ def answer(
 ):  # fmt: skip
     """Return the selected columns in order, their relevances and p-values."""
     X, U = np.asarray(X, dtype=np.float64), space(y, target_type)
-    units, found, held = {}, {}, []
+    units, found, kept = {}, {}, []
 
-    def says_it(k, j):
+    def makes_redundant(k, j):
         """Return whether k is more relevant, and correlates with j at least as the target does."""
         more = found[k] - found[j] > TIE or (abs(found[k] - found[j]) <= TIE and k < j)
         return more and abs(units[k] @ units[j]) >= found[j] - TIE
 
     for j, x in enumerate(X.T):
-        if len(held) == max_candidates:
+        if len(kept) == max_candidates:
             break
         if np.ptp(x) == 0:
             continue
@@ -31,12 +31,12 @@ def answer(
             relevant = is_independent(units[j], U, [], alpha) is False
         else:
             relevant = found[j] > delta
-        if relevant and not any(says_it(k, j) for k in held):
-            held = [k for k in held if not says_it(j, k)] + [j]
+        if relevant and not any(makes_redundant(k, j) for k in kept):
+            kept = [k for k in kept if not makes_redundant(j, k)] + [j]
     return {
-        "selected": held,
-        "scores": {j: found[j] for j in held},
-        "relevance": {j: found[j] for j in held},
-        "p_values": {j: p_value(found[j], *U.shape) for j in held},
-        "rounds": dict.fromkeys(held, 0),
+        "selected": kept,
+        "scores": {j: found[j] for j in kept},
+        "relevance": {j: found[j] for j in kept},
+        "p_values": {j: p_value(found[j], *U.shape) for j in kept},
+        "rounds": dict.fromkeys(kept, 0),
     }

@@ -337,8 +337,8 @@ def bins(x, n_bins, binning):
         if np.ptp(x) == 0:
             found.append(0)
         elif binning == "width":
-            place = math.floor(n_bins * (v - x.min()) / (x.max() - x.min()))
-            found.append(min(place, n_bins - 1))
+            index = math.floor(n_bins * (v - x.min()) / (x.max() - x.min()))
+            found.append(min(index, n_bins - 1))
         else:
             smaller, equal = sum(u < v for u in x), sum(u == v for u in x)
             found.append(int(n_bins * (2 * smaller + equal)) // (2 * n))

@@ -59,8 +59,8 @@ class SOSPCA:
         low, high = sorted((first, second))
         # With Jacobi, a is the direction of largest variance in any order; the order sets only the
         # signs, and follows the indices if relevance has no sign.
-        by_slot = self.rotation == "jacobi" and not self.signed
-        a, b = (low, high) if by_slot else (first, second)
+        by_index = self.rotation == "jacobi" and not self.signed
+        a, b = (low, high) if by_index else (first, second)
         za, zb, cos, sin = rotate(Z[a], Z[b], self.rotation)
         ba, bb = cos * B[:, a] + sin * B[:, b], -sin * B[:, a] + cos * B[:, b]
         ra, rb = self.rotated_relevances(za, zb, (Z[a], Z[b]))

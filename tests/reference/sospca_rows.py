@@ -131,8 +131,8 @@ class SOSPCAOnRows:
             return max(-1.0, min(1.0, r[0]))
         gram = np.array([[cyy[s, t] for t in names] for s in names]) / np.outer(size, size)
         values, vectors = np.linalg.eigh(gram)
-        held = values > 1e-10 * values[-1]
-        return min(1.0, np.linalg.norm((r @ vectors)[held] / np.sqrt(values[held])))
+        nonzero = values > 1e-10 * values[-1]
+        return min(1.0, np.linalg.norm((r @ vectors)[nonzero] / np.sqrt(values[nonzero])))
 
     def relevance_with(self, m2, loading):
         """Return the relevance of a component with this sum of squares and these loadings."""
@@ -151,13 +151,13 @@ class SOSPCAOnRows:
     def added(self):
         """Return the products added since the last refresh, of components and then candidates."""
         names = [*self.support, *(name for name in self.since if name not in self.support)]
-        place = {name: i for i, name in enumerate(names)}
+        index_of = {name: i for i, name in enumerate(names)}
         T = np.zeros((len(names), len(self.B) + len(self.since)))
         for k, loading in enumerate(self.B):
             for name, b in loading.items():
-                T[place[name], k] = b
+                T[index_of[name], k] = b
         for k, name in enumerate(self.since, len(self.B)):
-            T[place[name], k] = 1.0
+            T[index_of[name], k] = 1.0
         w = np.array(self.rows.weights, float)
         w, before = w[self.refreshed :], w[: self.refreshed].sum()
         V = np.array([np.array(self.values[name]) - self.level[name] for name in names]).T @ T
@@ -326,20 +326,20 @@ class SOSPCAOnRows:
         survivor = a if relevances[a] > relevances[b] else b
         came = self.came[least if survivor == a else next_]
         # The survivor takes the lower index, the last component the other.
-        places = list(range(q))
-        places[low] = survivor
+        indices = list(range(q))
+        indices[low] = survivor
         if high < q:
-            places[high] = q
-        self.zz = self.zz[np.ix_(places, places)]
-        self.zx = {name: (row @ R)[places] for name, row in self.zx.items()}
-        self.B = [self.B[k] for k in places]
-        self.came = [came if k == low else self.came[places[k]] for k in range(q)]
-        relevances[:] = [relevances[k] for k in places]
+            indices[high] = q
+        self.zz = self.zz[np.ix_(indices, indices)]
+        self.zx = {name: (row @ R)[indices] for name, row in self.zx.items()}
+        self.B = [self.B[k] for k in indices]
+        self.came = [came if k == low else self.came[indices[k]] for k in range(q)]
+        relevances[:] = [relevances[k] for k in indices]
 
-    def left(self, *places):
+    def left(self, *components):
         """Return the products of components after the covariates are projected out."""
-        zz = self.zz[np.ix_(places, places)]
-        return zz - self.explained(*(self.B[k] for k in places)) if self.rows.covariates else zz
+        zz = self.zz[np.ix_(components, components)]
+        return zz - self.explained(*(self.B[k] for k in components)) if self.rows.covariates else zz
 
     def two_least(self, relevances):
         """Return the least relevant component and the next; ties are in order of arrival."""
@@ -357,8 +357,8 @@ class SOSPCAOnRows:
         able = [name for name in free if found[name] > bar]
         rest = [name for name in self.since if name not in able]
         idle = [name for name in rest if name in free]
-        held = [name for name in rest if name not in free]
-        chosen = [name for part in (able, idle, held) for name in self.ranked(part, found)]
+        tracked = [name for name in rest if name not in free]
+        chosen = [name for part in (able, idle, tracked) for name in self.ranked(part, found)]
         chosen = chosen[: self.most]
         self.since = {name: self.since.get(name, n) for name in chosen}
         self.unknown = {name: self.unknown.get(name, n) for name in chosen}

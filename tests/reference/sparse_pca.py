@@ -63,10 +63,10 @@ class Sparse(Factorisation):
         sizes = lengths * np.diag(self.A)
         sizes[sizes <= VOID**2 * sizes.max()] = 0.0
         scores, turn = np.zeros(self.D.shape), np.zeros((self.q, self.q))
-        for place, k in enumerate(sorted(range(self.q), key=lambda k: (-sizes[k], k))):
+        for rank, k in enumerate(sorted(range(self.q), key=lambda k: (-sizes[k], k))):
             if sizes[k]:
-                scores[:, place] = self.D[:, k] / np.sqrt(lengths[k])
-                turn[place, k] = np.sqrt(lengths[k])
+                scores[:, rank] = self.D[:, k] / np.sqrt(lengths[k])
+                turn[rank, k] = np.sqrt(lengths[k])
         return scores, turn
 
     def weights(self, W):

@@ -30,10 +30,10 @@ def in_batches(X, rank, edges):
     return d, E
 
 
-def krylov(X, start, readings):
+def krylov(X, start, n_passes):
     """Return eigenpairs of K = X Xᵀ within the space of start, K start, K² start, ..."""
     K, blocks = X @ X.T, [start]
-    for _ in range(readings - 1):
+    for _ in range(n_passes - 1):
         blocks.append(K @ np.linalg.qr(blocks[-1])[0])
     basis = leading(np.hstack([np.linalg.qr(block)[0] for block in blocks]), len(X))[1]
     d, W = np.linalg.eigh(basis.T @ K @ basis)

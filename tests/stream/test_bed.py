@@ -179,7 +179,7 @@ def test_a_sample_file_that_has_changed_is_refused(cohort, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("suffix", "change", "told"),
+    ("suffix", "change", "message"),
     [
         (".bed", lambda data: data[:-1], r"Expected 2,603 bytes .* Got: 2,602 bytes"),
         (".bed", lambda data: data + b"\0", r"Got: 2,604 bytes"),
@@ -198,12 +198,12 @@ def test_a_sample_file_that_has_changed_is_refused(cohort, tmp_path):
         (".fam", lambda _: b"", r" 0 samples"),
     ],
 )
-def test_what_is_no_such_file_is_refused(suffix, change, told, cohort, tmp_path):
+def test_what_is_no_such_file_is_refused(suffix, change, message, cohort, tmp_path):
     path, _ = cohort
     for one in (".bed", ".bim", ".fam"):
         data = path.with_suffix(one).read_bytes()
         (tmp_path / "y").with_suffix(one).write_bytes(change(data) if one == suffix else data)
-    with pytest.raises(ValueError, match=re.compile(told, re.DOTALL)):
+    with pytest.raises(ValueError, match=re.compile(message, re.DOTALL)):
         iter_bed(tmp_path / "y.bed")
 
 

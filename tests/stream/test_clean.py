@@ -136,18 +136,18 @@ def test_gaps_are_kept(form):
         "rare": [3.0, gap, 3.0, 3.0, 7.0, 3.0],
     }
     X = np.column_stack(list(columns.values()))
-    told = []
+    reported = []
     screened = clean(
         as_stream(form(X), list(columns)),
         missing="keep",
         min_count=2,
-        report=lambda *line: told.append(line),
+        report=lambda *line: reported.append(line),
     )
     (block,) = screened.blocks()
     found = block.values.toarray() if sparse.issparse(block.values) else block.values
     assert list(block.names) == ["whole", "gaps"]
     np.testing.assert_array_equal(found, X[:, :2])
-    assert sorted(told) == [
+    assert sorted(reported) == [
         ("infinite", "missing", "2 of 6 values are missing or infinite, the first in row 0"),
         ("nothing", "missing", "6 of 6 values are missing or infinite, the first in row 0"),
         ("once", "constant", "every value is 2.0"),

@@ -69,8 +69,8 @@ def test_no_number_of_an_arrow_file_is_believed(table, tmp_path):
         data = bytearray(whole)
         struct.pack_into("<I", data, at, 2**12)
         path = tmp_path / "x.arrow"
-        verdict, said = judge(lambda: "right" if _lengths(path, data) == {3} else "wrong")  # noqa: B023
-        assert verdict in FINE, (at, said)
+        verdict, message = judge(lambda: "right" if _lengths(path, data) == {3} else "wrong")  # noqa: B023
+        assert verdict in FINE, (at, message)
 
 
 def test_buffers_lie_each_in_its_own_place(tmp_path):

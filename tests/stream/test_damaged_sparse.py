@@ -43,7 +43,7 @@ def taught(call):
     return use
 
 
-DOORS = {
+USES = {
     "stream": lambda X: list(as_stream(X)),
     "columns": taught(lambda model, X: model.learn_columns(X)),
     "transform": lambda X: RandomProjection(2).transform_many(X),
@@ -54,9 +54,9 @@ DOORS = {
 @pytest.mark.parametrize("form", ["csc", "csr", "coo"])
 @pytest.mark.parametrize("how", DAMAGES)
 def test_damaged_parts_are_found_before_scipy_goes_by_them(how, form):
-    for door in DOORS.values():
+    for use in USES.values():
         with pytest.raises(ValueError, match="index arrays fit its shape"):
-            door(damaged(how, form))
+            use(damaged(how, form))
 
 
 def test_a_damaged_column_and_a_damaged_graph():

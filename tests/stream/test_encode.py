@@ -240,15 +240,15 @@ def test_what_is_left_out_is_counted_once_and_reported():
             "good": ["a", "b"] * 3,
         }
     )
-    told = []
-    stream = encode(df, report=lambda *line: told.append(line))
+    reported = []
+    stream = encode(df, report=lambda *line: reported.append(line))
     for _ in range(2):
         assert [name for name, _ in stream] == ["good_a", "good_b"]
     assert (stream.n_read, stream.last_read, stream.n_made) == (6, "good", 2)
     assert dict(stream.skipped) == {"text": 3, "mixed": 1, "ambiguous": 1}
-    assert [line[0] for line in told] == ["id", "lab", "sum", "bytes", "lists"]
-    assert told[0][2] == "more than 3 categories in 6 rows, such as 'u0'"
-    assert stream.examples == told
+    assert [line[0] for line in reported] == ["id", "lab", "sum", "bytes", "lists"]
+    assert reported[0][2] == "more than 3 categories in 6 rows, such as 'u0'"
+    assert stream.examples == reported
     stream = encode(df, max_categories=1)
     assert list(stream) == []
     assert stream.n_read == 6
@@ -311,12 +311,13 @@ def test_clean_keeps_groups_and_counts_columns_of_the_source():
 
 
 def test_a_text_column_with_missing_values_is_text():
-    told = []
+    reported = []
     screened = clean(
-        pd.DataFrame({"a": ["x", np.nan, np.nan, np.nan]}), report=lambda *line: told.append(line)
+        pd.DataFrame({"a": ["x", np.nan, np.nan, np.nan]}),
+        report=lambda *line: reported.append(line),
     )
     assert list(screened) == []
-    assert told[0][1] == "text"
+    assert reported[0][1] == "text"
 
 
 def test_parts_are_encoded_where_they_are_read(tmp_path):

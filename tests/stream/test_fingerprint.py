@@ -54,8 +54,8 @@ def test_it_does_not_depend_on_blocks_nor_on_how_columns_are_read(data):
 @given(st.lists(NAMES, min_size=1, max_size=9), st.lists(NAMES, min_size=1, max_size=9))
 def test_other_names_are_found(one, other):
     X = np.zeros((2, 9))
-    told = of(other, X[:, : len(other)]).differences(of(one, X[:, : len(one)]).as_metadata())
-    assert bool(told) == (one != other)
+    found = of(other, X[:, : len(other)]).differences(of(one, X[:, : len(one)]).as_metadata())
+    assert bool(found) == (one != other)
 
 
 @pytest.mark.parametrize("p", [1, 63, 64, 65, 127, 128, 5000])
@@ -66,9 +66,9 @@ def test_between_32_and_64_columns_are_looked_at(p):
     assert min(p, 32) <= n_looked_at < 64
     step = -(-p // n_looked_at)
     X[2, ::step] += 1e-12
-    told = of(range(p), X).differences(known)
-    assert told[0].startswith("column 0 has other values")
-    assert len(told) == 1
+    found = of(range(p), X).differences(known)
+    assert found[0].startswith("column 0 has other values")
+    assert len(found) == 1
     changed = X.copy()
     changed[:, 0] = 1
     assert of(range(p), changed).differences(of(range(p), X).as_metadata()) == [

@@ -70,7 +70,7 @@ except ValueError as error:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "lie", "said"),
+    ("name", "lie", "message"),
     some(
         [
             ("zeros", "samples", "at most 64 MiB. Got: the first line of"),
@@ -85,9 +85,9 @@ except ValueError as error:
         "endless lines",
     ),
 )
-def test_an_endless_line_of_a_table(endless, name, lie, said):
+def test_an_endless_line_of_a_table(endless, name, lie, message):
     found = refusing(READ, endless / f"{name}.csv.gz", lie, limit=600)
-    assert said in found
+    assert message in found
     assert f"{name}.csv.gz" in found
 
 
@@ -116,25 +116,25 @@ def command(*arguments, data=None, limit=600):
 def test_an_endless_line_of_a_target(endless, tmp_path):
     np.save(tmp_path / "x.npy", np.eye(5))
     for given in (["--target-file", endless / "zeros.csv.gz"], ["--target-file", "/dev/zero"]):
-        code, said = command("select", tmp_path / "x.npy", *given, "-k", 1)
+        code, output = command("select", tmp_path / "x.npy", *given, "-k", 1)
         assert code == 1
-        assert "Expected lines of at most" in said
-        assert str(given[1]) in said
+        assert "Expected lines of at most" in output
+        assert str(given[1]) in output
 
 
 @pytest.mark.slow
 def test_an_endless_line_of_a_pipe(tmp_path):
     np.savetxt(tmp_path / "y.txt", np.arange(5.0))
     given = ["--target-file", tmp_path / "y.txt", "-k", 1]
-    code, said = command("select", "-", *given, data=b"0" * (FIRST_BYTES + MIB))
+    code, output = command("select", "-", *given, data=b"0" * (FIRST_BYTES + MIB))
     assert code == 1
-    assert "the first line of 'standard input'" in said
+    assert "the first line of 'standard input'" in output
 
 
 def test_an_endless_file_of_options():
-    code, said = command("select", "--config", "/dev/zero")
+    code, output = command("select", "--config", "/dev/zero")
     assert code == 2
-    assert "--config /dev/zero: expected at most 4 MiB of TOML" in said
+    assert "--config /dev/zero: expected at most 4 MiB of TOML" in output
 
 
 @pytest.mark.parametrize("lie", ["samples", "variables"])

@@ -110,11 +110,11 @@ def test_a_bad_cell_is_named_after_the_columns_before_it(write):
 
 def test_bad_lines_can_be_left_out(write):
     path = write("gene,s1,s2\na,1,2\nb,3,x\nc,5,6\nd,y,\n")
-    told = []
-    stream = iter_csv(path, orientation="variables", on_bad=lambda *what: told.append(what))
+    reported = []
+    stream = iter_csv(path, orientation="variables", on_bad=lambda *what: reported.append(what))
     assert _read(stream) == {"a": [1, 2], "c": [5, 6]}
-    assert [what[:2] for what in told] == [("b", "text"), ("d", "text")]
-    assert "line 3, column 3 ('s2')" in told[0][2]
+    assert [what[:2] for what in reported] == [("b", "text"), ("d", "text")]
+    assert "line 3, column 3 ('s2')" in reported[0][2]
     assert _read(stream.skip(1)) == {"c": [5, 6]}
 
 

@@ -243,17 +243,17 @@ def test_why_a_column_is_none_of_numbers():
 
 
 def test_the_screen_tells_them_apart(read):
-    told = []
+    reported = []
     columns = {
         "kind": ["x", "y", "x", "y"],
         "crp": ["<1", "5", "2", "3"],
         "income": ["1,304", "2,150", "1", "2"],
         "good": ["1", "2", "3", "5"],
     }
-    good = clean(read(columns).items(), report=lambda *what: told.append(what))
+    good = clean(read(columns).items(), report=lambda *what: reported.append(what))
     assert [name for name, _ in good] == ["good"]
     assert dict(good.skipped) == {"text": 1, "mixed": 1, "ambiguous": 1}
-    assert told == [
+    assert reported == [
         ("kind", "text", "'x' in row 0"),
         ("crp", "mixed", "'<1' in row 0, where 3 of 4 values are numbers"),
         ("income", "ambiguous", "'1,304' in row 0, which may be 1304 or 1.304"),
@@ -272,9 +272,11 @@ def test_a_null_byte_is_named(tmp_path, lie):
     text, where = NULLS[lie]
     path.write_text(text)
     more = {"on_bad": lambda *_: None} if lie == "variables" else {}
-    said = rf"Expected text\. Got: a null byte in {where} of .*x\.csv.*\nHint: the file is damaged"
+    message = (
+        rf"Expected text\. Got: a null byte in {where} of .*x\.csv.*\nHint: the file is damaged"
+    )
     seen = []
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         seen.extend(name for name, _ in iter_files(path, orientation=lie, **more))
     assert seen == (["a"] if lie == "variables" else [])
 

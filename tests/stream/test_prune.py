@@ -143,13 +143,13 @@ def test_numbers_of_every_type(rng, dtype):
 
 def test_a_window_of_base_pairs_ends_with_the_chromosome(rng):
     X = walk(rng)
-    places = np.array(CHROMOSOMES["position"]) + np.repeat([0, 10_000], [250, 150])
+    positions = np.array(CHROMOSOMES["position"]) + np.repeat([0, 10_000], [250, 150])
     y = rng.normal(size=60)
-    check(variants(X, 2), X, 0.7, kept(X, 0.7, 5, location=places), window="10kb")
-    expected = kept(X, 0.7, 2, location=places, order=by_relevance(X, y))
+    check(variants(X, 2), X, 0.7, kept(X, 0.7, 5, location=positions), window="10kb")
+    expected = kept(X, 0.7, 2, location=positions, order=by_relevance(X, y))
     check(variants(X, 2), X, 0.7, expected, window="4.5 kb", by="relevance", target=y)
     # Columns before the first with metadata are skipped; later ones follow.
-    rest = kept(X[:, 200:], 0.7, 5, location=places[200:])[0]
+    rest = kept(X[:, 200:], 0.7, 5, location=positions[200:])[0]
     assert names_of(prune(variants(X, 2).skip(200), 0.7, window="10kb")) == [200 + j for j in rest]
 
 

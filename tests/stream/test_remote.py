@@ -118,7 +118,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def places(folder):
+def locations(folder):
     """Return the addresses of the files: in memory, on web servers, and as file://."""
     memory = fsspec.filesystem("memory")
     memory.put(f"{folder}/", "/streamsel/", recursive=True)
@@ -148,9 +148,9 @@ def _same(pairs, names=NAMES):
 
 
 @pytest.mark.parametrize("name", OPENERS)
-@pytest.mark.parametrize("place", ["memory", "file", "web", "web without ranges"])
-def test_every_format_everywhere(places, name, place):
-    stream = OPENERS[name](f"{places[place]}/{name}")
+@pytest.mark.parametrize("location", ["memory", "file", "web", "web without ranges"])
+def test_every_format_everywhere(locations, name, location):
+    stream = OPENERS[name](f"{locations[location]}/{name}")
     for _ in range(2):
         _same(stream)
     _same(stream.take(["x7", "x2"]).items(), ["x7", "x2"])
@@ -160,18 +160,18 @@ def test_every_format_everywhere(places, name, place):
 
 
 @pytest.mark.parametrize("name", some(OPENERS, 5, "format at a URL"))
-def test_the_format_is_told_as_of_files(places, name):
+def test_the_format_is_told_as_of_files(locations, name):
     orientation = "variables" if ".tsv" in name else "samples"
-    url = f"{places['web']}/{name}"
+    url = f"{locations['web']}/{name}"
     stream = open_columns(url, orientation)
     assert dict(stream).keys() == dict(OPENERS[name](url)).keys() or stream.names == range(P)
 
 
-def test_a_query_is_no_pattern(places):
-    _same(iter_files(f"{places['web']}/x.parquet?version=[2]"))
+def test_a_query_is_no_pattern(locations):
+    _same(iter_files(f"{locations['web']}/x.parquet?version=[2]"))
 
 
-def test_patterns(places):
+def test_patterns(locations):
     memory = fsspec.filesystem("memory")
     for i, columns in enumerate((slice(0, 5), slice(5, 9), slice(9, P))):
         with memory.open(f"/streamsel-parts/part-{i + 8}.parquet", "wb") as file:
@@ -182,21 +182,21 @@ def test_patterns(places):
 
 
 @pytest.mark.parametrize("name", ["x.npy", "x.arrow", "x.h5ad"])
-def test_a_copy_goes_with_the_stream(places, name, tmp_path, monkeypatch):
+def test_a_copy_goes_with_the_stream(locations, name, tmp_path, monkeypatch):
     _parts._kept_open.cache_clear()  # Parts that earlier tests opened have copies.
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    stream, again = (OPENERS[name](f"{places['web']}/{name}") for _ in range(2))
+    stream, again = (OPENERS[name](f"{locations['web']}/{name}") for _ in range(2))
     assert len(list(tmp_path.iterdir())) == 1
     _same(stream)
     del stream
     _same(again)
     del again
     assert not list(tmp_path.iterdir())
-    OPENERS[name](f"{places['file']}/{name}")
+    OPENERS[name](f"{locations['file']}/{name}")
     assert not list(tmp_path.iterdir())
 
 
-def test_only_what_is_asked_for_is_fetched(places, folder, monkeypatch):
+def test_only_what_is_asked_for_is_fetched(locations, folder, monkeypatch):
     data = rng.normal(size=(2000, 400))
     pl.DataFrame(data).write_parquet(folder / "wide.parquet", compression="uncompressed")
     fetched = []
@@ -206,14 +206,14 @@ def test_only_what_is_asked_for_is_fetched(places, folder, monkeypatch):
         "readinto",
         lambda self, buffer: fetched.append(readinto(self, buffer)) or fetched[-1],
     )
-    stream = iter_parquet(f"{places['web']}/wide.parquet")
+    stream = iter_parquet(f"{locations['web']}/wide.parquet")
     np.testing.assert_array_equal(stream.take(["column_77"])["column_77"], data[:, 77])
     assert sum(fetched) < data.nbytes / 10
 
 
 @pytest.mark.parametrize("name", OPENERS)
-def test_another_version_is_refused(places, name):
-    del places  # requested because it clears the memory file system
+def test_another_version_is_refused(locations, name):
+    del locations  # requested because it clears the memory file system
     memory = fsspec.filesystem("memory")
     whole, changed = "/streamsel-versions", "x.zarr/zarr.json" if name == "x.zarr" else name
     memory.cp("/streamsel", whole, recursive=True)
@@ -225,7 +225,7 @@ def test_another_version_is_refused(places, name):
 
 
 @pytest.mark.parametrize(
-    ("url", "error", "told"),
+    ("url", "error", "message"),
     [
         ("nothing://x.parquet", ValueError, r"scheme that fsspec supports.*'nothing://x\.parquet'"),
         ("web/none.parquet", FileNotFoundError, r"none\.parquet"),
@@ -234,10 +234,10 @@ def test_another_version_is_refused(places, name):
         ("http://127.0.0.1:9/x.parquet", OSError, r"Expected 'http.*127\.0\.0\.1:9.*reachable"),
     ],
 )
-def test_what_cannot_be_reached_is_said_in_one_line(places, url, error, told):
-    place, _, name = url.partition("/")
-    url = f"{places[place]}/{name}" if place in places else url
-    with pytest.raises(error, match=told) as raised:
+def test_what_cannot_be_reached_is_said_in_one_line(locations, url, error, message):
+    location, _, name = url.partition("/")
+    url = f"{locations[location]}/{name}" if location in locations else url
+    with pytest.raises(error, match=message) as raised:
         iter_files(url)
     assert "\n" not in str(raised.value)
 
@@ -253,10 +253,10 @@ def test_what_is_missing_says_how_to_install_it(monkeypatch):
         iter_parquet("s3://bucket/x.parquet")
 
 
-def test_no_room_for_a_copy(places, monkeypatch):
+def test_no_room_for_a_copy(locations, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(type(fsspec.filesystem("memory")), "get_file", full)
     with pytest.raises(OSError, match=r"room for a copy of 'memory://.*\nHint: set TMPDIR"):
-        iter_npy(f"{places['memory']}/x.npy")
+        iter_npy(f"{locations['memory']}/x.npy")

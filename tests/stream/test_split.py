@@ -166,7 +166,7 @@ def _read_apart(stream, parts):
     """Split a stream, pickle every part, and read the parts one after the other."""
     split = stream.split(parts)
     assert len(split) <= parts
-    told = []
+    contents = []
     for part in split:
         sent = pickle.loads(pickle.dumps(part))  # noqa: S301
         assert sent == part
@@ -179,8 +179,8 @@ def _read_apart(stream, parts):
         assert part.n_columns in (None, len(found))
         if found:
             assert opened.take([found[-1][0]])[found[-1][0]].shape == (stream.n_rows,)
-        told += found
-    return told
+        contents += found
+    return contents
 
 
 given_any = settings(
@@ -253,15 +253,15 @@ def test_parts_without_some_columns(stream, parts, n, gone):
 def test_parts_of_a_screen_count(stream, missing):
     screened = clean(stream, n_rows=stream.n_rows, missing=missing, min_count=2)
     found = _contents(screened)
-    told, n_read, n_filled, skipped = [], 0, 0, {}
+    contents, n_read, n_filled, skipped = [], 0, 0, {}
     for part in screened.split(4):
         opened = part.open()
-        told += _contents(opened)
+        contents += _contents(opened)
         n_read += opened.n_read
         n_filled += opened.n_filled
         for reason, n in opened.skipped.items():
             skipped[reason] = skipped.get(reason, 0) + n
-    assert told == found
+    assert contents == found
     assert (n_read, n_filled, skipped) == (
         screened.n_read,
         screened.n_filled,

@@ -263,10 +263,10 @@ def test_memory_promise(source, options, levels):
     tracemalloc.start()
     try:
         stream = source(docs, **options)
-        held, peak = tracemalloc.get_traced_memory()
+        current, peak = tracemalloc.get_traced_memory()
         vocabulary = 100 * len({word for text in docs for word in text.split()})
         promised = (8 + 4 * levels) * n_tokens + 8 * stream.n_columns + vocabulary
-        assert held < 1.1 * promised
+        assert current < 1.1 * promised
         assert peak < 6 * promised
         tracemalloc.reset_peak()
         largest = n_blocks = 0
@@ -278,6 +278,6 @@ def test_memory_promise(source, options, levels):
             largest = max(largest, size)
         assert n_blocks > levels
         assert largest < 4 * 2**20
-        assert tracemalloc.get_traced_memory()[1] - held < 4 * 4 * 2**20
+        assert tracemalloc.get_traced_memory()[1] - current < 4 * 4 * 2**20
     finally:
         tracemalloc.stop()

@@ -113,8 +113,8 @@ def cohort(tmp_path_factory):
 def test_as_the_same_bed_file_is_read(cohort, tmp_path, missing):
     path, values = cohort
     known = np.where(values == 3, -127, values).astype(np.int8)
-    told = {"sid": [f"rs1_{j}" for j in range(200)], "iid": [f"s{i}" for i in range(50)]}
-    to_bed(tmp_path / "x.bed", np.asfortranarray(known), properties=told)
+    metadata = {"sid": [f"rs1_{j}" for j in range(200)], "iid": [f"s{i}" for i in range(50)]}
+    to_bed(tmp_path / "x.bed", np.asfortranarray(known), properties=metadata)
     ours, theirs = iter_vcf(path, missing=missing), iter_bed(tmp_path / "x.bed", missing=missing)
     for one, other in zip(ours.blocks(), theirs.blocks(), strict=True):
         assert one.names == other.names
@@ -198,7 +198,7 @@ def _damaged(old, new, count=1):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (lambda _: "", r"which begins with #CHROM. Got: '' in line 1"),
         (lambda _: "a,b\n1,2\n", r"which begins with #CHROM. Got: 'a,b\\n' in line 1"),
@@ -224,11 +224,11 @@ def _damaged(old, new, count=1):
         (_damaged("0|1\t", "0|-1\t"), r"Got: '0\|-1'"),
     ],
 )
-def test_what_is_damaged_is_refused_with_its_line(cohort, tmp_path, change, told):
+def test_what_is_damaged_is_refused_with_its_line(cohort, tmp_path, change, message):
     text = change(cohort[0].read_text())
     for zipped in (False, True):
         path = _write(tmp_path, text, zipped=zipped)
-        with pytest.raises(ValueError, match=re.compile(told, re.DOTALL)) as error:
+        with pytest.raises(ValueError, match=re.compile(message, re.DOTALL)) as error:
             list(iter_vcf(path))
         assert str(path)[:-3] in str(error.value)
 

@@ -129,9 +129,9 @@ def _no_codec(path):
 
 
 def _no_shape(path):
-    told = json.loads((path / "zarr.json").read_text())
-    told["shape"] = [N, -1]
-    (path / "zarr.json").write_text(json.dumps(told))
+    metadata = json.loads((path / "zarr.json").read_text())
+    metadata["shape"] = [N, -1]
+    (path / "zarr.json").write_text(json.dumps(metadata))
 
 
 @pytest.mark.parametrize("damage", [_cut_short, _other_bytes, _no_json, _no_codec, _no_shape])
@@ -147,16 +147,16 @@ def test_damage_is_said_in_one_line(damage, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "message"),
     [
         (np.zeros((2, 3, 4)), r"two-dimensional.*\(2, 3, 4\)"),
         (np.zeros(3), r"two-dimensional.*\(3,\)"),
         (np.zeros((2, 3), dtype="c16"), r"of numbers.*complex128"),
     ],
 )
-def test_arrays_of_another_kind(data, told, tmp_path):
+def test_arrays_of_another_kind(data, message, tmp_path):
     zarr.create_array(tmp_path / "x.zarr", data=data)
-    with pytest.raises(ValueError, match=re.compile(told)):
+    with pytest.raises(ValueError, match=re.compile(message)):
         iter_zarr(tmp_path / "x.zarr")
 
 
