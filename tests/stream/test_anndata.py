@@ -116,7 +116,7 @@ def _dense(data):
     return data.X.toarray() if sp.issparse(data.X) else data.X
 
 
-def test_rows_are_turned_once_and_only_when_read(small, tmp_path, monkeypatch):
+def test_rows_are_transposed_once_on_first_read(small, tmp_path, monkeypatch):
     data = _data("csr")
     data.write_h5ad(tmp_path / "x.h5ad")
     read = []
@@ -134,7 +134,7 @@ def test_rows_are_turned_once_and_only_when_read(small, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("where", ["memory", "file"])
-def test_what_is_said_of_the_cells(where, tmp_path):
+def test_metadata_of_cells(where, tmp_path):
     data = _data("csr")
     data.write_h5ad(tmp_path / "x.h5ad")
     stream = iter_anndata(data if where == "memory" else tmp_path / "x.h5ad")
@@ -153,7 +153,7 @@ def test_what_is_said_of_the_cells(where, tmp_path):
     assert set(model.selected) <= set(NAMES)
 
 
-def test_repeated_genes_are_told_apart_as_anndata_does(tmp_path):
+def test_repeated_genes_are_renamed_as_by_anndata(tmp_path):
     names = [*NAMES[:20], "gene3", "gene3", "gene7"]
     with pytest.warns(UserWarning, match="not unique"):
         data, unique = (_data("csr", names=names) for _ in range(2))
@@ -163,7 +163,7 @@ def test_repeated_genes_are_told_apart_as_anndata_does(tmp_path):
         assert stream.names == unique.var_names.tolist()
 
 
-def test_no_such_layer(tmp_path):
+def test_missing_layers_are_refused(tmp_path):
     data = _data(layers={"counts": X})
     data.write_h5ad(tmp_path / "x.h5ad")
     for source in (data, tmp_path / "x.h5ad"):
@@ -178,7 +178,7 @@ def test_no_such_layer(tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_raw_keeps_has_genes_of_its_own(kind, tmp_path):
+def test_raw_has_its_own_genes(kind, tmp_path):
     whole = _data(kind)
     data = whole[:, 5:9].copy()
     data.raw = whole
@@ -198,7 +198,7 @@ def test_what_raw_keeps_has_genes_of_its_own(kind, tmp_path):
 
 
 @pytest.mark.parametrize("where", ["memory", "backed", "file"])
-def test_a_model_learns_it_as_it_is(where, tmp_path):
+def test_a_model_learns_anndata_directly(where, tmp_path):
     data = _data("csr")
     data.write_h5ad(tmp_path / "x.h5ad")
     backed = read_h5ad(tmp_path / "x.h5ad", backed="r")
@@ -214,7 +214,7 @@ def test_a_model_learns_it_as_it_is(where, tmp_path):
     backed.file.close()
 
 
-def test_a_kind_of_cells_may_be_missing_or_not_occur():
+def test_obs_columns_with_missing_categories_are_targets():
     """Columns of obs are valid targets; missing categories are reported."""
     data = _data()
     with pytest.raises(ValueError, match="missing"):
@@ -268,7 +268,7 @@ DAMAGE = [
 
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("kind", ["csr", "csc"])
-def test_damage_is_said_in_one_line(damage, kind, tmp_path):
+def test_damaged_files_raise_one_line_errors(damage, kind, tmp_path):
     path = tmp_path / "x.h5ad"
     _data(kind).write_h5ad(path)
     with h5py.File(path, "r+") as file:
@@ -278,7 +278,7 @@ def test_damage_is_said_in_one_line(damage, kind, tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_what_is_no_such_file(tmp_path):
+def test_other_files_are_refused(tmp_path):
     (tmp_path / "x.h5ad").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
     with pytest.raises(ValueError, match=r"^Expected a complete AnnData file\. Got: '.*x\.h5ad'"):
         iter_anndata(tmp_path / "x.h5ad")

@@ -37,7 +37,7 @@ def test_dtypes(dtype, expected, order, tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8, np.uint8, np.bool_])
-def test_views_of_arrays_in_f_order(dtype):
+def test_f_ordered_arrays_are_viewed(dtype):
     X = np.ones((3, 70_000), dtype=dtype, order="F")
     blocks = list(iter_array(X).blocks())
     assert [block.names for block in blocks] == [range(65_536), range(65_536, 70_000)]
@@ -48,7 +48,7 @@ def test_views_of_arrays_in_f_order(dtype):
     assert np.shares_memory(block.values.indices, S.indices)
 
 
-def test_what_is_no_number_travels_alone():
+def test_non_numeric_columns_have_their_own_blocks():
     for X in (
         np.array([["a", "b"], ["c", "d"]]),
         np.array([[1, "b"], [None, 2.5]], dtype=object),
@@ -60,7 +60,7 @@ def test_what_is_no_number_travels_alone():
 
 
 @pytest.mark.parametrize("shape", [(), (5,), (2, 3, 4)])
-def test_other_than_two_dimensions(shape, tmp_path):
+def test_arrays_must_have_two_dimensions(shape, tmp_path):
     X = np.zeros(shape)
     for make in (iter_array, as_stream):
         with pytest.raises(ValueError, match=rf"two-dimensional.*{len(shape)} dimensions"):
@@ -95,7 +95,7 @@ def test_names_are_checked(tmp_path):
         assert make(None).take([np.int64(2)]).keys() == {2}
 
 
-def test_arrays_that_need_a_word_from_the_user():
+def test_masked_structured_and_sparse_arrays_are_refused():
     with pytest.raises(TypeError, match=r"masked array\.\nHint: .*filled"):
         iter_array(np.ma.masked_array(np.zeros((2, 2)), mask=True))
     with pytest.raises(TypeError, match="structured"):
@@ -120,7 +120,7 @@ def test_empty_arrays(shape, order, tmp_path):
         assert len(list(stream)) == shape[1]
 
 
-def test_repeated_entries_of_a_sparse_matrix_are_summed_once_for_all():
+def test_repeated_sparse_entries_are_summed_once():
     parts = (np.array([1.0, 2.0, 4.0]), np.array([1, 1, 0]), np.array([0, 3]))
     X = scipy.sparse.csc_array(parts, shape=(3, 1))
     (block,) = iter_sparse(X).blocks()
@@ -146,7 +146,7 @@ def test_tall_npy_in_c_order(rng, tmp_path):
     np.testing.assert_array_equal(stream.take([29])[29], X[:, 29])
 
 
-def test_blocks_of_npy_can_be_written_to_without_changing_the_file(tmp_path):
+def test_writing_to_npy_blocks_keeps_the_file(tmp_path):
     X = np.ones((4, 3), order="F")
     np.save(tmp_path / "x.npy", X)
     for block in iter_npy(tmp_path / "x.npy").blocks():
@@ -154,7 +154,7 @@ def test_blocks_of_npy_can_be_written_to_without_changing_the_file(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), X)
 
 
-def test_npy_files_that_are_something_else(tmp_path):
+def test_invalid_npy_files_are_refused(tmp_path):
     np.savez(tmp_path / "x.npz", X=np.zeros((2, 2)))
     with pytest.raises(ValueError, match=r"Got: the archive .*x.npz.*\nHint"):
         iter_npy(tmp_path / "x.npz")

@@ -45,7 +45,7 @@ def cohort(tmp_path_factory):
     start=st.integers(0, 150),
     parts=st.integers(1, 5),
 )
-def test_as_bed_reader_reads_it(tmp_path_factory, n, p, missing, seed, start, parts):
+def test_genotypes_equal_those_of_bed_reader(tmp_path_factory, n, p, missing, seed, start, parts):
     path = tmp_path_factory.mktemp("bed") / "x.bed"
     _write(path, _genotypes(n, p, missing, seed))
     # With these counts, old versions do not count lines in files that they then leave open.
@@ -87,7 +87,7 @@ def _of_parts(stream, parts):
         yield from pickle.loads(pickle.dumps(part)).open()  # noqa: S301
 
 
-def test_genotypes_stay_small_where_none_is_missing(cohort):
+def test_complete_genotypes_are_int8(cohort):
     path, values = cohort
     blocks = list(iter_bed(path).blocks())
     assert [str(block.values.dtype) for block in blocks] == ["float32", "int8", "float32"]
@@ -96,7 +96,7 @@ def test_genotypes_stay_small_where_none_is_missing(cohort):
     np.testing.assert_array_equal(blocks[1].values, values[:, 64:192])
 
 
-def test_a_pass_learns_what_the_matrix_says(cohort):
+def test_a_pass_equals_learning_the_matrix(cohort):
     path, values = cohort
     y = values[:, 20] - 0.5 * values[:, 70]
     filled = np.where(values < 0, np.nan, values)
@@ -114,13 +114,13 @@ def test_a_pass_learns_what_the_matrix_says(cohort):
     assert model.selected[0] == "sid21"
 
 
-def test_what_stands_for_a_missing_genotype_is_one_of_two(cohort):
+def test_missing_genotype_options_are_checked(cohort):
     for bad in ("skip", None, 3):
         with pytest.raises(ValueError, match="Expected missing to be 'mean' or 'keep'"):
             iter_bed(cohort[0], missing=bad)
 
 
-def test_variants_without_a_name_of_their_own(tmp_path):
+def test_variants_without_names(tmp_path):
     path = _write(
         tmp_path / "x.bed",
         _genotypes(5, 7),
@@ -155,7 +155,7 @@ def test_phenotypes(given, expected, tmp_path):
     assert clean(iter_bed(path)).skip(0).row_metadata.keys() == alongside.keys()
 
 
-def test_chromosomes_side_by_side(tmp_path):
+def test_files_of_several_chromosomes(tmp_path):
     for i in (1, 2, 10):
         sid = [f"{i}_{j}" for j in range(4)]
         _write(tmp_path / f"chr{i}.bed", _genotypes(6, 4, seed=i), sid=sid, iid=list("abcdef"))
@@ -198,7 +198,7 @@ def test_a_sample_file_that_has_changed_is_refused(cohort, tmp_path):
         (".fam", lambda _: b"", r" 0 samples"),
     ],
 )
-def test_what_is_no_such_file_is_refused(suffix, change, message, cohort, tmp_path):
+def test_invalid_files_are_refused(suffix, change, message, cohort, tmp_path):
     path, _ = cohort
     for one in (".bed", ".bim", ".fam"):
         data = path.with_suffix(one).read_bytes()
@@ -207,13 +207,13 @@ def test_what_is_no_such_file_is_refused(suffix, change, message, cohort, tmp_pa
         iter_bed(tmp_path / "y.bed")
 
 
-def test_the_three_belong_together(cohort, tmp_path):
+def test_a_missing_bim_file_is_an_error(cohort, tmp_path):
     (tmp_path / "y.bed").write_bytes(cohort[0].read_bytes())
     with pytest.raises(FileNotFoundError, match=r"y\.bim"):
         iter_bed(tmp_path / "y.bed")
 
 
-def test_a_file_that_shrinks_while_it_is_read(cohort, tmp_path):
+def test_a_file_truncated_during_a_pass(cohort, tmp_path):
     for suffix in (".bed", ".bim", ".fam"):
         data = cohort[0].with_suffix(suffix).read_bytes()
         Path(tmp_path / "y").with_suffix(suffix).write_bytes(data)

@@ -82,7 +82,7 @@ LIES = {
 
 
 @pytest.mark.parametrize(("lies", "text"), [(lies, t) for lies, ts in LIES.items() for t in ts])
-def test_which_way_a_text_lies(tmp_path, lies, text):
+def test_orientation_of_texts(tmp_path, lies, text):
     path = tmp_path / "x.csv"
     path.write_text(text)
     if lies is None:
@@ -97,7 +97,7 @@ def test_which_way_a_text_lies(tmp_path, lies, text):
         np.testing.assert_array_equal(values, expected[name])
 
 
-def test_what_is_no_file_of_columns(tmp_path):
+def test_unsupported_files_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError):
         as_stream("x.parquet")
     (tmp_path / "x.doc").write_text("a,b\n")

@@ -63,13 +63,13 @@ def test_numbers(cell):
 
 
 @pytest.mark.parametrize("cell", NEITHER)
-def test_what_is_no_number_is_left_to_be_looked_at(cell):
+def test_non_numeric_cells_are_not_parsed(cell):
     assert to_number(cell) is None
     assert NumberParser(",").parse([f"{cell},1", f"2,{cell}"], 2) is None
 
 
 @given(cell=st.text("0123456789.eE+-_xnaifNA() ", min_size=1, max_size=6))
-def test_nothing_is_read_otherwise_than_python_does(cell):
+def test_numbers_equal_those_of_python(cell):
     parsed = NumberParser(",").parse([f"{cell},1"], 2)
     expected = to_number(cell)
     if parsed is not None:
@@ -77,7 +77,7 @@ def test_nothing_is_read_otherwise_than_python_does(cell):
         assert _same(parsed[0, 0], expected)
 
 
-def test_chosen_cells_of_many_lines(monkeypatch, rng):
+def test_selected_cells_of_many_lines(monkeypatch, rng):
     monkeypatch.setattr(_text_cells, "_ARROW_CELLS", 10)
     X = rng.normal(size=(30, 4))
     lines = [";".join([*map(repr, row.tolist()), "text"]) for row in X]
@@ -91,7 +91,7 @@ def test_cells_are_counted(delimiter, n):
     assert count_cells(delimiter.join(["½ é", *["1.5"] * (n - 1)]), delimiter) == n
 
 
-def test_quotes_are_not_torn_apart():
+def test_quoted_cells_are_not_split():
     found = NumberParser(",").parse(['"1,5",2', "3,4"], 2)
     assert found is None
     np.testing.assert_array_equal(NumberParser(",").parse(['"1",2'], 2), [[1.0, 2.0]])
@@ -105,7 +105,7 @@ def test_an_error_names_line_and_column(tmp_path):
         list(stream)
 
 
-def test_columns_of_text_beside_numbers(tmp_path):
+def test_columns_of_text_and_numbers(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("a,kind,b\n" + "".join(f"{j},k{j % 2},{j / 4}\n" for j in range(20)))
     columns = dict(iter_csv(path))

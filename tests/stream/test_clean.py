@@ -67,12 +67,12 @@ def test_infinities_of_both_signs_do_not_cancel():
     assert names_of(clean(iter_array(X, names=["bad", "good"]))) == ["good"]
 
 
-def test_a_sum_that_overflows_is_no_missing_value():
+def test_an_overflowing_sum_is_not_missing():
     X = np.array([[3e38, 1.0], [3e38, 2.0], [2e38, 4.0]], dtype=np.float32)
     assert names_of(clean(iter_array(X, names=["huge", "small"]))) == ["huge", "small"]
 
 
-def test_fortran_blocks_stay_fortran(rng):
+def test_fortran_order_of_blocks_is_kept(rng):
     X = np.asfortranarray(rng.normal(size=(10, 4)))
     X[0, 2] = np.nan
     (block,) = clean(stream_of(Block(range(4), X))).blocks()
@@ -89,7 +89,7 @@ def test_sparse_missing_columns_are_left_out():
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_mean_takes_the_place_of_missing_values(dtype):
+def test_missing_values_are_replaced_by_the_mean(dtype):
     X = np.array([[1, np.nan, 5], [3, 4, 6], [np.inf, np.nan, 8]], dtype=dtype)
     before = X.copy()
     screened = clean(iter_array(X, names=list("abc")), missing="mean")
@@ -124,7 +124,7 @@ def test_columns_without_any_value_are_left_out(missing):
 
 
 @pytest.mark.parametrize("form", [np.asfortranarray, np.ascontiguousarray, sparse.csc_array])
-def test_gaps_are_kept(form):
+def test_missing_values_can_be_kept(form):
     gap = np.nan
     columns = {
         "whole": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
@@ -195,7 +195,7 @@ def test_text_among_numbers_is_named(cells, culprit):
     assert reports == [("x", "text", culprit)]
 
 
-def test_objects_that_are_numbers_are_numbers():
+def test_objects_of_numbers_are_numeric():
     values = np.array([[Decimal("1.5")], [None], [True]], dtype=object)
     ((_, filled),) = clean(stream_of(Block(["x"], values)), missing="mean")
     np.testing.assert_array_equal(filled, [1.5, 1.25, 1.0])
@@ -256,7 +256,7 @@ def test_rare_columns_are_left_out(rng, min_count, form):
         assert text == f"{differing} of 50 values differ from {common[name]}.0"
 
 
-def test_rare_needs_rows_to_be_rare_among():
+def test_rare_columns_require_a_number_of_rows():
     with pytest.raises(ValueError, match=r"at most half the rows, 2\. Got: 3"):
         list(clean(np.eye(5), min_count=3))
     with pytest.raises(ValueError, match=r"Expected min_count of .*Got: -1"):
@@ -271,7 +271,7 @@ def test_a_stored_zero_is_a_zero():
     assert names_of(screened) == [1]
 
 
-def test_a_block_of_bad_columns_is_not_yielded_but_counted():
+def test_blocks_of_bad_columns_are_only_counted():
     screened = clean(
         stream_of(Block(["a"], np.ones((3, 1))), Block(["b"], np.array([[1.0], [2], [3]])))
     )
@@ -298,7 +298,7 @@ def test_second_pass_is_the_same_and_counts_nothing_again(rng):
     assert len(reports) == 2
 
 
-def test_counts_go_on_after_an_interrupted_pass():
+def test_counts_continue_after_an_interrupted_pass():
     X = np.array([[1.0, 2, 3], [1.0, 1, 1]])
     pieces = [Block([j], X[:, [j]]) for j in range(3)]
     screened = clean(stream_of(*pieces))
@@ -309,26 +309,26 @@ def test_counts_go_on_after_an_interrupted_pass():
     assert screened.skipped == {"constant": 1}
 
 
-def test_a_stream_that_is_there_once(rng):
+def test_streams_of_one_pass(rng):
     X = rng.normal(size=(5, 3))
     screened = clean(iter_columns(iter([(j, X[:, j]) for j in range(3)]), n_rows=5))
     assert not screened.reiterable
     assert names_of(screened) == [0, 1, 2]
 
 
-def test_it_knows_the_size_of_its_source(rng):
+def test_size_is_that_of_the_source(rng):
     screened = clean(rng.normal(size=(5, 3)))
     assert (screened.n_rows, screened.n_columns, screened.reiterable) == (5, 3, True)
 
 
 @pytest.mark.parametrize("missing", ["skip", "mean", "keep"])
-def test_take_gives_what_the_stream_would(missing):
+def test_take_equals_the_stream(missing):
     X = np.array([[1.0, np.nan], [2.0, 3.0], [5.0, 6.0]])
     columns = clean(iter_array(X, names=["a", "b"]), missing=missing).take(["b", "a"])
     np.testing.assert_array_equal(columns["a"], X[:, 0])
     np.testing.assert_array_equal(columns["b"], [4.5 if missing == "mean" else np.nan, 3, 6])
 
 
-def test_only_known_ways_with_missing_values():
+def test_unknown_options_for_missing_values_are_refused():
     with pytest.raises(ValueError, match=r"skip.*Got: 'drop'"):
         clean(np.eye(3), missing="drop")

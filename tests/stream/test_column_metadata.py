@@ -86,7 +86,7 @@ def test_the_counted_allele_is_the_effect_allele(tmp_path):
     assert dict(iter_vcf(_vcf(tmp_path / "x.vcf")))["v1"][:3].tolist() == [0, 1, 2]
 
 
-def test_wrappers_pass_it_on(tmp_path):
+def test_wrappers_keep_column_metadata(tmp_path):
     stream = iter_bed(_bed(tmp_path / "x.bed"))
     wrapped = [stream.without(["rs1"]), stream.skip(2), clean(stream), prune(stream)]
     wrapped += [with_probes(stream), clean(stream.skip(1)).without(["rs4"])]
@@ -95,7 +95,7 @@ def test_wrappers_pass_it_on(tmp_path):
     assert iter_array(np.eye(3)).column_metadata == {}
 
 
-def test_files_one_after_the_other(tmp_path):
+def test_metadata_of_several_files(tmp_path):
     _bed(tmp_path / "c1.bed")
     _bed(tmp_path / "c2.bed", first=5, p=4)
     _vcf(tmp_path / "c3.vcf")
@@ -108,7 +108,7 @@ def test_files_one_after_the_other(tmp_path):
     assert iter_files([tmp_path / "d.parquet"]).column_metadata == {}
 
 
-def test_it_is_read_only_on_request(tmp_path, monkeypatch):
+def test_metadata_are_read_on_request_only(tmp_path, monkeypatch):
     read = []
     variants = _genotypes.GenotypeFile.variants
     monkeypatch.setattr(
@@ -134,7 +134,7 @@ def test_a_file_that_has_changed(tmp_path):
 
 
 @pytest.mark.parametrize("position", ["?", "1.5", "9" * 30])
-def test_a_position_that_is_no_number(position, tmp_path):
+def test_invalid_positions_are_refused(position, tmp_path):
     path = _bed(tmp_path / "x.bed")
     bim = path.with_suffix(".bim")
     lines = bim.read_text().split("\n")

@@ -10,7 +10,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from streamsel.stream import as_stream, iter_array, iter_columns, iter_polynomials
 
 
-def test_what_can_be_read_again():
+def test_which_sources_are_reiterable():
     pairs = [("a", [1, 2]), ("b", [3, 4])]
     for again in (pairs, tuple(pairs), dict(pairs).items(), lambda: iter(pairs)):
         stream = iter_columns(again, n_rows=2, n_columns=2)
@@ -47,7 +47,7 @@ def test_a_change_of_dtype_or_length_ends_a_block():
     np.testing.assert_array_equal(blocks[-1].values.toarray(), [[1, 0], [0, 2], [0, 0]])
 
 
-def test_the_columns_before_a_bad_one_are_yielded_first():
+def test_columns_before_a_bad_one_are_yielded():
     def failing():
         yield "a", [1, 2]
         raise OSError("the line is dead")
@@ -75,7 +75,7 @@ def test_sparse_blocks_are_bounded(rng):
     assert all(block.values.data.nbytes < 4.1 * 2**20 for block in blocks)
 
 
-def test_anything_as_a_stream():
+def test_as_stream_of_all_sources():
     stream = iter_array(np.zeros((2, 3)))
     assert as_stream(stream) is stream
     with pytest.raises(TypeError, match=r"Hint: pass X.items\(\)"):
@@ -119,7 +119,7 @@ def test_polynomials_of_many_columns_in_bounded_blocks(rng):
     np.testing.assert_array_equal(values, np.prod(X[:, list(name)].astype(float), axis=1))
 
 
-def test_polynomials_of_nothing_sensible():
+def test_invalid_polynomials_are_refused():
     X = np.zeros((3, 2))
     for degree in (0, -1, 2.5, "2", None, True):
         with pytest.raises(ValueError, match=r"degree to be an int in the range \[1, inf\)"):

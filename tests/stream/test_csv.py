@@ -44,7 +44,7 @@ def test_shapes_of_files(read, text):
     assert _lists(stream.skip(1)) == {"b": [2, 4, 6, 8]}
 
 
-def test_delimiter_can_be_told(read):
+def test_delimiter_can_be_given(read):
     assert _lists(read("a b\n1 2\n", delimiter=" ")) == {"a": [1], "b": [2]}
     assert _lists(read("a\n1\n2\n")) == {"a": [1, 2]}
 
@@ -66,7 +66,7 @@ def test_texts(read):
     assert stream.take(["kind"])["kind"].dtype == object
 
 
-def test_texts_that_show_late_are_exact_from_the_start(read):
+def test_late_text_keeps_earlier_cells_exact(read):
     rows = [f"{i},0{i},{i}.50" for i in range(8)]
     stream = read("\n".join(["a,b,c", *rows, "8,x,y", "9,NA,1", "10,z,2"]))
     assert _lists(stream) == {
@@ -89,7 +89,7 @@ def test_ragged_lines(read, line, found):
         read(f"a,b\n1,2\n3,4\n{line}\n7,8\n")
 
 
-def test_files_that_hold_no_columns(read):
+def test_files_without_columns_are_refused(read):
     with pytest.raises(ValueError, match="Got: the empty file"):
         read("\n")
     with pytest.raises(ValueError, match="only a header"):
@@ -98,7 +98,7 @@ def test_files_that_hold_no_columns(read):
         read("a,b,a\n1,2,3\n")
 
 
-def test_the_temporary_file_goes_with_the_stream(read, tmp_path, monkeypatch):
+def test_the_temporary_file_is_deleted_with_the_stream(read, tmp_path, monkeypatch):
     opened = []
     temporary_file = tempfile.TemporaryFile
     monkeypatch.setattr(
@@ -116,7 +116,7 @@ def test_the_temporary_file_goes_with_the_stream(read, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("orientation", ["rows", None, np.zeros(2), [np.nan]])
-def test_orientation_is_one_of_two_words(tmp_path, orientation):
+def test_unknown_orientations_are_refused(tmp_path, orientation):
     with pytest.raises(ValueError, match="Expected orientation to be 'samples' or 'variables'"):
         iter_csv(tmp_path / "x.csv", orientation=orientation)
 

@@ -46,7 +46,7 @@ def _lengths(path, data):
 
 
 @pytest.mark.slow
-def test_what_once_broke_something_is_refused_or_read():
+def test_earlier_failures_are_refused_or_read():
     files = kept()
     assert len(files) > 20
     assert [
@@ -63,7 +63,7 @@ def test_what_once_broke_something_is_refused_or_read():
     ],
     ids=["numbers", "text", "nested"],
 )
-def test_no_number_of_an_arrow_file_is_believed(table, tmp_path):
+def test_changed_numbers_of_arrow_files_are_checked(table, tmp_path):
     whole = _ipc(table)
     for at in range(0, len(whole) - 3, 4):
         data = bytearray(whole)
@@ -73,7 +73,7 @@ def test_no_number_of_an_arrow_file_is_believed(table, tmp_path):
         assert verdict in FINE, (at, message)
 
 
-def test_buffers_lie_each_in_its_own_place(tmp_path):
+def test_invalid_positions_of_buffers_are_refused(tmp_path):
     whole = _ipc(pa.table({"a": np.arange(64.0), "b": np.arange(64.0) + 100}))
     # Offsets and lengths of the two buffers of "b": nulls and values.
     second = struct.pack("<qqqq", 512, 0, 512, 512)
@@ -110,7 +110,7 @@ def test_a_record_batch_is_read_once(tmp_path):
 
 @pytest.mark.parametrize("compression", ["lz4", "zstd"])
 @pytest.mark.parametrize("claim", [2**62, -2, 2**40])
-def test_a_compressed_buffer_claims_no_more_than_it_can_hold(compression, claim, tmp_path):
+def test_sizes_of_compressed_buffers_are_checked(compression, claim, tmp_path):
     whole = _ipc(pa.table({"a": np.zeros(1000)}), compression=compression)
     assert whole.count(struct.pack("<q", 8000)) == 1
     data = whole.replace(struct.pack("<q", 8000), struct.pack("<q", claim))
@@ -121,7 +121,7 @@ def test_a_compressed_buffer_claims_no_more_than_it_can_hold(compression, claim,
 @pytest.mark.parametrize(
     ("iter_file", "write"), [(iter_ipc, "write_ipc"), (iter_parquet, "write_parquet")]
 )
-def test_text_that_is_none_is_refused_after_the_columns_before_it(iter_file, write, tmp_path):
+def test_invalid_text_is_refused_after_earlier_columns(iter_file, write, tmp_path):
     path = tmp_path / "x"
     frame = pl.DataFrame({"a": [1.0, 2.0], "b": ["some words", "others"]})
     getattr(frame, write)(path, compression="uncompressed")
@@ -130,14 +130,14 @@ def test_text_that_is_none_is_refused_after_the_columns_before_it(iter_file, wri
         list(iter_file(path))
 
 
-def test_a_union_is_no_number_but_no_error_either(tmp_path):
+def test_union_columns_are_not_numeric(tmp_path):
     kinds = pa.array([0, 1], pa.int8())
     union = pa.UnionArray.from_sparse(kinds, [pa.array([1.5, 2.5]), pa.array(["x", "y"])])
     data = _ipc(pa.table({"a": [1.0, 2.0], "u": union}))
     assert _read(iter_ipc, tmp_path / "x.arrow", data) == {"a": [1.0, 2.0], "u": [1.5, "y"]}
 
 
-def test_a_footer_that_lies_about_the_rows(tmp_path):
+def test_wrong_numbers_of_rows_in_footers(tmp_path):
     path = tmp_path / "x.parquet"
     pl.DataFrame({"a": np.arange(100.0)}).write_parquet(path, use_pyarrow=True)
     data = path.read_bytes()
@@ -148,7 +148,7 @@ def test_a_footer_that_lies_about_the_rows(tmp_path):
         _read(iter_parquet, path, bad)
 
 
-def test_a_flipped_bit_is_found_where_there_are_checksums(tmp_path):
+def test_checksums_detect_flipped_bits(tmp_path):
     path = tmp_path / "x.parquet"
     table = pa.table({"a": np.arange(100.0) + 0.1})
     options = {"use_dictionary": False, "compression": "none", "write_page_checksum": True}
@@ -183,7 +183,7 @@ def _npy(header, version=1):
         b"\x80\x04\x95\x05\x00\x00\x00\x00\x00\x00\x00K\x01.",
     ],
 )
-def test_npy_headers_that_are_none(data, tmp_path):
+def test_invalid_npy_headers_are_refused(data, tmp_path):
     path = tmp_path / "x.npy"
     path.write_bytes(data)
     with pytest.raises(ValueError, match=r"^Expected a \.npy file.*x\.npy"):
@@ -192,7 +192,7 @@ def test_npy_headers_that_are_none(data, tmp_path):
 
 @pytest.mark.parametrize("order", ["F", "C"])
 @pytest.mark.parametrize("dtype", ["<U3", ">U3"])
-def test_codes_that_are_no_characters(order, dtype, tmp_path):
+def test_invalid_character_codes_are_refused(order, dtype, tmp_path):
     path = tmp_path / "x.npy"
     np.save(path, np.array([["a", "bcd"], ["", "\U0010ffff"]], dtype=dtype, order=order))
     assert [column.tolist() for _, column in iter_npy(path)] == [["a", ""], ["bcd", "\U0010ffff"]]
@@ -203,7 +203,7 @@ def test_codes_that_are_no_characters(order, dtype, tmp_path):
 
 
 @pytest.mark.parametrize("iter_file", [iter_csv, BY_VARIABLE])
-def test_cells_that_the_csv_module_refuses_are_reported_by_file(iter_file, tmp_path):
+def test_errors_of_the_csv_module_name_the_file(iter_file, tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("a,b\n1," + '"' + "2" * 200_000 + '"\n')
     with pytest.raises(ValueError, match=r"^Expected cells .*x\.csv.*field larger"):
@@ -217,7 +217,7 @@ def test_quotes_inside_a_cell_do_not_join_lines(tmp_path):
         iter_csv(path)
 
 
-def test_open_quotes_are_given_up_before_the_file_ends(tmp_path):
+def test_unclosed_quotes_are_refused(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text('a,b\n1,"2\n' + "1,2\n" * 100_000)
     with pytest.raises(ValueError, match=r"^Expected closing quotes. Got: line 2 of .*x\.csv"):
@@ -236,7 +236,7 @@ def _file_size_limit(n_bytes):
 
 
 @pytest.mark.parametrize("rows", [10, 40_000])
-def test_no_room_for_the_columns_of_a_text(rows, tmp_path, monkeypatch):
+def test_full_disk_for_temporary_columns(rows, tmp_path, monkeypatch):
     path, folder = tmp_path / "x.csv", tmp_path / "temporary"
     folder.mkdir()
     path.write_text("a,b\n" + "1,2\n" * rows)
@@ -250,7 +250,7 @@ def test_no_room_for_the_columns_of_a_text(rows, tmp_path, monkeypatch):
     assert list(folder.iterdir()) == []
 
 
-def test_nowhere_to_write_the_columns_of_a_text(tmp_path, monkeypatch):
+def test_no_writable_folder_for_temporary_columns(tmp_path, monkeypatch):
     path = tmp_path / "x.csv"
     path.write_text("a,b\n1,2\n")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
@@ -259,7 +259,7 @@ def test_nowhere_to_write_the_columns_of_a_text(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("iter_file", [iter_csv, BY_VARIABLE])
-def test_lines_that_do_not_fit_into_memory_are_reported_by_file(iter_file, tmp_path):
+def test_memory_errors_of_lines_name_the_file(iter_file, tmp_path):
     path = tmp_path / "x.csv"
     with path.open("wb") as file:
         file.truncate(2**31)  # a sparse file of zeros
@@ -286,7 +286,7 @@ except MemoryError as error:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the limit is that of Linux")
-def test_a_lack_of_memory_is_no_damage(tmp_path):
+def test_memory_errors_of_arrow_are_not_damage(tmp_path):
     """Arrow's failure to allocate memory is reported as lack of memory, not as damage."""
     path = tmp_path / "x.parquet"
     pa.parquet.write_table(pa.table({f"v{j}": [1.0, 2.0] for j in range(30_000)}), path)
@@ -302,7 +302,7 @@ def test_a_lack_of_memory_is_no_damage(tmp_path):
 
 
 @pytest.mark.parametrize("iter_file", [iter_csv, BY_VARIABLE])
-def test_a_lack_of_memory_names_the_text(iter_file, tmp_path, monkeypatch):
+def test_memory_errors_name_the_text(iter_file, tmp_path, monkeypatch):
     def parse(*_, **__):
         raise MemoryError("Unable to allocate 8 MiB")
 
@@ -313,7 +313,7 @@ def test_a_lack_of_memory_names_the_text(iter_file, tmp_path, monkeypatch):
         list(iter_file(path))
 
 
-def test_what_claims_too_much_is_damaged(tmp_path):
+def test_impossible_sizes_are_reported_as_damage(tmp_path):
     """A library's failed allocation for a file of a few bytes is reported as damage."""
     small, large = tmp_path / "small", tmp_path / "large"
     small.write_bytes(b"x")
@@ -327,7 +327,7 @@ def test_what_claims_too_much_is_damaged(tmp_path):
     assert str(out_of_memory(small, named)) == str(named)
 
 
-def test_a_thread_that_cannot_start(tmp_path, monkeypatch):
+def test_blocks_are_read_if_no_thread_can_start(tmp_path, monkeypatch):
     """If no thread can start, blocks are read without prefetching."""
 
     def start(_):

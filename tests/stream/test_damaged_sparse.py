@@ -53,13 +53,13 @@ USES = {
 
 @pytest.mark.parametrize("form", ["csc", "csr", "coo"])
 @pytest.mark.parametrize("how", DAMAGES)
-def test_damaged_parts_are_found_before_scipy_goes_by_them(how, form):
+def test_damaged_sparse_matrices_are_refused(how, form):
     for use in USES.values():
         with pytest.raises(ValueError, match="index arrays fit its shape"):
             use(damaged(how, form))
 
 
-def test_a_damaged_column_and_a_damaged_graph():
+def test_damaged_columns_and_graphs_are_refused():
     column, graph = whole()[:, :1], sp.csr_array(np.ones((3, 3)))
     column.indices[0] = graph.indices[0] = 10**6
     with pytest.raises(ValueError, match="index arrays fit its shape"):
@@ -71,12 +71,12 @@ def test_a_damaged_column_and_a_damaged_graph():
 
 
 @pytest.mark.parametrize("form", ["csc", "csr", "coo", "bsr", "lil", "dok", "dia"])
-def test_whole_ones_are_read(form):
+def test_valid_sparse_matrices_are_read(form):
     names = [name for name, _ in as_stream(whole(form))]
     assert names == list(range(5))
 
 
-def test_a_sparse_matrix_is_no_list_of_names():
+def test_sparse_matrices_are_refused_as_names():
     with pytest.raises(TypeError, match="sequence of names"):
         PCA(2).learn_columns(np.zeros((14, 5)), whole())
     with pytest.raises(TypeError, match="iterable of"):

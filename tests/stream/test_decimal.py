@@ -44,14 +44,14 @@ def test_variables(tmp_path, header):
     assert [name for part in parts for name in columns(part)] == list(expected)
 
 
-def test_a_line_without_header_is_not_parted_at_its_commas():
+def test_lines_without_header_are_not_split_at_commas():
     assert find_delimiter("v0;1,5;2", None, ",") == ";"
     assert find_delimiter("v0\t1,5\t2", None, ",") == "\t"
     assert find_delimiter("a,b;c,d", None, ",") == ","
     assert find_delimiter("a,b\tc,d", None) == "\t"
 
 
-def test_numbers_with_points_are_none_beside_commas(tmp_path):
+def test_numbers_with_the_other_mark_are_text(tmp_path):
     path = write(tmp_path / "x.csv", "a;b\n1,5;1\n2,5;2\n3,5;1.000\n")
     assert columns(iter_csv(path, decimal="."))["a"] == ["1,5", "2,5", "3,5"]
     write(path, "a;b\n1,5;1\n2,5;2\n3,5;1.5\n")
@@ -79,11 +79,11 @@ def test_numbers_with_points_are_none_beside_commas(tmp_path):
         ([], "."),
     ],
 )
-def test_what_is_a_decimal_comma(cells, mark):
+def test_which_commas_are_decimal(cells, mark):
     assert numerals_of(cells).decimal == mark
 
 
-def test_where_it_stands_late(tmp_path):
+def test_late_decimal_commas(tmp_path):
     header = ";".join(f"v{j}" for j in range(60_000))  # longer than the part that is inspected
     row = ";".join(["1,5"] * 60_000)
     path = write(tmp_path / "x.csv", f"{header}\n{row}\n{row}\n")
@@ -92,7 +92,7 @@ def test_where_it_stands_late(tmp_path):
     assert stream.take(["v59999"])["v59999"].tolist() == [1.5, 1.5]
 
 
-def test_what_is_no_mark(tmp_path):
+def test_invalid_decimal_marks_are_refused(tmp_path):
     path = write(tmp_path / "x.csv", "a,b\n1,2\n")
     assert columns(iter_csv(path)) == {"a": [1], "b": [2]}
     for decimal, delimiter in ((",", ","), (",", None), ("'", ";"), (5, ";")):
@@ -109,7 +109,7 @@ CELLS = st.one_of(
 
 
 @given(st.lists(st.lists(CELLS, min_size=3, max_size=3), min_size=1, max_size=4))
-def test_as_with_points(rows):
+def test_decimal_commas_equal_decimal_points(rows):
     """A text with decimal commas is read as the same text with points."""
     points = [";".join(cell.replace('"', '""""') for cell in row) for row in rows]
     commas = [line.replace(".", ",") for line in points]

@@ -103,7 +103,7 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
-def test_numbers_are_those_of_the_definition_whatever_the_library(source, tmp_path):
+def test_encoding_is_its_definition_for_every_library(source, tmp_path):
     stream = encode(source(tmp_path))
     expected = {"flag": FRAME["flag"].to_list()} | EXPECTED | {"number": FRAME["number"].to_list()}
     same(stream, expected)
@@ -120,7 +120,7 @@ OBJECTS += [st.timedeltas(dt.timedelta(-9999), dt.timedelta(9999)) | st.none(), 
 
 
 @given(data=st.data(), n=st.integers(2, 30), width=st.integers(1, 4))
-def test_the_result_depends_on_the_columns_alone(data, n, width):
+def test_encoding_depends_on_the_columns_only(data, n, width):
     kinds = data.draw(st.lists(st.sampled_from([*OBJECTS, None]), min_size=1, max_size=6))
     columns, expected, groups = [], {}, {}
     for j, kind in enumerate(kinds):
@@ -164,7 +164,7 @@ def test_unknown_categories_are_0_and_unknown_columns_an_error():
             stream_of_numbers.take([name])
 
 
-def test_two_columns_may_share_the_name_of_a_number():
+def test_encoded_names_of_two_columns_may_collide():
     df = pl.DataFrame({"a": ["b_c", "x", "x", "x"], "a_b": ["y", "c", "y", "y"]})
     np.testing.assert_array_equal(encode(df).take(["a_b_c"])["a_b_c"], [1, 1, 0, 0])
 
@@ -228,7 +228,7 @@ def test_labels_may_be_named_like_the_numbers_of_dates():
     assert [values.tolist() for values in taken.values()] == [[1, 0, 0, 0], [0, 0, 0, 0]]
 
 
-def test_what_is_left_out_is_counted_once_and_reported():
+def test_excluded_columns_are_counted_and_reported():
     n = 6
     df = pd.DataFrame(
         {
@@ -254,14 +254,14 @@ def test_what_is_left_out_is_counted_once_and_reported():
     assert stream.n_read == 6
 
 
-def test_complex_numbers_and_numbers_as_objects_pass():
+def test_complex_and_object_numbers_are_accepted():
     columns = [("c", np.array([1j, 2j])), ("o", np.array([1.5, None], dtype=object))]
     found = dict(encode(iter_columns(columns)))
     assert found["c"].dtype.kind == "c"
     assert found["o"].tolist() == [1.5, None]
 
 
-def test_columns_before_an_error_come_first():
+def test_columns_before_an_error_are_yielded():
     def broken():
         yield "a", np.array(["x", "y", "x", "x"])
         yield "b", np.array(["x", "y", "x", "x"])
@@ -274,7 +274,7 @@ def test_columns_before_an_error_come_first():
     assert (stream.n_read, stream.encoded["categories"]) == (2, 2)
 
 
-def test_numbers_read_are_in_step_with_blocks():
+def test_n_read_follows_the_blocks():
     unique = np.array(list("abcdef"))
     columns = [(f"c{j}", np.array(["x", "y", None, "x", "y", "y"])) for j in range(3)]
     columns.insert(1, ("id", unique))
@@ -320,7 +320,7 @@ def test_a_text_column_with_missing_values_is_text():
     assert reported[0][1] == "text"
 
 
-def test_parts_are_encoded_where_they_are_read(tmp_path):
+def test_parts_are_encoded_on_reading(tmp_path):
     stream = encode(_parquet(tmp_path), max_categories=2, groups=False)
     whole = dict(stream)
     parts = stream.split(4)
@@ -349,7 +349,7 @@ def test_text_files(tmp_path):
 
 
 @pytest.mark.parametrize("bad", [0, 1.5, "many", True])
-def test_wrong_limits(bad):
+def test_invalid_limits_are_refused(bad):
     with pytest.raises(ValueError, match="max_categories"):
         encode(FRAME, max_categories=bad)
 

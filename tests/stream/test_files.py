@@ -34,7 +34,7 @@ def _names(stream):
     return [name for name, _ in stream]
 
 
-def test_a_pattern_goes_by_numbers_and_a_list_by_itself(folder):
+def test_patterns_sort_naturally_and_lists_keep_order(folder):
     assert _names(iter_files(folder / "part-*.parquet")) == ["a1", "b1", "a2", "b2", "a10", "b10"]
     listed = [folder / "part-10.parquet", str(folder / "part-1.parquet")]
     assert _names(iter_files(listed)) == ["a10", "b10", "a1", "b1"]
@@ -55,7 +55,7 @@ def test_order_of_names_with_numbers():
     ]
 
 
-def test_it_knows_what_its_files_know(folder):
+def test_properties_are_those_of_the_files(folder):
     stream = iter_files(folder / "part-*.parquet")
     assert (stream.n_rows, stream.n_columns, stream.reiterable) == (3, 6, True)
     assert stream.take(["b10", "a1"])["b10"].tolist() == [10, 0, 1]
@@ -65,7 +65,7 @@ def test_it_knows_what_its_files_know(folder):
         stream.take(["a100"])
 
 
-def test_one_file_is_the_file(folder):
+def test_one_file_equals_its_own_stream(folder):
     one = iter_files(folder / "part-1.parquet")
     assert _names(one) == _names(iter_parquet(folder / "part-1.parquet"))
     assert _names(iter_files([folder / "part-1.parquet"])) == ["a1", "b1"]
@@ -83,7 +83,7 @@ def test_no_file_is_an_error(folder):
         iter_files([])
 
 
-def test_columns_of_arrays_are_numbered_on(tmp_path):
+def test_column_numbers_continue_across_arrays(tmp_path):
     X = np.arange(21.0).reshape(3, 7)
     np.save(tmp_path / "a.npy", X[:, :4])
     pl.DataFrame({"z": [1, 2, 3]}).write_csv(tmp_path / "b.csv")
@@ -96,7 +96,7 @@ def test_columns_of_arrays_are_numbered_on(tmp_path):
     assert np.array_equal(np.column_stack([values for _, values in arrays]), X)
 
 
-def test_other_numbers_of_rows_name_both_files(folder):
+def test_unequal_numbers_of_rows_name_both_files(folder):
     pl.DataFrame({"c": [1.0, 2.0]}).write_parquet(folder / "part-3.parquet")
     with pytest.raises(ValueError, match=r"3 in '.*part-1.parquet', and 2 in '.*part-3.parquet'"):
         iter_files(folder / "part-*.parquet")
@@ -108,13 +108,13 @@ def test_other_numbers_of_rows_name_both_files(folder):
         list(blocks)
 
 
-def test_a_name_in_two_files_names_both(folder):
+def test_repeated_names_name_both_files(folder):
     pl.DataFrame({"c": [1.0, 2, 3], "a2": [1.0, 2, 3]}).write_ipc(folder / "x.arrow")
     with pytest.raises(ValueError, match=r"'a2' in '.*part-2.parquet', and in '.*x.arrow'.\nHint"):
         iter_files([*sorted(folder.glob("part-*")), folder / "x.arrow"])
 
 
-def test_a_name_in_two_texts_names_both_when_it_comes(tmp_path):
+def test_repeated_names_in_texts_name_both_files(tmp_path):
     paths = [tmp_path / f"{i}.tsv" for i in range(4)]
     for i, path in enumerate(paths):
         path.write_text("".join(f"v{i}-{j}\t{j}\t1\n" for j in range(100)))
@@ -129,21 +129,21 @@ def test_a_name_in_two_texts_names_both_when_it_comes(tmp_path):
             _names(stream)
 
 
-def test_names_of_the_same_hash_are_told_apart(tmp_path, monkeypatch):
+def test_names_with_equal_hashes_are_distinct(tmp_path, monkeypatch):
     monkeypatch.setattr(_multi_file, "hash", lambda name: 7, raising=False)
     for i in range(3):
         (tmp_path / f"{i}.csv").write_text(f"v{i},1,2\n")
     assert _names(iter_files(tmp_path / "*", orientation="variables")) == ["v0", "v1", "v2"]
 
 
-def test_text_wants_to_know_what_a_line_is(tmp_path):
+def test_texts_require_an_orientation(tmp_path):
     for i in range(2):
         (tmp_path / f"{i}.csv").write_text(f"v{i},1\n1,2\n")
     with pytest.raises(ValueError, match=r"orientation to be 'samples' or.*Got: None.\nHint"):
         iter_files(tmp_path / "*")
 
 
-def test_bad_lines_are_told_of(tmp_path):
+def test_bad_lines_are_reported(tmp_path):
     for i in range(2):
         (tmp_path / f"{i}.csv").write_text(f"v{i},1,2\nw{i},?,2\nu{i},3,4\n")
     heard = []
@@ -159,7 +159,7 @@ def test_bad_lines_are_told_of(tmp_path):
         stream.skip(1).split()
 
 
-def test_bad_lines_are_passed_on(tmp_path):
+def test_bad_lines_reach_the_callback(tmp_path):
     for i in range(2):
         (tmp_path / f"{i}.csv").write_text(f"v{i},1,2\nw{i},?,NA\nu{i},3,4\n")
     stream = iter_files(tmp_path / "*", orientation="variables", on_bad="pass")
@@ -172,7 +172,7 @@ def test_bad_lines_are_passed_on(tmp_path):
     assert sum(each.skipped["text"] for each in opened) == 2
 
 
-def test_lines_are_taken_and_skipped_without_reading_all_their_numbers(tmp_path):
+def test_take_and_skip_do_not_parse_other_lines(tmp_path):
     for i in range(3):
         (tmp_path / f"{i}.csv").write_text(f"h,s,t\n\nv{i},1,2\nw{i},{'?' if i == 1 else 3},2\n")
     stream = iter_files(tmp_path / "*", orientation="variables")
@@ -201,7 +201,7 @@ def test_one_file_is_open_at_a_time(folder, monkeypatch):
     assert len(opened) == 6
 
 
-def test_a_text_is_turned_once_where_it_is_looked_at_and_read(tmp_path, monkeypatch):
+def test_a_text_is_transposed_once(tmp_path, monkeypatch):
     for i in range(3):
         pl.DataFrame({f"v{i}": [1.0, 2.0]}).write_csv(tmp_path / f"{i}.csv")
     turned, once = [], _csv._TransposedCsv
@@ -226,7 +226,7 @@ def test_a_file_that_changes_is_refused(folder):
     assert list(stream.take(["a1"])) == ["a1"]
 
 
-def test_small_files_go_together_and_large_ones_are_cut(tmp_path):
+def test_parts_join_small_files_and_cut_large_ones(tmp_path):
     for i, width in enumerate([1, 1, 1, 30, 1, 1, 1, 1]):
         np.save(tmp_path / f"{i}.npy", np.zeros((5, width)))
     stream = iter_files(tmp_path / "*.npy")
@@ -240,7 +240,7 @@ def test_small_files_go_together_and_large_ones_are_cut(tmp_path):
     assert len({part.key for part in [*stream.split(3), *stream.split(3), *stream.split()]}) == 4
 
 
-def test_files_of_up_to_two_parts_are_whole(tmp_path, monkeypatch):
+def test_files_of_up_to_two_parts_are_not_cut(tmp_path, monkeypatch):
     monkeypatch.setattr(_parts, "PART_BYTES", 1000)
     for i, width in enumerate([2, 49, 50, 51, 75, 3, 3]):
         np.save(tmp_path / f"{i}.npy", np.zeros((5, width)))
@@ -250,7 +250,7 @@ def test_files_of_up_to_two_parts_are_whole(tmp_path, monkeypatch):
     assert len(stream.split(20)) > 10
 
 
-def test_files_are_split_without_being_opened_again(folder, monkeypatch):
+def test_splitting_does_not_reopen_files(folder, monkeypatch):
     rows = np.array(["r0", "r1", "r2"])
     for i in (4, 5):
         pl.DataFrame({"id": rows, f"a{i}": [1.0, 2.0, i]}).write_parquet(
@@ -266,7 +266,7 @@ def test_files_are_split_without_being_opened_again(folder, monkeypatch):
     assert [name for part in rest for name in _names(part.open())] == ["b2", "a5", "a10", "b10"]
 
 
-def test_what_is_learnt_is_what_one_file_would_teach(tmp_path):
+def test_several_files_equal_one_file(tmp_path):
     from streamsel import ForwardSelection
 
     X = np.random.default_rng(0).normal(size=(50, 30))

@@ -25,7 +25,7 @@ def of(names, X, cuts=()):
 
 
 @given(st.data())
-def test_it_does_not_depend_on_blocks_nor_on_how_columns_are_read(data):
+def test_fingerprints_do_not_depend_on_blocks_or_readers(data):
     names = data.draw(st.lists(NAMES, min_size=1, max_size=12, unique=True))
     names = names * data.draw(st.sampled_from([1, 7, 30]))
     if data.draw(st.booleans()):
@@ -52,14 +52,14 @@ def test_it_does_not_depend_on_blocks_nor_on_how_columns_are_read(data):
 
 
 @given(st.lists(NAMES, min_size=1, max_size=9), st.lists(NAMES, min_size=1, max_size=9))
-def test_other_names_are_found(one, other):
+def test_differing_names_are_found(one, other):
     X = np.zeros((2, 9))
     found = of(other, X[:, : len(other)]).differences(of(one, X[:, : len(one)]).as_metadata())
     assert bool(found) == (one != other)
 
 
 @pytest.mark.parametrize("p", [1, 63, 64, 65, 127, 128, 5000])
-def test_between_32_and_64_columns_are_looked_at(p):
+def test_between_32_and_64_columns_are_compared(p):
     X = np.random.default_rng(0).normal(size=(4, p))
     known = of(range(p), X).as_metadata()
     n_looked_at = len(known["values"]) // 8
@@ -78,12 +78,12 @@ def test_between_32_and_64_columns_are_looked_at(p):
 
 @pytest.mark.parametrize("change", [lambda X: X[::-1], lambda X: X.astype(np.float32)])
 @pytest.mark.parametrize("n", [10, 70_000])
-def test_other_rows_and_dtypes_are_found(n, change):
+def test_differing_rows_and_dtypes_are_found(n, change):
     X = np.arange(3.0 * n).reshape(n, 3)
     assert of(range(3), change(X)).differences(of(range(3), X).as_metadata())
 
 
-def test_what_is_missing_is_missing_whatever_its_bits():
+def test_all_bit_patterns_of_nan_are_equal():
     X = np.array([[1.0, 2.0]]).T
     nans = np.array([0x7FF8000000000000, 0x7FF8000000000001], dtype=np.uint64).view(np.float64)
     one, other = X.copy(), X.copy()

@@ -27,7 +27,7 @@ by_name = pytest.mark.parametrize("name", FORMATS)
 
 
 @by_name
-def test_by_suffix_and_by_first_bytes(name, tmp_path):
+def test_formats_are_found_by_suffix_and_first_bytes(name, tmp_path):
     one = FORMATS[name]
     assert one.name == name
     for suffix in one.suffixes:
@@ -48,7 +48,7 @@ def test_by_suffix_and_by_first_bytes(name, tmp_path):
         assert file_format(str(folder)) == name
 
 
-def test_no_two_have_a_suffix_or_first_bytes_in_common():
+def test_suffixes_and_first_bytes_are_unique():
     suffixes = [suffix for one in FORMATS.values() for suffix in one.suffixes]
     assert len(set(suffixes)) == len(suffixes)
     magics = [one.magic for one in FORMATS.values() if one.magic]
@@ -56,13 +56,13 @@ def test_no_two_have_a_suffix_or_first_bytes_in_common():
 
 
 @by_name
-def test_options_are_those_that_there_are(name):
+def test_options_are_those_of_the_readers(name):
     assert {*FORMATS[name].options} <= {*ReadOptions._fields, "options", "orientation", "on_bad"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", some(FORMATS, 3, "imported when opened"))
-def test_a_reader_is_imported_when_a_file_is_opened(name, tmp_path):
+def test_readers_are_imported_on_opening(name, tmp_path):
     path = tmp_path / f"x{FORMATS[name].suffixes[0]}"
     path.write_bytes(b"anything")
     code = (
@@ -81,7 +81,7 @@ def test_a_reader_is_imported_when_a_file_is_opened(name, tmp_path):
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
-def test_where_formats_are_listed():
+def test_formats_are_listed_in_errors_help_and_docs():
     """All formats are listed in the errors, the help and the documentation."""
     with pytest.raises(ValueError, match=re.escape(suffixes_text())):
         as_stream(__file__)

@@ -120,7 +120,7 @@ def test_lazy_and_foreign_frames():
 @pytest.mark.parametrize("learn", [as_stream, streamsel.select, streamsel.PCA().learn_many])
 @pytest.mark.parametrize("kind", ["array", "frame"])
 @pytest.mark.filterwarnings("ignore:Dask support is moving")
-def test_collections_of_dask(learn, kind):
+def test_dask_collections_are_refused(learn, kind):
     """Lazy dask collections are refused as not in memory."""
     X = pytest.importorskip("dask.array").zeros((4, 3))
     if kind == "frame":
@@ -162,7 +162,7 @@ def test_choice_of_columns(iter_file, tmp_path):
         iter_file(path, columns="last")
 
 
-def test_the_index_of_pandas_is_no_variable(tmp_path):
+def test_the_index_of_pandas_is_not_a_variable(tmp_path):
     df = pd.DataFrame({"a": [1.0, 2.0]}, index=pd.Index([5, 9]))
     df.to_parquet(tmp_path / "x.parquet")
     assert [name for name, _ in iter_parquet(tmp_path / "x.parquet")] == ["a"]
@@ -265,7 +265,7 @@ def test_tables_of_one_type(tmp_path, iter_file, row_group_size, compression):
 
 
 @pytest.mark.parametrize("cores", [1, 2])
-def test_columns_are_fetched_amid_a_pass(tmp_path, monkeypatch, cores):
+def test_columns_are_fetched_during_a_pass(tmp_path, monkeypatch, cores):
     monkeypatch.setattr(_blocks, "_n_cores", lambda: cores)
     X = np.arange(3_000_000.0).reshape(1000, 3000)
     table = pa.table(list(X.T), names=[f"v{j}" for j in range(3000)])

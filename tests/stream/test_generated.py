@@ -89,7 +89,7 @@ def test_adjusted_interactions_are_residuals(rng):
     assert not any(found[name].any() for name in found if 5 in name)
 
 
-def test_an_adjusted_slope_is_that_of_the_regression_on_both_columns_and_the_product(rng):
+def test_adjusted_slopes_are_those_of_the_full_regression(rng):
     X = rng.normal(size=(50, 3)) + 1.0
     y = X @ [1.0, 2.0, 0.0] + 0.5 * X[:, 0] * X[:, 1] + rng.normal(size=50)
     for (i, j), column in iter_interactions(X, adjust_for_main_effects=True):
@@ -99,7 +99,7 @@ def test_an_adjusted_slope_is_that_of_the_regression_on_both_columns_and_the_pro
 
 
 @pytest.mark.parametrize("chosen", [[1], [0], [3, 1, 7], [0, 2], list(range(20))])
-def test_lags_are_the_values_before(rng, chosen):
+def test_lags_are_earlier_values(rng, chosen):
     X = rng.normal(size=(40, 3))
     expected = reference.lags(X, chosen)
     stream = iter_lags(X, chosen)
@@ -121,7 +121,7 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_names_are_made_when_they_are_looked_at(rng, source):
+def test_lazy_names_equal_lists(rng, source):
     stream = SOURCES[source](rng.normal(size=(60, 6)))
     for block in stream.blocks(generated=True):
         names = block.names
@@ -134,7 +134,7 @@ def test_names_are_made_when_they_are_looked_at(rng, source):
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_stream_can_be_skipped_taken_from_and_filtered(rng, source):
+def test_skip_take_and_without(rng, source):
     stream = SOURCES[source](rng.normal(size=(60, 6)))
     columns = dict(stream)
     names = list(columns)
@@ -204,7 +204,7 @@ CHANGES = {
     st.sampled_from(sorted(SOURCES)),
     st.integers(0, 2**31),
 )
-def test_moments_are_accurate_or_those_of_made_columns(n, changes, source, seed):
+def test_moments_equal_those_of_generated_columns(n, changes, source, seed):
     rng = np.random.default_rng(seed)
     X = np.column_stack(
         [CHANGES[change](x) for change, x in zip(changes, rng.normal(size=(9, n)), strict=True)]
@@ -213,7 +213,7 @@ def test_moments_are_accurate_or_those_of_made_columns(n, changes, source, seed)
     expect_accurate(stream, target_of(rng.normal(size=stream.n_rows)))
 
 
-def test_sums_over_many_rows_and_of_whole_numbers(rng):
+def test_sums_over_many_rows_and_of_integers(rng):
     for X in (rng.normal(size=(5000, 20)), rng.binomial(2, 0.3, size=(5000, 20)).astype(np.int8)):
         target = target_of(rng.normal(size=5000))
         assert expect_accurate(iter_interactions(X), target).all()
@@ -221,7 +221,7 @@ def test_sums_over_many_rows_and_of_whole_numbers(rng):
 
 
 @pytest.mark.parametrize("adjusted", [False, True])
-def test_no_bit_depends_on_threads_or_on_where_reading_starts(rng, adjusted):
+def test_bits_do_not_depend_on_threads_or_start(rng, adjusted):
     X = rng.normal(size=(50, 1100))
     stream = iter_interactions(X, adjust_for_main_effects=adjusted)
     lagged = iter_lags(rng.normal(size=(300, 500)), 200)
@@ -251,7 +251,7 @@ def test_no_bit_depends_on_threads_or_on_where_reading_starts(rng, adjusted):
     ids=["SelectKBest", "ProjSe", "MRMR", "SOSPCA", "SAOLA"],
 )
 @pytest.mark.parametrize("source", ["interactions", "adjusted", "lags"])
-def test_what_a_bounded_pool_keeps_has_the_bits_of_the_columns(rng, build, source):
+def test_columns_in_a_bounded_pool_have_the_same_bits(rng, build, source):
     X = rng.normal(size=(80, 60))
     stream = {
         "interactions": lambda: iter_interactions(X),
@@ -275,7 +275,7 @@ def test_what_a_bounded_pool_keeps_has_the_bits_of_the_columns(rng, build, sourc
         np.testing.assert_array_equal(mine[field], theirs[field], err_msg=field)
 
 
-def test_few_columns_are_made(rng, monkeypatch):
+def test_few_columns_are_generated(rng, monkeypatch):
     X = rng.normal(size=(100, 300))
     stream = iter_interactions(X)
     n_made, make = [], ProductBand.columns
@@ -291,7 +291,7 @@ def test_few_columns_are_made(rng, monkeypatch):
     assert sum(n_made) < stream.n_columns / 10
 
 
-def test_moments_are_computed_once_for_the_target_and_once_for_its_normal_scores(rng, monkeypatch):
+def test_moments_are_computed_once_per_target_form(rng, monkeypatch):
     monkeypatch.setattr("streamsel.stream._product_bands._BAND_PRODUCTS", 1 << 14)
     n_computed, compute = [], Products.moments
     monkeypatch.setattr(
@@ -306,7 +306,7 @@ def test_moments_are_computed_once_for_the_target_and_once_for_its_normal_scores
     assert len(n_computed) == 2 * n_bands > 2
 
 
-def test_interactions_of_mice_are_found_by_int8_genotypes_as_by_floats(dataset):
+def test_interactions_of_int8_genotypes_equal_those_of_floats(dataset):
     X, y, _, _ = dataset("mouse_hs1940")
     X = np.ascontiguousarray(X[:, :300]).astype(np.int8)
     models = []
@@ -341,7 +341,7 @@ def test_weights_missing_targets_and_classes_get_the_columns(rng):
         assert relevance[0] == pytest.approx(relevance[1], rel=1e-10)
 
 
-def test_a_bad_or_repeated_column_is_named_and_leaves_the_model_as_it_was(rng):
+def test_bad_columns_are_named_and_change_nothing(rng):
     X = rng.normal(size=(40, 30))
     model = SelectKBest(3)
     model.learn_target(rng.normal(size=40))
@@ -365,7 +365,7 @@ def test_a_bad_or_repeated_column_is_named_and_leaves_the_model_as_it_was(rng):
         model.learn_columns(iter_interactions(X[:, :3]))
 
 
-def test_arguments_that_make_no_sense_are_refused(rng):
+def test_invalid_arguments_are_refused(rng):
     X = rng.normal(size=(10, 3))
     for degree in (1, 2.0, "2", None, True):
         with pytest.raises(ValueError, match=r"degree of iter_interactions to be an int"):

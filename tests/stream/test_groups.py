@@ -76,7 +76,7 @@ IN_ORDER = [1, 2, "near", "both", 5, 6, 7, "late", 9, 10, "far"]
 
 @pytest.mark.parametrize("ends", CUTS)
 @pytest.mark.parametrize("source", ["by name", "once", "again"])
-def test_groups_come_with_their_last_member(ends, source):
+def test_groups_are_yielded_with_their_last_member(ends, source):
     if source == "by name":
         stream = grouped(X, OVERLAPPING)
         assert stream.n_columns == 14  # two columns occur twice
@@ -92,13 +92,13 @@ def test_groups_come_with_their_last_member(ends, source):
     assert members["far"] == [0, 11]
 
 
-def test_an_incomplete_group_comes_last():
+def test_incomplete_groups_are_yielded_last():
     found = read(grouped(cut_stream((0, 12), reiterable=False), {"g": [2, 5, 99], "h": [98]}))
     assert found[-1] == ("g", [2, 5])
     assert "h" not in dict(found)
 
 
-def test_members_that_wait_are_bounded(monkeypatch):
+def test_buffered_members_are_bounded(monkeypatch):
     monkeypatch.setattr(module, "_MAX_WAITING", 100)
     stream = grouped(cut_stream((0, 12), reiterable=False), {"g": [0, 3, 6, 9]})
     with pytest.raises(ValueError, match="wait for other members"):
@@ -128,7 +128,7 @@ def test_a_column_without_a_group_is_single(missing):
     assert read(grouped(X[:, :4], groups)) == [("a", [0, 1]), (None, [2]), (None, [3])]
 
 
-def test_gmt(tmp_path):
+def test_gmt_files(tmp_path):
     path = tmp_path / "sets.gmt"
     path.write_text("a\thttp://x\t1\t2\t\t2\nb\t\t2\n\n")
     assert read_gmt(path) == {"a": ["1", "2"], "b": ["2"]}
@@ -166,7 +166,7 @@ def test_transformations_keep_groups(tmp_path):
 
 
 @given(st.lists(st.integers(0, 3) | st.none(), min_size=1, max_size=20), st.integers(1, 8))
-def test_slices_divide_no_group(groups, step):
+def test_slices_do_not_divide_groups(groups, step):
     slices = list(group_slices(len(groups), step, groups))
     assert [j for part in slices for j in range(part.start, part.stop)] == [*range(len(groups))]
     for part in slices[1:]:

@@ -156,7 +156,7 @@ def test_a_wide_table_is_read(tmp_path, lie):
         ] * 2
 
 
-def test_what_is_counted():
+def test_lines_beyond_the_bound_are_refused():
     def check(limit, size, data=b"ab\ncdef\r\nghi\rjklm"):
         bound = LineBound("x", 2, limit)
         for a in range(0, len(data), size):
@@ -174,7 +174,7 @@ def test_what_is_counted():
     assert io.TextIOWrapper(file, encoding="utf-8").readlines() == ["a\n", "b"]
 
 
-def test_a_part_is_bounded_as_the_whole(tmp_path):
+def test_parts_have_the_same_bound(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("n,s1,s2\n" + "g,1,2\n" * 3 + "h," + "1" * (LINE_BYTES + MIB) + "\n")
     stream = iter_files(path, orientation="variables")

@@ -46,7 +46,7 @@ def test_shapes_of_files(write, text):
     assert _read(stream.skip(1)) == {"b": [3, 4]}
 
 
-def test_header_and_delimiter_can_be_told(write):
+def test_header_and_delimiter_can_be_given(write):
     path = write("g 1 2\na 1 2\n")
     assert _read(iter_csv(path, orientation="variables", delimiter=" ", header=True)) == {
         "a": [1, 2]
@@ -88,7 +88,7 @@ def test_dtypes(write, dtype):
 
 
 @pytest.mark.parametrize("cell", ["1.5", "256", "-129", "NA"])
-def test_numbers_that_integers_do_not_hold(write, cell):
+def test_numbers_beyond_integer_types(write, cell):
     path = write(f"a,1,2\nb,3,{cell}\n")
     with pytest.raises(
         ValueError, match=rf"number that int8 can hold in line 2, column 3 .*{cell}"
@@ -98,7 +98,7 @@ def test_numbers_that_integers_do_not_hold(write, cell):
         iter_csv(path, orientation="variables", dtype=np.int32)
 
 
-def test_a_bad_cell_is_named_after_the_columns_before_it(write):
+def test_bad_cells_are_named_after_earlier_columns(write):
     path = write("gene,s1,s2\na,1,2\nb,3,4\nc,5,x1\nd,7,8\n")
     seen = []
     with pytest.raises(ValueError, match=r"line 4, column 3 \('s2'\).*variable 'c'.*Got: 'x1'"):
@@ -156,7 +156,7 @@ def test_taking_reads_no_further_than_needed(write):
         stream.take(["v200000"])
 
 
-def test_bad_lines_are_passed_on_as_they_are(write):
+def test_bad_lines_are_passed_unchanged(write):
     path = write("a,1,2\nb, x ,NA\nc,3,4\nd,5,300\ne,y,6\nf,7,8\n")
     stream = iter_csv(path, orientation="variables", on_bad="pass", dtype=np.int8)
     blocks = list(stream.blocks())

@@ -146,7 +146,7 @@ def test_peak_memory_hardly_grows_with_the_width(growths, source):
     assert growths[source] < LIMITS[source] * 2**20
 
 
-def test_importing_the_package_of_sources_imports_none():
+def test_importing_the_stream_package_imports_no_reader():
     code = """
 import sys
 import streamsel.stream

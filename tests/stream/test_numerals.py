@@ -51,7 +51,7 @@ def test_the_usual_missing_values(read, cell):
     assert found["c"].tolist() == [1, 2, 3]
 
 
-def test_a_dash_among_labels_is_one(read):
+def test_a_dash_among_labels_is_a_label(read):
     found = read({"er": ["+", "-", "-", "NA"], "x": ["1", "-", "2", "3"]})
     assert found["er"].tolist() == ["+", "-", "-", None]
     np.testing.assert_array_equal(found["x"], [1, NAN, 2, 3])
@@ -60,7 +60,7 @@ def test_a_dash_among_labels_is_one(read):
 
 
 @pytest.mark.usefixtures("engine")
-def test_missing_values_of_the_user(read):
+def test_custom_missing_values(read):
     columns = {
         "a": ["<0.01", "0.5", "."],
         "b": ["-9", "-9.0", "1"],
@@ -82,7 +82,7 @@ def test_missing_values_with_a_decimal_comma(read):
     np.testing.assert_array_equal(found["a"], [NAN, 0.5, NAN])
 
 
-def test_what_stands_for_a_missing_value_is_text(tmp_path):
+def test_missing_values_must_be_text(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("a\n1\n")
     for bad in (True, [None], [[1]], object()):
@@ -144,13 +144,13 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("columns", REFUSED)
-def test_what_may_be_two_things_is_not_read(read, columns):
+def test_ambiguous_numbers_are_kept_as_text(read, columns):
     found = read(columns)["a"]
     assert found.dtype == object
     assert found.tolist() == columns["a"]
 
 
-def test_a_mark_that_is_given_decides(read):
+def test_a_given_decimal_mark_resolves_ambiguity(read):
     column = {"a": ["1,304", "2,150", "12"]}
     assert read(column, decimal=".")["a"].tolist() == [1304, 2150, 12]
     assert read(column, decimal=",")["a"].tolist() == [1.304, 2.15, 12]
@@ -159,14 +159,14 @@ def test_a_mark_that_is_given_decides(read):
     assert read(column, decimal=",")["a"].tolist() == [1304, 2150, 12]
 
 
-def test_a_line_of_thousands_is_no_header(tmp_path):
+def test_a_line_with_thousands_is_not_a_header(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("a;1.304,5;2\nb;1,5;3 500\n")
     found = {name: values.tolist() for name, values in iter_csv(path, orientation="variables")}
     assert found == {"a": [1304.5, 2], "b": [1.5, 3500]}
 
 
-def test_thousands_that_show_late(tmp_path, monkeypatch):
+def test_late_separators_of_thousands(tmp_path, monkeypatch):
     monkeypatch.setattr(_csv, "_TILE_BYTES", 2 * 8 * 3)
     path = tmp_path / "x.csv"
     rows = [["1.5", "x", str(i)] for i in range(9)] + [["1,304.5", "y", "12 000"]]
@@ -189,7 +189,7 @@ def _written(value, decimal, separator):
     st.sampled_from([(".", ","), (",", "."), (".", " "), (",", " "), (",", "\u202f")]),
     st.booleans(),
 )
-def test_a_column_is_read_as_it_was_written_or_not_at_all(values, marks, is_given):
+def test_columns_are_read_exactly_or_refused(values, marks, is_given):
     decimal, separator = marks
     cells = [_written(value, decimal, separator) for value in values]
     numerals = Numerals(decimal) if is_given else Numerals(".", is_sure=False)
@@ -204,7 +204,7 @@ CELL = st.from_regex(r"[+-]?[0-9]{1,4}([,. ][0-9]{1,3}){0,2}", fullmatch=True)
 
 
 @given(st.lists(CELL, min_size=1, max_size=6), st.sampled_from([".", ","]), st.booleans())
-def test_nothing_is_read_that_may_be_something_else(cells, decimal, is_sure):
+def test_only_unambiguous_numbers_are_read(cells, decimal, is_sure):
     """Numbers are read only if exactly one notation fits; the reference tries all of them."""
     found = Numerals(decimal, is_sure=is_sure or decimal == ",").numbers(cells)
     ways = []
@@ -225,7 +225,7 @@ def test_nothing_is_read_that_may_be_something_else(cells, decimal, is_sure):
             assert all(way == found.tolist() for way in ways)
 
 
-def test_why_a_column_is_none_of_numbers():
+def test_reasons_for_text_columns():
     assert diagnose_non_numeric(["x", "y", None, "1"])[:2] == ("text", 0)
     assert diagnose_non_numeric(["1", None, "<2", "3", "4"])[:2] == ("mixed", 2)
     assert (
@@ -242,7 +242,7 @@ def test_why_a_column_is_none_of_numbers():
     assert not is_number("1 30")
 
 
-def test_the_screen_tells_them_apart(read):
+def test_clean_reports_reasons(read):
     reported = []
     columns = {
         "kind": ["x", "y", "x", "y"],
@@ -267,7 +267,7 @@ NULLS = {
 
 
 @pytest.mark.parametrize("lie", NULLS)
-def test_a_null_byte_is_named(tmp_path, lie):
+def test_null_bytes_are_reported(tmp_path, lie):
     path = tmp_path / "x.csv"
     text, where = NULLS[lie]
     path.write_text(text)
@@ -281,7 +281,7 @@ def test_a_null_byte_is_named(tmp_path, lie):
     assert seen == (["a"] if lie == "variables" else [])
 
 
-def test_utf16_is_named(tmp_path):
+def test_utf16_is_reported(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("a,b\n1,2\n", encoding="utf-16")
     with pytest.raises(ValueError, match="Hint: convert it, such as by iconv -f utf-16"):

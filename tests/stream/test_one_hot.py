@@ -56,7 +56,7 @@ def test_a_missing_label_is_0_in_all_columns(frame):
     }
 
 
-def test_many_variables_are_read_in_few_blocks():
+def test_many_variables_are_yielded_in_few_blocks():
     labels = {j: [j % 3, 1, 2] for j in range(500)}
     source = stream.iter_one_hot(labels)
     assert len(list(source.blocks())) == 1

@@ -54,7 +54,7 @@ def test_an_error_follows_the_blocks_before_it(error):
     assert caught.value is error
 
 
-def test_one_block_ahead_and_no_more(cores):
+def test_only_one_block_is_prefetched(cores):
     read = []
     blocks = prefetch(_numbered_blocks(9, read=read))
     next(blocks)
@@ -63,20 +63,20 @@ def test_one_block_ahead_and_no_more(cores):
     assert read == list(range(1 + cores))
 
 
-def test_an_iterator_that_is_forgotten_ends_its_thread():
+def test_discarded_iterators_end_their_thread():
     blocks = prefetch(_numbered_blocks(9))
     next(blocks)
     del blocks
 
 
-def test_what_was_thrown_in_ends_the_thread():
+def test_thrown_errors_end_the_thread():
     blocks = prefetch(_numbered_blocks(9))
     next(blocks)
     with pytest.raises(KeyboardInterrupt):
         blocks.throw(KeyboardInterrupt)
 
 
-def test_an_iterator_left_open_does_not_keep_the_process(cores):
+def test_open_iterators_do_not_block_exit(cores):
     code = f"""
 import numpy as np
 from streamsel.data.chunks import Block

@@ -55,7 +55,7 @@ def by_definition(X, per_column, seed):
     st.sampled_from([0, 7, 2**128 - 1]),
     st.sampled_from([np.asarray, np.asfortranarray, sparse.csc_array]),
 )
-def test_it_is_its_definition_however_the_columns_are_cut(p, cuts, per_column, seed, form):
+def test_probes_are_their_definition_for_any_blocks(p, cuts, per_column, seed, form):
     X = np.random.default_rng(p).integers(0, 9, size=(3, p), dtype=np.uint8)
     stream = with_probes(in_blocks(form(X), [c for c in cuts if c < p]), per_column, seed)
     expected = by_definition(X, per_column, seed)
@@ -67,7 +67,7 @@ def test_it_is_its_definition_however_the_columns_are_cut(p, cuts, per_column, s
     assert (stream.n_rows, stream.n_columns) == (3, p * (1 + per_column))
 
 
-def test_what_it_knows_is_what_its_source_knows(rng):
+def test_properties_are_those_of_the_source(rng):
     X = rng.normal(size=(5, 7))
     stream = with_probes(X, 2)
     assert (stream.n_rows, stream.n_columns, stream.reiterable) == (5, 21, True)
@@ -79,7 +79,7 @@ def test_what_it_knows_is_what_its_source_knows(rng):
     assert not list(with_probes(iter_columns([])))
 
 
-def test_columns_of_the_source_are_passed_on_as_they_are(rng):
+def test_source_columns_are_unchanged(rng):
     X = np.asfortranarray(rng.normal(size=(4, 100)), dtype=np.float32)
     blocks = [b for b in with_probes(iter_array(X)).blocks() if type(b.names[0]) is int]
     assert all(np.shares_memory(block.values, X) for block in blocks)
@@ -89,7 +89,7 @@ def test_columns_of_the_source_are_passed_on_as_they_are(rng):
 
 
 @pytest.mark.parametrize("n_rows", [None, 6])
-def test_take_gives_what_the_stream_does(rng, n_rows):
+def test_take_equals_the_stream(rng, n_rows):
     X = rng.normal(size=(6, 150))
     source = iter_columns(list(enumerate(X.T)), n_rows=n_rows)
     names = [("probe", 299), 3, ("probe", 0), 149]
@@ -101,12 +101,12 @@ def test_take_gives_what_the_stream_does(rng, n_rows):
 
 
 @pytest.mark.parametrize("name", [("probe", 3), ("probe", -1), ("probe", True), ("probe",), "x"])
-def test_names_that_it_has_not(name):
+def test_unknown_names_are_refused(name):
     with pytest.raises(KeyError, match="Expected names of columns"):
         with_probes(np.eye(3)).take([0, name])
 
 
-def test_parts_of_it_are_parts_of_the_same_stream(rng):
+def test_parts_equal_the_stream(rng):
     stream = with_probes(rng.normal(size=(5, 70)))
     names = [name for name, _ in stream]
     assert [name for name, _ in stream.skip(100)] == names[100:]
@@ -123,7 +123,7 @@ def test_seeds_and_numbers_differ(rng):
     assert abs(np.std(columns) - 1) < 0.02
 
 
-def test_it_is_lazy(rng):
+def test_probes_are_generated_lazily(rng):
     def columns():
         yield from enumerate(rng.normal(size=(64, 3)))
         raise AssertionError("read to the end")
@@ -147,7 +147,7 @@ def test_memory_is_constant():
 
 
 @pytest.mark.parametrize("per_column", [0, -1, 1.5, True])
-def test_how_many(per_column):
+def test_number_of_probes(per_column):
     with pytest.raises(ValueError, match=r"Expected per_column of with_probes .* Got"):
         with_probes(np.eye(3), per_column)
 
@@ -192,9 +192,7 @@ def grouped_by_definition(X, per_column, seed):
     st.integers(1, 3),
     st.sampled_from([np.asarray, np.asfortranarray, sparse.csc_array]),
 )
-def test_probes_of_groups_are_their_definition_however_the_columns_are_cut(
-    p, cuts, per_column, form
-):
+def test_group_probes_are_their_definition_for_any_blocks(p, cuts, per_column, form):
     X = np.random.default_rng(p).integers(0, 9, size=(6, p), dtype=np.uint8)
     source = grouped(in_blocks(form(X), [c for c in cuts if c < p]), GROUPS)
     stream = with_probes(source, per_column, 3)
@@ -211,7 +209,7 @@ def test_probes_of_groups_are_their_definition_however_the_columns_are_cut(
 
 
 @pytest.mark.parametrize("form", [np.asfortranarray, sparse.csc_array])
-def test_take_gives_the_members_of_probes(rng, form):
+def test_take_returns_members_of_probes(rng, form):
     X = rng.integers(0, 3, size=(6, 110))
     stream = with_probes(grouped(form(X), GROUPS), 2, seed=5)
     every = {name: dense(values) for name, values in stream}
@@ -229,7 +227,7 @@ def test_take_gives_the_members_of_probes(rng, form):
 @pytest.mark.parametrize(
     "learner", some([SelectKBest(1), ProjSe(1), ForwardSelection(1), Lasso(1)], 2, "noise")
 )
-def test_groups_of_noise_and_their_probes_are_alike(rng, learner):
+def test_groups_of_noise_are_exchangeable_with_probes(rng, learner):
     """About half of the first picks are probes if all groups are noise of equal size."""
     n_probes = 0
     for _ in range(150):
@@ -242,7 +240,7 @@ def test_groups_of_noise_and_their_probes_are_alike(rng, learner):
     assert 50 < n_probes < 100  # 75 on average; four standard deviations are 25
 
 
-def test_groups_before_probes(rng, tmp_path):
+def test_selected_groups_before_probes(rng, tmp_path):
     X = rng.normal(size=(80, 300))
     y = X[:, 40:45].sum(axis=1) - 2.0 * X[:, 7] + rng.normal(size=80)
     stream = with_probes(grouped(X, GROUPS), 2)
@@ -270,7 +268,7 @@ def planted(rng, n=80, p=300, k=5):
 
 
 @pytest.mark.parametrize("learner", [ForwardSelection, MRMR])
-def test_exact_over_a_few_readings_is_the_answer_over_all_columns(rng, learner):
+def test_exact_passes_equal_the_answer_over_all_columns(rng, learner):
     X, y = planted(rng)
     wide = learner(k=8)
     tight = learner(k=8, max_pool_bytes=30 * 8 * 80, exact=True)
@@ -283,7 +281,7 @@ def test_exact_over_a_few_readings_is_the_answer_over_all_columns(rng, learner):
     assert any(type(name) is tuple for name in wide.selected)
 
 
-def test_signals_come_before_dummies(rng):
+def test_signals_are_selected_before_probes(rng):
     X, y = planted(rng)
     model = ForwardSelection(k=10)
     model.learn_target(y)
@@ -291,7 +289,7 @@ def test_signals_come_before_dummies(rng):
     assert {120, 180, 240} <= set(selected_before_probes(model.selected))
 
 
-def test_any_learner_takes_them(rng):
+def test_all_learners_accept_probes(rng):
     X, y = planted(rng)
     model = AlphaInvesting()
     model.learn_target(y)
@@ -299,7 +297,7 @@ def test_any_learner_takes_them(rng):
     assert model.n_columns == 600
 
 
-def test_their_names_are_kept_in_files(rng, tmp_path):
+def test_names_of_probes_are_saved(rng, tmp_path):
     X, y = planted(rng)
     model = ForwardSelection(k=10)
     model.learn_target(y)

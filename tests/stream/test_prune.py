@@ -81,7 +81,7 @@ def check(stream, X, max_correlation, expected, **options):
 @pytest.mark.parametrize("max_correlation", [0.3, 0.8, 0.99, 1.0])
 @pytest.mark.parametrize("window", [1, 7, None])
 @pytest.mark.parametrize("n", [60, 300])
-def test_it_is_its_definition(rng, max_correlation, window, n):
+def test_pruning_is_its_definition(rng, max_correlation, window, n):
     X, reach = walk(rng, n), np.inf if window is None else window
     y = X[:, 200] + rng.normal(size=n)
     expected = kept(X, max_correlation, reach)
@@ -101,7 +101,7 @@ def test_it_is_its_definition(rng, max_correlation, window, n):
     st.sampled_from([np.asarray, np.asfortranarray, sparse.csc_array]),
     st.integers(0, 2**31),
 )
-def test_however_the_columns_are_cut(n, sizes, window, max_correlation, width, form, seed):
+def test_pruning_is_exact_for_any_blocks(n, sizes, window, max_correlation, width, form, seed):
     """Pruning is exact at the threshold (whole numbers), for any blocks and pool sizes."""
     rng = np.random.default_rng(seed)
     X = rng.integers(-2, 3, size=(n, 40)).astype(float)
@@ -141,7 +141,7 @@ def test_numbers_of_every_type(rng, dtype):
         assert names_of(prune(stream, 0.6, by="relevance", target=y)) == expected[0]
 
 
-def test_a_window_of_base_pairs_ends_with_the_chromosome(rng):
+def test_windows_end_with_the_chromosome(rng):
     X = walk(rng)
     positions = np.array(CHROMOSOMES["position"]) + np.repeat([0, 10_000], [250, 150])
     y = rng.normal(size=60)
@@ -153,7 +153,7 @@ def test_a_window_of_base_pairs_ends_with_the_chromosome(rng):
     assert names_of(prune(variants(X, 2).skip(200), 0.7, window="10kb")) == [200 + j for j in rest]
 
 
-def test_locations_are_needed_in_order(rng):
+def test_locations_must_be_sorted(rng):
     X = rng.normal(size=(20, 400))
     stream = variants(X, 1)
     for field, at, got in [
@@ -193,7 +193,7 @@ def test_large_offsets_do_not_matter(rng):
     assert names_of(prune(X + 2.0**20, 0.9)) == names_of(prune(X, 0.9)) == kept(X, 0.9)[0]
 
 
-def test_what_has_no_correlation_passes(rng):
+def test_columns_without_a_correlation_pass(rng):
     x = rng.normal(size=10)
     gap, flat, huge = x.copy(), np.full(10, 0.1), x * 1e200
     gap[3] = np.nan
@@ -209,7 +209,7 @@ def test_what_has_no_correlation_passes(rng):
     assert screened.skipped == {"missing": 2, "constant": 2, "text": 2, "complex": 1}
 
 
-def test_blocks_without_repetition_pass_untouched(rng):
+def test_blocks_without_correlation_are_unchanged(rng):
     X = rng.normal(size=(30, 20))
     scattered = sparse.random_array((30, 20), density=0.5, format="csc", random_state=rng)
     for values in (X, scattered):
@@ -232,7 +232,7 @@ def test_groups_are_not_divided_between_blocks(rng):
         assert sum(map(len, owners)) == len(set().union(*owners))
 
 
-def test_an_interrupted_pass_and_the_next(rng):
+def test_passes_after_an_interrupted_one(rng):
     X = walk(rng)
     found = []
     pruned = prune(in_blocks(X, [30]), 0.8, report=lambda *each: found.append(each))
@@ -246,7 +246,7 @@ def test_an_interrupted_pass_and_the_next(rng):
     assert repr(pruned) == f"Pruned(n_rows=60, n_columns={len(names)}, reiterable=True)"
 
 
-def test_a_stream_that_is_there_once(rng):
+def test_streams_of_one_pass(rng):
     X = walk(rng)
     pruned = prune(iter_columns(iter(list(enumerate(X.T))), n_rows=60), 0.8)
     assert (pruned.n_rows, pruned.reiterable) == (60, False)
@@ -257,7 +257,7 @@ def test_a_stream_that_is_there_once(rng):
         prune(iter_columns(iter([])), by="relevance", target=X[:, 0])
 
 
-def test_parts_of_it_are_parts_of_the_same_stream(rng):
+def test_parts_equal_the_stream(rng):
     X = walk(rng)
     pruned = prune(X, 0.8, window=10)
     names = names_of(pruned)
@@ -269,7 +269,7 @@ def test_parts_of_it_are_parts_of_the_same_stream(rng):
         pruned.take([400])
 
 
-def test_it_is_lazy_and_learners_take_it(rng):
+def test_pruning_is_lazy_and_learners_accept_it(rng):
     X = walk(rng)
     y = X[:, 10] + rng.normal(size=60)
 
@@ -285,7 +285,7 @@ def test_it_is_lazy_and_learners_take_it(rng):
     assert model.n_columns == len(kept(X, 0.8)[0])
 
 
-def test_wrong_length_and_a_source_that_changes():
+def test_wrong_lengths_and_changing_sources_are_refused():
     blocks = [Block(["a"], np.eye(3)[:, :1]), Block(["b"], np.eye(4)[:, :1])]
     with pytest.raises(ValueError, match=r"Expected 3 values.*'b'. Got: 4"):
         list(prune(ColumnStream(lambda: iter(blocks))))
@@ -324,7 +324,7 @@ def test_parameters_are_checked(options, message):
 
 
 @pytest.mark.slow
-def test_memory_is_that_of_the_window(rng):
+def test_memory_depends_on_the_window_only(rng):
     """Peak memory depends only on the window, not on repeated columns or block sizes."""
     n, window = 100, 50
     base = np.asfortranarray(rng.normal(size=(n, 4_000)))
@@ -341,7 +341,7 @@ def test_memory_is_that_of_the_window(rng):
 
 
 @pytest.mark.parametrize("t", [0.5, 0.95])
-def test_no_pair_at_the_threshold_is_dismissed(rng, t):
+def test_pairs_at_the_threshold_pass_the_prefilter(rng, t):
     """Pairs at the threshold pass the prefilter, even where its bound is tight."""
     n = 20_000
     rows = Comparison(n, t).prefilter_rows

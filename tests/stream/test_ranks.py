@@ -45,7 +45,7 @@ def together(stream):
     st.lists(st.integers(1, 9), max_size=3),
     st.integers(0, 99),
 )
-def test_they_are_those_of_scipy_however_columns_are_cut(kind, n, cuts, seed):
+def test_ranks_equal_scipy_for_any_blocks(kind, n, cuts, seed):
     X = KINDS[kind](np.random.default_rng(seed), (n, 10))
     expected = by_definition(X)
     normal = stats.norm.ppf((expected - 0.5) / n)
@@ -61,7 +61,7 @@ def test_they_are_those_of_scipy_however_columns_are_cut(kind, n, cuts, seed):
         assert not zeros.any() or values.nnz <= np.count_nonzero(X[:, name])
 
 
-def test_what_a_source_can_do_remains(tmp_path):
+def test_properties_of_the_source_are_kept(tmp_path):
     X = np.asfortranarray(np.random.default_rng(0).normal(size=(30, 40)))
     np.save(tmp_path / "x.npy", X)
     stream = ranks(iter_npy(tmp_path / "x.npy"))
@@ -83,7 +83,7 @@ def test_what_a_source_can_do_remains(tmp_path):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csc_array, sparse.csr_array])
-def test_learners_of_correlations_see_no_difference_between_forms(form):
+def test_ranks_of_all_forms_give_equal_models(form):
     rng = np.random.default_rng(3)
     X = rng.poisson(0.4, size=(80, 12)).astype(np.float64)
     y = X[:, 2] + rng.normal(size=80)

@@ -149,7 +149,7 @@ def _same(pairs, names=NAMES):
 
 @pytest.mark.parametrize("name", OPENERS)
 @pytest.mark.parametrize("location", ["memory", "file", "web", "web without ranges"])
-def test_every_format_everywhere(locations, name, location):
+def test_every_format_at_every_location(locations, name, location):
     stream = OPENERS[name](f"{locations[location]}/{name}")
     for _ in range(2):
         _same(stream)
@@ -160,14 +160,14 @@ def test_every_format_everywhere(locations, name, location):
 
 
 @pytest.mark.parametrize("name", some(OPENERS, 5, "format at a URL"))
-def test_the_format_is_told_as_of_files(locations, name):
+def test_formats_are_found_as_for_files(locations, name):
     orientation = "variables" if ".tsv" in name else "samples"
     url = f"{locations['web']}/{name}"
     stream = open_columns(url, orientation)
     assert dict(stream).keys() == dict(OPENERS[name](url)).keys() or stream.names == range(P)
 
 
-def test_a_query_is_no_pattern(locations):
+def test_queries_are_not_patterns(locations):
     _same(iter_files(f"{locations['web']}/x.parquet?version=[2]"))
 
 
@@ -182,7 +182,7 @@ def test_patterns(locations):
 
 
 @pytest.mark.parametrize("name", ["x.npy", "x.arrow", "x.h5ad"])
-def test_a_copy_goes_with_the_stream(locations, name, tmp_path, monkeypatch):
+def test_temporary_copies_are_deleted_with_the_stream(locations, name, tmp_path, monkeypatch):
     _parts._kept_open.cache_clear()  # Parts that earlier tests opened have copies.
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     stream, again = (OPENERS[name](f"{locations['web']}/{name}") for _ in range(2))
@@ -196,7 +196,7 @@ def test_a_copy_goes_with_the_stream(locations, name, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_only_what_is_asked_for_is_fetched(locations, folder, monkeypatch):
+def test_only_requested_columns_are_fetched(locations, folder, monkeypatch):
     data = rng.normal(size=(2000, 400))
     pl.DataFrame(data).write_parquet(folder / "wide.parquet", compression="uncompressed")
     fetched = []
@@ -212,7 +212,7 @@ def test_only_what_is_asked_for_is_fetched(locations, folder, monkeypatch):
 
 
 @pytest.mark.parametrize("name", OPENERS)
-def test_another_version_is_refused(locations, name):
+def test_changed_files_are_refused(locations, name):
     del locations  # requested because it clears the memory file system
     memory = fsspec.filesystem("memory")
     whole, changed = "/streamsel-versions", "x.zarr/zarr.json" if name == "x.zarr" else name
@@ -234,7 +234,7 @@ def test_another_version_is_refused(locations, name):
         ("http://127.0.0.1:9/x.parquet", OSError, r"Expected 'http.*127\.0\.0\.1:9.*reachable"),
     ],
 )
-def test_what_cannot_be_reached_is_said_in_one_line(locations, url, error, message):
+def test_unreachable_files_raise_one_line_errors(locations, url, error, message):
     location, _, name = url.partition("/")
     url = f"{locations[location]}/{name}" if location in locations else url
     with pytest.raises(error, match=message) as raised:
@@ -242,7 +242,7 @@ def test_what_cannot_be_reached_is_said_in_one_line(locations, url, error, messa
     assert "\n" not in str(raised.value)
 
 
-def test_what_is_missing_says_how_to_install_it(monkeypatch):
+def test_missing_libraries_are_reported_with_install_hints(monkeypatch):
     monkeypatch.setitem(sys.modules, "s3fs", None)
     with pytest.raises(
         ImportError, match=r'^Expected a package that opens s3://.*\n.* pip install "s3fs"\.$'
@@ -253,7 +253,7 @@ def test_what_is_missing_says_how_to_install_it(monkeypatch):
         iter_parquet("s3://bucket/x.parquet")
 
 
-def test_no_room_for_a_copy(locations, monkeypatch):
+def test_full_disk_for_a_copy(locations, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 

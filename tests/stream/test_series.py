@@ -80,7 +80,7 @@ def test_missing_values_are_absent_observations(rng, form):
     assert_same(iter_series_features(FORMS[form](frame), id="who", values=["a"]), whole)
 
 
-def test_arrays_of_all_forms(rng):
+def test_arrays_of_every_shape(rng):
     X = rng.normal(size=(5, 3, 20))
     names = ["channel_0", "channel_1", "channel_2"]
     stream = dict(iter_series_features(X))
@@ -99,7 +99,7 @@ def test_arrays_of_all_forms(rng):
 @pytest.mark.slow
 @settings(max_examples=15)
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=8), st.integers(0, 2**31))
-def test_a_series_has_its_features_whatever_other_series_there_are(lengths, seed):
+def test_features_do_not_depend_on_other_series(lengths, seed):
     rng = np.random.default_rng(seed)
     series = [rng.integers(-9, 9, size=n) / 4 for n in lengths]
     together = dict(iter_series_features(series))
@@ -110,7 +110,7 @@ def test_a_series_has_its_features_whatever_other_series_there_are(lengths, seed
         }
 
 
-def test_a_long_series_has_its_features_among_many(rng):
+def test_features_of_a_long_series_among_many(rng):
     """Features of a series do not depend on the other series, which may be in other batches."""
     series = [rng.normal(size=n).cumsum() for n in (700, 257, 256, 700, 64, 64)]
     series += [rng.normal(size=64) for _ in range(1500)]
@@ -124,7 +124,7 @@ def test_a_long_series_has_its_features_among_many(rng):
         }
 
 
-def test_a_stream_is_the_same_however_it_is_cut(rng, monkeypatch):
+def test_blocks_and_parts_give_the_same_features(rng, monkeypatch):
     frame = long_frame([rng.normal(size=n) for n in (30, 12, 25)], "xyz")
     whole = dict(iter_series_features(frame, id="who"))
     monkeypatch.setattr(_series, "BLOCK_BYTES", 8 * 3 * 50)
@@ -137,7 +137,7 @@ def test_a_stream_is_the_same_however_it_is_cut(rng, monkeypatch):
     assert_same(iter_series_features(frame, id="who", features=few), stream.take(few))
 
 
-def test_only_what_is_requested_is_computed(rng, monkeypatch):
+def test_only_requested_features_are_computed(rng, monkeypatch):
     computed = []
     monkeypatch.setattr(
         _series,
@@ -174,7 +174,7 @@ def test_a_model_of_features_transforms_new_series(rng):
     assert np.mean(speed[old][nearest] == speed[new]) > 0.9
 
 
-def test_names_of_columns_may_look_like_features():
+def test_column_names_may_resemble_features():
     frame = pl.DataFrame({"who": [1, 1], "a": [1.0, 2.0], "a__mean": [5.0, 7.0]})
     names = ["a__mean__mean", "a__mean", "a__length"]
     found = iter_series_features(frame, id="who", features=names)
@@ -244,14 +244,14 @@ def test_unknown_features_are_refused(name, hint):
         iter_series_features(np.eye(4), features=["value__mean", name])
 
 
-def test_infinite_values_are_refused_by_name():
+def test_infinite_values_are_reported_by_name():
     frame = LONG.with_columns(a=pl.Series([1.0, 2.0, -np.inf]))
     with pytest.raises(ValueError, match=r"column 'a'\. Got: -inf in series 'v'"):
         dict(iter_series_features(frame, id="who"))
 
 
 @pytest.mark.slow
-def test_a_pass_keeps_no_more_than_a_block(rng):
+def test_memory_of_a_pass_is_one_block(rng):
     n, length = 20_000, 25
     X = rng.normal(size=(n, length))
     stream = iter_series_features(X)
@@ -273,6 +273,6 @@ def test_every_feature_is_documented():
     assert f"{len(iter_series_features(np.eye(2)).names)} features" in page
 
 
-def test_series_that_are_no_arrays_are_refused():
+def test_invalid_series_are_refused():
     with pytest.raises(ValueError, match="Expected series that form an array"):
         iter_series_features([[1.0, [2.0, 3.0]]])

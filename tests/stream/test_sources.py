@@ -237,7 +237,7 @@ def test_foreign_and_truncated_files(iter_file, rng, tmp_path):
         iter_file(whole)
 
 
-def test_unknown_size_is_learnt_by_reading():
+def test_unknown_size_is_set_after_a_pass():
     stream = ColumnStream(iter_columns([("a", np.ones(3)), ("b", np.ones(3))]).blocks)
     assert (stream.n_rows, stream.n_columns) == (None, None)
     next(stream.blocks())
@@ -246,7 +246,7 @@ def test_unknown_size_is_learnt_by_reading():
     assert stream.n_columns == 2
 
 
-def test_many_columns_are_left_out_without_copying_all(rng):
+def test_excluding_columns_does_not_copy_all(rng):
     X = np.asfortranarray(rng.normal(size=(4000, 1000)))
     odd = iter_array(X).without(range(0, 1000, 2))
     names, parts, _ = zip(*odd.blocks(), strict=True)
@@ -259,7 +259,7 @@ def test_many_columns_are_left_out_without_copying_all(rng):
         odd.take([0])
 
 
-def test_names_asked_for_are_checked():
+def test_requested_names_are_checked():
     stream = iter_array(np.zeros((2, 3)), names=["alpha", "beta", "gamma"])
     with pytest.raises(KeyError, match="did you mean 'alpha'"):
         stream.take(["alhpa"])

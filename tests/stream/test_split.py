@@ -190,7 +190,7 @@ given_any = settings(
 
 @given_any
 @given(parts=st.integers(1, P + 3))
-def test_parts_in_order_are_the_stream(stream, parts):
+def test_parts_in_order_equal_the_stream(stream, parts):
     assert _read_apart(stream, parts) == _contents(stream)
 
 
@@ -208,7 +208,7 @@ LINES = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(lines=LINES, header=st.booleans(), parts=st.integers(1, 40), n=st.integers(0, 3))
-def test_text_is_cut_where_lines_begin(tmp_path_factory, lines, header, parts, n):
+def test_text_is_cut_at_line_starts(tmp_path_factory, lines, header, parts, n):
     path = tmp_path_factory.getbasetemp() / "lines.txt"
     text = "s,t,u\n" * header + "".join(f"{name},{cells}{end}" for name, cells, end in lines)
     path.write_bytes(text.encode())
@@ -222,7 +222,7 @@ def test_text_is_cut_where_lines_begin(tmp_path_factory, lines, header, parts, n
 
 @given_any
 @given(parts=st.integers(1, 9), n=st.integers(0, P + 2), m=st.integers(0, 3))
-def test_parts_of_what_is_left_after_some_columns(stream, parts, n, m):
+def test_parts_after_skipped_columns(stream, parts, n, m):
     rest = stream.skip(n).skip(m)
     assert _read_apart(rest, parts) == _contents(stream)[n + m :]
 
@@ -250,7 +250,7 @@ def test_parts_without_some_columns(stream, parts, n, gone):
 
 
 @pytest.mark.parametrize("missing", ["skip", "mean"])
-def test_parts_of_a_screen_count(stream, missing):
+def test_parts_of_clean_count(stream, missing):
     screened = clean(stream, n_rows=stream.n_rows, missing=missing, min_count=2)
     found = _contents(screened)
     contents, n_read, n_filled, skipped = [], 0, 0, {}
@@ -271,7 +271,7 @@ def test_parts_of_a_screen_count(stream, missing):
         screened.skip(1).split()
 
 
-def test_keys_tell_parts_apart_and_are_the_same_anew(stream):
+def test_keys_of_parts_are_distinct_and_reproducible(stream):
     parts = stream.split(3)
     second = [name for name, _ in stream][1]
     others = [stream.skip(1), stream.without([second]), clean(stream), clean(stream, min_count=1)]
@@ -280,7 +280,7 @@ def test_keys_tell_parts_apart_and_are_the_same_anew(stream):
     assert all(str(part) in repr(part) for part in parts)
 
 
-def test_a_file_that_has_changed_is_refused(tmp_path):
+def test_changed_files_are_refused(tmp_path):
     for source in (_parquet, _npy, _csv, _lines, _gzipped_lines, _ipc):
         (part, *_) = source(tmp_path).split(3)
         path = part.files[0].path
@@ -294,14 +294,14 @@ def test_a_file_that_has_changed_is_refused(tmp_path):
             part.open()
 
 
-def test_a_file_that_has_changed_since_it_was_opened_is_refused(tmp_path):
+def test_files_changed_after_opening_are_refused(tmp_path):
     stream = _npy(tmp_path)
     np.save(tmp_path / "x.npy", X[:, :5])
     with pytest.raises(ValueError, match="unchanged"):
         stream.split(2)[0].open()
 
 
-def test_a_path_need_not_be_told_from_the_root(tmp_path, monkeypatch):
+def test_parts_open_after_a_change_of_directory(tmp_path, monkeypatch):
     _npy(tmp_path)
     monkeypatch.chdir(tmp_path)
     parts = iter_npy("x.npy").split(2)
@@ -310,7 +310,7 @@ def test_a_path_need_not_be_told_from_the_root(tmp_path, monkeypatch):
     assert [name for part in parts for name, _ in part.open()] == list(range(P))
 
 
-def test_how_many_parts_depends_on_bytes_alone(tmp_path):
+def test_number_of_parts_depends_on_bytes_only(tmp_path):
     np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float64, (1000, 40_000)).flush()
     parts = iter_npy(tmp_path / "x.npy").split()
     assert [part.n_columns for part in parts] == [20_000, 20_000]
@@ -330,7 +330,7 @@ def test_lines_are_cut_by_bytes(tmp_path):
 
 
 @pytest.mark.parametrize("bad", ["b,1,2,3\n", "b,1,oops\n"])
-def test_errors_say_where_a_line_is(tmp_path, bad):
+def test_errors_name_the_line(tmp_path, bad):
     path = tmp_path / "x.txt"
     path.write_text("a,1,2\n" * 4 + bad)
     parts = iter_csv(path, orientation="variables").split(2)
@@ -342,7 +342,7 @@ def test_errors_say_where_a_line_is(tmp_path, bad):
         list(parts[1].open())
 
 
-def test_a_listener_goes_with_the_parts(tmp_path):
+def test_callbacks_are_kept_in_parts(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text("a,1,2\nb,x,y\nc,3,4\nd,5,6\n")
     stream = iter_csv(path, orientation="variables", on_bad=_heard)
@@ -360,7 +360,7 @@ def _heard(name, reason, message):
     HEARD.append((name, reason))
 
 
-def test_what_cannot_be_split_says_so():
+def test_unsplittable_sources_are_refused():
     for source in (
         as_stream(X),
         as_stream(FRAME),

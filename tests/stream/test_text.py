@@ -99,7 +99,7 @@ def test_counts_are_those_of_scikit_learn(n, min_df, binary, lowercase):
     assert columns_of(iter_ngrams(ORDINARY, n=n, **options)) == expected
 
 
-def test_tokenizer_has_the_say_on_words():
+def test_a_custom_tokenizer_defines_words():
     stream = iter_ngrams(["a-b a", "A"], n=(1, 2), tokenizer=re.compile(r"\w").findall)
     assert columns_of(stream) == {"a": [2, 1], "b": [1, 0], "a b": [1, 0], "b a": [1, 0]}
     stream = iter_ngrams(["a-b a", "A"], n=(1, 1), lowercase=False, tokenizer=str.split)
@@ -107,7 +107,7 @@ def test_tokenizer_has_the_say_on_words():
 
 
 @given(documents, documents, st.integers(1, 3))
-def test_vocabulary_counts_what_was_found_elsewhere(docs, others, longest):
+def test_vocabulary_of_other_documents_is_counted(docs, others, longest):
     names = list(reference.ngrams(docs, (1, longest)))[::-1]
     counts = reference.ngrams(others, (1, longest))
     expected = [(name, counts.get(name, [0] * len(others))) for name in names]
@@ -130,7 +130,7 @@ def test_vocabulary_of_positions_and_skipgrams():
     assert list(stream.take(["be * or"])) == ["be * or"]
 
 
-def test_blocks_are_bounded_and_cut_nothing_off(monkeypatch):
+def test_blocks_are_bounded_and_complete(monkeypatch):
     expected = columns_of(iter_ngrams(ORDINARY))
     monkeypatch.setattr(_occurrences, "BLOCK_OCCURRENCES", 3)
     assert columns_of(iter_ngrams(ORDINARY)) == expected
@@ -150,7 +150,7 @@ def test_documents_without_words_make_an_empty_stream(source, docs):
     assert (stream.n_rows, stream.n_columns, list(stream.blocks())) == (len(docs), 0, [])
 
 
-def test_nothing_survives():
+def test_all_ngrams_may_be_excluded():
     assert iter_ngrams(ORDINARY, min_df=6).n_columns == 0
     assert iter_positions(ORDINARY, min_df=6).n_columns == 0
     assert iter_skipgrams(ORDINARY, min_df=6).n_columns == 0
@@ -181,7 +181,7 @@ def test_documents_are_read_once():
         (["fine"], {"vocabulary": [3]}, TypeError, "in vocabulary. Got: 3"),
     ],
 )
-def test_bad_input_says_what_is_wrong(source, docs, options, error, message):
+def test_invalid_input_is_explained(source, docs, options, error, message):
     with pytest.raises(error, match=message):
         source(docs, **options)
 
@@ -213,7 +213,7 @@ def test_words_with_spaces_would_make_names_ambiguous():
 
 
 @pytest.mark.parametrize("n", [0, 1, 5, 40, 10_000])
-def test_skip_goes_on_where_another_run_stopped(monkeypatch, n):
+def test_skip_continues_another_run(monkeypatch, n):
     monkeypatch.setattr(_occurrences, "BLOCK_COLUMNS", 7)
     names = [name for name, _ in iter_ngrams(ORDINARY)]
     for stream in (iter_ngrams(ORDINARY), iter_ngrams(ORDINARY, vocabulary=names)):
@@ -231,7 +231,7 @@ def test_bad_vocabularies():
         iter_positions(["fine"], vocabulary=["a"])
 
 
-def test_take_names_what_is_missing():
+def test_take_reports_missing_names():
     stream = iter_ngrams(ORDINARY)
     for name in ["mat dog", "zebra", "", "the mat the mat the", 3]:
         with pytest.raises(KeyError, match=re.escape(repr(name))):
@@ -255,7 +255,7 @@ def zipf_documents(n_documents, length, seed=0):
     ("source", "options", "levels"),
     [(iter_ngrams, {}, 4), (iter_positions, {}, 1), (iter_skipgrams, {}, 1)],
 )
-def test_memory_promise(source, options, levels):
+def test_memory_is_as_documented(source, options, levels):
     """Memory is as the docstring states, and a pass adds little to it."""
     docs = zipf_documents(250, 300)
     n_tokens = 250 * 300

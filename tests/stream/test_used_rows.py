@@ -85,7 +85,7 @@ def _relevance(y, source):
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_the_result_is_that_of_the_filtered_file(source, folder):
+def test_results_equal_those_of_the_filtered_file(source, folder):
     found = _relevance(np.where(KNOWN, Y, np.nan), SOURCES[source](folder, "all"))
     expected = _relevance(Y[KNOWN], SOURCES[source](folder, "known"))
     assert list(found) == list(expected)
@@ -102,7 +102,7 @@ def test_parts_impute_the_same_means(folder):
         assert {name: found[name] for name in whole} == whole
 
 
-def test_columns_are_screened_among_the_rows_in_use(folder):
+def test_columns_are_cleaned_by_rows_in_use(folder):
     complete = np.where(KNOWN[:, None], np.nan_to_num(G), G)
     stream = clean(complete)
     _relevance(np.where(KNOWN, Y, np.nan), stream)
@@ -110,7 +110,7 @@ def test_columns_are_screened_among_the_rows_in_use(folder):
     assert stream.n_read == 30
 
 
-def test_select_takes_the_phenotypes_of_the_file(folder):
+def test_select_uses_phenotypes_of_the_file(folder):
     found, expected = (
         streamsel.select(folder / f"{stem}.bed", "phenotype", k=3).model
         for stem in ("all", "known")
@@ -132,7 +132,7 @@ def test_exact_passes_and_knockoffs(folder):
     assert found.statistics == pytest.approx(expected.statistics, abs=1e-9)
 
 
-def test_columns_are_fetched_as_they_are_learnt(folder):
+def test_taken_columns_equal_streamed_ones(folder):
     from streamsel.stream._stream import restricted
     from streamsel.targets.kept_rows import KeptRows
 

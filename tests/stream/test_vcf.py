@@ -70,7 +70,7 @@ def _assert_equal(found, expected):
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(text=_files(), zipped=st.booleans(), start=st.integers(0, 9), parts=st.integers(1, 4))
-def test_as_it_is_read_cell_by_cell(tmp_path_factory, text, zipped, start, parts):
+def test_genotypes_equal_the_reference(tmp_path_factory, text, zipped, start, parts):
     expected, samples = vcf.columns(text)
     stream = iter_vcf(_write(tmp_path_factory.mktemp("vcf"), text, zipped=zipped), missing="keep")
     whole = dict(stream)
@@ -110,7 +110,7 @@ def cohort(tmp_path_factory):
 
 
 @pytest.mark.parametrize("missing", ["mean", "keep"])
-def test_as_the_same_bed_file_is_read(cohort, tmp_path, missing):
+def test_genotypes_equal_those_of_the_bed_file(cohort, tmp_path, missing):
     path, values = cohort
     known = np.where(values == 3, -127, values).astype(np.int8)
     metadata = {"sid": [f"rs1_{j}" for j in range(200)], "iid": [f"s{i}" for i in range(50)]}
@@ -125,7 +125,7 @@ def test_as_the_same_bed_file_is_read(cohort, tmp_path, missing):
     assert [str(block.values.dtype) for block in ours.blocks()] == ["float32", "int8", "float32"]
 
 
-def test_a_pass_learns_what_the_matrix_says(cohort):
+def test_a_pass_equals_learning_the_matrix(cohort):
     path, values = cohort
     y = values[:, 20] - 0.5 * values[:, 70]
     models = [ProjSe(3) for _ in range(3)]
@@ -137,7 +137,7 @@ def test_a_pass_learns_what_the_matrix_says(cohort):
     assert models[0].selected[0] == "rs1_20"
 
 
-def test_chromosomes_side_by_side(tmp_path, monkeypatch):
+def test_files_of_several_chromosomes(tmp_path, monkeypatch):
     rng = np.random.default_rng(1)
     parts = {c: rng.integers(0, 4, (6, 5)) for c in (1, 2, 10)}
     for c, values in parts.items():
@@ -171,7 +171,7 @@ def test_parts_of_a_plain_file_and_of_a_gzipped_one(cohort, tmp_path):
         part.open()
 
 
-def test_long_lines_are_read_a_few_at_a_time(tmp_path, monkeypatch):
+def test_few_long_lines_are_read_at_a_time(tmp_path, monkeypatch):
     values = np.random.default_rng(2).integers(0, 4, (500, 70))
     path = _write(tmp_path, _lines(values))
     whole = dict(iter_vcf(path))
@@ -188,7 +188,7 @@ def test_opened_by_name_or_first_bytes(cohort, tmp_path, name, zipped):
     assert as_stream(path).n_columns == 200
 
 
-def test_what_stands_for_a_missing_genotype_is_one_of_two(cohort):
+def test_missing_genotype_options_are_checked(cohort):
     with pytest.raises(ValueError, match=r"Expected missing to be 'mean' or 'keep'\. Got: 'skip'"):
         iter_vcf(cohort[0], missing="skip")
 
@@ -224,7 +224,7 @@ def _damaged(old, new, count=1):
         (_damaged("0|1\t", "0|-1\t"), r"Got: '0\|-1'"),
     ],
 )
-def test_what_is_damaged_is_refused_with_its_line(cohort, tmp_path, change, message):
+def test_damaged_lines_are_refused_by_number(cohort, tmp_path, change, message):
     text = change(cohort[0].read_text())
     for zipped in (False, True):
         path = _write(tmp_path, text, zipped=zipped)
@@ -233,7 +233,7 @@ def test_what_is_damaged_is_refused_with_its_line(cohort, tmp_path, change, mess
         assert str(path)[:-3] in str(error.value)
 
 
-def test_columns_before_the_damage_come_first(cohort, tmp_path):
+def test_columns_before_the_damage_are_yielded(cohort, tmp_path):
     lines = cohort[0].read_text().splitlines()
     lines[3 + 70] = lines[3 + 70].replace("0|1", "0?1", 1)
     stream = iter_vcf(_write(tmp_path, "\n".join(lines)))

@@ -62,7 +62,7 @@ def test_each_chunk_is_decoded_once(small, tmp_path, monkeypatch):
     ]
 
 
-def test_chunks_too_large_either_way_are_refused_with_better_ones(small, tmp_path):
+def test_too_large_chunks_are_refused_with_a_hint(small, tmp_path):
     zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(4, 12))
     with pytest.raises(ValueError, match=r"chunks of 4 by 12 numbers in .*x\.zarr'\.\n.*\(7, "):
         iter_zarr(tmp_path / "x.zarr")
@@ -93,7 +93,7 @@ def test_arrays_of_groups_and_in_memory(tmp_path):
         iter_zarr(tmp_path / "g.zarr")
 
 
-def test_many_arrays_side_by_side(tmp_path):
+def test_several_arrays_as_one_stream(tmp_path):
     for i, part in enumerate(np.array_split(X, 3, axis=1)):
         zarr.create_array(tmp_path / f"{i}.zarr", data=part)
     np.save(tmp_path / "3.npy", X[:, :2])
@@ -101,7 +101,7 @@ def test_many_arrays_side_by_side(tmp_path):
     _same(stream, np.column_stack([X, X[:, :2]]))
 
 
-def test_what_has_changed_is_refused(tmp_path):
+def test_changed_arrays_are_refused(tmp_path):
     path = tmp_path / "x.zarr"
     array = zarr.create_array(path, data=X, chunks=(N, 5))
     part = iter_zarr(path).split(2)[1]
@@ -135,7 +135,7 @@ def _no_shape(path):
 
 
 @pytest.mark.parametrize("damage", [_cut_short, _other_bytes, _no_json, _no_codec, _no_shape])
-def test_damage_is_said_in_one_line(damage, tmp_path):
+def test_damaged_arrays_raise_one_line_errors(damage, tmp_path):
     path = tmp_path / "x.zarr"
     zarr.create_array(path, data=X, chunks=(N, 5))
     damage(path)
@@ -154,13 +154,13 @@ def test_damage_is_said_in_one_line(damage, tmp_path):
         (np.zeros((2, 3), dtype="c16"), r"of numbers.*complex128"),
     ],
 )
-def test_arrays_of_another_kind(data, message, tmp_path):
+def test_unsupported_arrays_are_refused(data, message, tmp_path):
     zarr.create_array(tmp_path / "x.zarr", data=data)
     with pytest.raises(ValueError, match=re.compile(message)):
         iter_zarr(tmp_path / "x.zarr")
 
 
-def test_no_array_there(tmp_path):
+def test_missing_arrays_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError):
         iter_zarr(tmp_path / "x.zarr")
     (tmp_path / "empty.zarr").mkdir()
@@ -171,7 +171,7 @@ def test_no_array_there(tmp_path):
 @pytest.mark.parametrize(
     "other", [X, csc_matrix(X), [[1.0]], None, 3], ids=lambda x: type(x).__name__
 )
-def test_what_is_no_zarr_array_is_not_sliced(other):
+def test_other_array_objects_are_refused(other):
     with pytest.raises(
         TypeError, match=r"^Expected a zarr\.Array, or the path or URL of one\. Got: "
     ):
