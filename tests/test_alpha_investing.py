@@ -110,7 +110,7 @@ def test_neither_scale_nor_offset_nor_order_of_rows_matters(seed):
 
 
 @given(seed=st.integers(0, 10**6), most=st.integers(1, 5))
-def test_with_room_for_so_many_it_has_the_first(seed, most):
+def test_a_bounded_number_keeps_the_first_selected(seed, most):
     X, y = awkward(seed)
     assert learnt(X, y, max_candidates=most).selected == learnt(X, y).selected[:most]
 
@@ -129,7 +129,7 @@ def test_covariates_count_as_selected(c):
         np.testing.assert_allclose(list(model.p_values.values()), p_values, 1e-6, 1e-12)
 
 
-def test_the_first_test_is_that_of_select_k_best():
+def test_first_p_values_equal_select_k_best():
     X, y = load_diabetes(return_X_y=True)
     for j in range(X.shape[1]):
         model = learnt(X[:, [j]], y)
@@ -168,7 +168,7 @@ def p_of_last(X, y):
     return 2.0 * stats.t.sf(abs(beta[-1]) / np.sqrt(error), free)
 
 
-def test_noise_is_hardly_ever_taken_and_signal_is():
+def test_noise_is_rarely_selected_and_signal_is():
     rng = np.random.default_rng(0)
     kept = []
     for _ in range(20):

@@ -29,7 +29,7 @@ BEFORE, OF_MODELS = read_json(FILES / "answers-0.3.0.json"), read_json(FORMAT_1 
 
 
 @pytest.mark.parametrize("name", BEFORE)
-def test_answers(name):
+def test_answers_equal_the_stored_ones(name):
     assert answers.differences(BEFORE[name], answers.SCENARIOS[name]()) == []
 
 
@@ -39,7 +39,7 @@ def test_model_files_of_format_1(file):
     assert answers.differences(OF_MODELS[file], answers.read(FORMAT_1, file)) == []
 
 
-def test_nothing_is_left_out():
+def test_all_scenarios_and_models_are_compared():
     assert list(BEFORE) == list(answers.SCENARIOS)
     assert list(OF_MODELS) == list(answers.MODELS)
     assert {path.stem for path in FORMAT_1.glob("*.streamsel")} == set(OF_MODELS)
@@ -73,7 +73,7 @@ ANSWER = {
         (("drawn noise_floor",), "0x1.1000000000000p-1", True),
     ],
 )
-def test_what_is_a_difference(path, value, seen):
+def test_differences_are_detected(path, value, seen):
     """The comparison used above detects differences."""
     now = copy.deepcopy(ANSWER)
     assert answers.differences(ANSWER, now, to_the_bit=True) == []
@@ -86,5 +86,5 @@ def test_what_is_a_difference(path, value, seen):
     assert answers.differences(ANSWER, now, to_the_bit=True)
 
 
-def test_the_order_is_part_of_an_answer():
+def test_order_is_part_of_an_answer():
     assert answers.differences({"a": "1", "b": "2"}, {"b": "2", "a": "1"})

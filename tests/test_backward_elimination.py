@@ -40,7 +40,7 @@ def columns(seed, n=30, p=8, c=2):
 
 
 @pytest.mark.parametrize("ridge", RIDGES)
-def test_a_coefficient_tells_what_its_removal_costs(ridge):
+def test_removal_costs_equal_those_of_refits(ridge):
     """Removal costs computed from coefficients equal those of refits without the variable."""
     X, Y, _ = columns(0)
     units, basis = reference.prepared(X, Y, "numeric")
@@ -55,7 +55,7 @@ def test_a_coefficient_tells_what_its_removal_costs(ridge):
 
 
 @pytest.mark.parametrize("ridge", [0.0, 1.0])
-def test_of_orthogonal_columns_each_costs_what_it_explains(ridge):
+def test_orthogonal_columns_cost_their_explained_variance(ridge):
     X = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) * 1.0
     model = learnt(X, 3 * X[:, 1] + 2 * X[:, 0] - X[:, 2], ridge=ridge)
     assert model.selected == [1, 0, 2]
@@ -63,7 +63,7 @@ def test_of_orthogonal_columns_each_costs_what_it_explains(ridge):
     np.testing.assert_allclose(list(model.scores.values()), shares, rtol=1e-14)
 
 
-def test_two_that_tell_only_together():
+def test_two_jointly_informative_columns_are_kept():
     """Two variables explain the target only together.
 
     The columns are u, u + v/2 and u + 3v, with u and v orthogonal; the target is v. The last two
@@ -89,7 +89,7 @@ def test_hard_columns(ridge, seed):
     check(learnt(X, y, k, ridge=ridge), reference.answer(X, y, k=k, ridge=ridge))
 
 
-def test_near_copies_leave_no_trace_once_they_are_gone():
+def test_removed_near_copies_leave_no_rounding_errors():
     """Removed near copies leave no rounding errors: downdating an inverse would lose ten digits."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 6))
@@ -102,7 +102,7 @@ def test_near_copies_leave_no_trace_once_they_are_gone():
     )
 
 
-def test_a_hundred_columns_of_twenty_targets():
+def test_a_hundred_columns_and_twenty_targets():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 100)) @ rng.normal(size=(100, 100))
     C, basis = np.corrcoef(X.T), target.basis(X[:, :20] + 9 * rng.normal(size=(80, 20)))
@@ -151,7 +151,7 @@ def test_mixing_the_targets_does_not_matter(seed, ridge, c):
 @pytest.mark.slow
 @given(seeds, st.sampled_from(RIDGES), st.integers(3, 20))
 @settings(max_examples=40)
-def test_removal_costs_and_never_pays(seed, ridge, n):
+def test_removal_costs_are_non_negative(seed, ridge, n):
     """Costs are non-negative and sum to the explained part; fewer picks are the first of more."""
     X, Y, _ = columns(seed, n=n)
     units, basis = reference.prepared(X, Y, "numeric")
@@ -167,7 +167,7 @@ def test_removal_costs_and_never_pays(seed, ridge, n):
 # --------------------------------------------------------------------------- singular, and no ridge
 
 
-def test_without_a_ridge_the_first_to_come_stay_where_there_are_more_than_rows():
+def test_first_columns_are_kept_without_ridge_if_rows_are_few():
     X = np.random.default_rng(0).normal(size=(6, 20))
     X[:, 1] = 2.0 - X[:, 0]
     model = learnt(X, X[:, 9] + X[:, 19], ridge=0.0)
@@ -175,7 +175,7 @@ def test_without_a_ridge_the_first_to_come_stay_where_there_are_more_than_rows()
     assert learnt(X, X[:, 9] + X[:, 19], 2, ridge=1e-3).selected != model.selected[:2]
 
 
-def test_beside_one_that_is_nearly_explained_rounding_lets_no_more_stay_than_the_rank():
+def test_kept_columns_do_not_exceed_the_rank():
     for seed in range(100):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(6, 20))
@@ -187,7 +187,7 @@ def test_beside_one_that_is_nearly_explained_rounding_lets_no_more_stay_than_the
 
 
 @pytest.mark.parametrize("ridge", [1e-300, 1e-16, 1e-11, 1e-9, 1e-7])
-def test_a_ridge_that_rounding_could_outdo(ridge):
+def test_ridge_of_the_size_of_rounding_errors(ridge):
     X = np.random.default_rng(0).normal(size=(10, 30))
     costs = learnt(np.column_stack([X, X]), X[:, 3], ridge=ridge).scores.values()
     assert np.isfinite(list(costs)).all()
@@ -195,7 +195,7 @@ def test_a_ridge_that_rounding_could_outdo(ridge):
 
 
 @pytest.mark.parametrize(("left", "sound"), [(0.99e-10, False), (1.01e-10, True)])
-def test_what_is_left_of_a_variable_is_summed_to_the_last_digits(left, sound):
+def test_residuals_are_accurate_to_the_last_digits(left, sound):
     """The residual of a variable is computed to the last digits."""
     rng = np.random.default_rng(0)
     X = np.linalg.qr(rng.normal(size=(300, 200)))[0]
@@ -208,7 +208,7 @@ def test_what_is_left_of_a_variable_is_summed_to_the_last_digits(left, sound):
 
 
 @pytest.mark.parametrize("width", [1, 7, 200])
-def test_of_many_columns_the_most_relevant_are_held(width):
+def test_a_pool_keeps_the_most_relevant_columns(width):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 200))
     y = X[:, ::20].sum(axis=1) + rng.normal(size=40)
@@ -229,7 +229,7 @@ def test_of_many_columns_the_most_relevant_are_held(width):
     ]
 
 
-def test_nothing_is_proven_once_a_column_was_let_go():
+def test_nothing_is_certified_after_a_discard():
     X, y, _ = columns(0, n=40, p=30, c=1)
     for p, proven in ((19, 3), (20, 0), (30, 0)):
         model = learnt(X[:, :p], y, 3, max_candidates=10)
@@ -241,7 +241,7 @@ def test_nothing_is_proven_once_a_column_was_let_go():
     assert learnt(X, y, 3, max_candidates=None).n_certified == 3
 
 
-def test_a_column_let_go_may_have_mattered():
+def test_discarded_columns_may_belong_to_the_best_subset():
     """A discarded column may belong to the best pair, so that nothing is certified."""
     rng = np.random.default_rng(1)
     level, gap = rng.normal(size=(2, 50))
@@ -254,7 +254,7 @@ def test_a_column_let_go_may_have_mattered():
 
 
 @pytest.mark.parametrize("limit", [6, 500])
-def test_given_covariates(limit):
+def test_covariates_equal_selection_on_residuals(limit):
     """Selections with covariates equal those of the residuals."""
     X, Y, rng = columns(3, n=50, p=20, c=3)
     Z = np.column_stack([X[:, 0] + X[:, 9], rng.normal(size=50)])
@@ -268,7 +268,7 @@ def test_given_covariates(limit):
 
 
 @pytest.mark.parametrize("ridge", RIDGES)
-def test_rows_are_as_good_as_columns(ridge):
+def test_rows_equal_columns(ridge):
     X, Y, _ = columns(0, n=60)
     answer = reference.answer(X, Y[:, 0], k=5, ridge=ridge)
     model = BackwardElimination(5, ridge=ridge)

@@ -51,7 +51,7 @@ def test_worse_ratios_come_first_and_are_bold():
     ("noise", "value", "is_reported"),
     [(0.0, 1.04, False), (0.0, 1.06, True), (0.1, 1.4, False), (0.1, 1.45, True)],
 )
-def test_noise_of_both_runs_is_allowed_for(noise, value, is_reported):
+def test_noise_of_both_runs_is_considered(noise, value, is_reported):
     before = run(a={"ratio": 1.0, "noise": noise})
     now = run(a={"ratio": value, "noise": noise})
     assert bool(changes(before, now)) == is_reported
@@ -59,7 +59,7 @@ def test_noise_of_both_runs_is_allowed_for(noise, value, is_reported):
 
 
 @pytest.mark.parametrize("noise", [{}, {"noise": None}])
-def test_unknown_noise_is_a_tenth(noise):
+def test_unknown_noise_is_ten_percent(noise):
     before = run(a={"ratio": 1.0} | noise)
     assert not changes(before, run(a=1.28))
     assert changes(before, run(a=1.35))
@@ -108,7 +108,7 @@ def test_without_a_commit_the_numbers_in_the_directory_are_used(tmp_path):
     assert comparison.committed(tmp_path) == {"quick": False}
 
 
-def test_the_page_ends_with_what_changed():
+def test_the_page_ends_with_the_changes():
     results = run() | {"tables": {}}
     assert "Since" not in page.page(results | {"since": None})
     results["since"] = comparison.compare(run(a=1.0), run(a=1.0))

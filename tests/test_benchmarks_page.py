@@ -43,7 +43,7 @@ def rows(markdown):
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
-def test_losses_are_bold_and_gaps_have_reasons(results):
+def test_losses_are_bold_and_missing_values_explained(results):
     found = rows(page.page(results))
     assert ["n × p", "ProjSe", "`y @ X`, the limit", "faster", "slower", "absent"] in found
     why = "more than 30 s"

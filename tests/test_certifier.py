@@ -16,7 +16,7 @@ from streamsel.stream import ColumnStream
 
 
 @pytest.mark.parametrize("learner", [ForwardSelection, MRMR, Lasso])
-def test_two_complete_pools_that_are_too_much_together(learner):
+def test_merged_pools_that_exceed_the_limit(learner):
     X = np.random.default_rng(0).normal(size=(60, 12))
     parts = learner(k=3, max_candidates=6), learner(k=3, max_candidates=6)
     for part, indices in zip(parts, (range(6), range(6, 12)), strict=True):
@@ -31,7 +31,7 @@ def test_two_complete_pools_that_are_too_much_together(learner):
 
 
 @pytest.mark.parametrize("learner", [ForwardSelection, MRMR])
-def test_a_name_that_was_let_go_is_another_variable_when_it_comes_again(learner):
+def test_a_discarded_name_returns_as_another_variable(learner):
     for seed in range(10):
         rng = np.random.default_rng(seed)
         X, y = rng.normal(size=(14, 200)), rng.normal(size=14)
@@ -48,7 +48,7 @@ def test_a_name_that_was_let_go_is_another_variable_when_it_comes_again(learner)
 
 
 @pytest.mark.parametrize(("learner", "seed"), [(ForwardSelection, 4), (MRMR, 42), (Lasso, 97)])
-def test_a_name_that_comes_twice_is_no_source_to_be_read_again(learner, seed):
+def test_repeated_names_are_refused_in_second_passes(learner, seed):
     """A second pass is refused if two columns have the same name."""
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(8, 100)), rng.normal(size=8)
@@ -65,7 +65,7 @@ def test_a_name_that_comes_twice_is_no_source_to_be_read_again(learner, seed):
     assert model.n_columns == 0
 
 
-def test_what_is_proven_of_an_interrupted_reading_is_proven_of_its_copy():
+def test_interrupted_passes_give_copies_the_same_certificates():
     """A copy of a model after an interrupted pass has the same, correct certificates."""
     rng, most = np.random.default_rng(1), 0
     for _ in range(40):

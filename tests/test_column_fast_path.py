@@ -59,7 +59,7 @@ def learnt(build, y, columns=(), covariates=None):
 
 @pytest.mark.parametrize("with_covariate", [False, True])
 @pytest.mark.parametrize("name", LEARNERS)
-def test_alone_or_together_to_the_last_bit(rng, columns, chunked, name, with_covariate):
+def test_single_columns_and_blocks_have_the_same_bits(rng, columns, chunked, name, with_covariate):
     y, X = columns
     build, at_a_glance = LEARNERS[name]
     with_covariate &= "samples" not in name
@@ -77,7 +77,7 @@ def test_alone_or_together_to_the_last_bit(rng, columns, chunked, name, with_cov
 
 
 @pytest.mark.parametrize("name", ["SOSPCA", "ProjSe"])
-def test_what_was_computed_is_outdated(columns, name):
+def test_cached_results_are_invalidated(columns, name):
     """The noise floor follows the number of columns."""
     y, X = columns
     model = learnt(LEARNERS[name][0], y, X[:-1])
@@ -101,7 +101,7 @@ def test_what_was_computed_is_outdated(columns, name):
         ([], None, TypeError),
     ],
 )
-def test_a_glance_lets_nothing_bad_pass(columns, name, values, error):
+def test_the_fast_path_refuses_bad_columns(columns, name, values, error):
     y, X = columns
     model = learnt(LEARNERS["SOSPCA"][0], y, X)
     assert 0 in model.loadings
@@ -113,7 +113,7 @@ def test_a_glance_lets_nothing_bad_pass(columns, name, values, error):
 
 
 @pytest.mark.parametrize("kind", ["float32", "int8", "strided", "read-only", "swapped", "list"])
-def test_any_other_array_goes_through_the_door(columns, chunked, kind):
+def test_other_arrays_are_validated(columns, chunked, kind):
     y, X = columns
     model = learnt(LEARNERS["SOSPCA"][0], y, X)
     del chunked[:]
@@ -129,7 +129,7 @@ def test_any_other_array_goes_through_the_door(columns, chunked, kind):
     assert model.n_columns == len(X) + 1
 
 
-def test_a_method_that_bounds_otherwise_sees_every_column(columns, chunked):
+def test_rankings_without_relevance_cutoff_see_every_column(columns, chunked):
     """A ranking without a relevance cutoff of its own sees every column."""
 
     class HalvedRanking(ProjSeRanking):
@@ -150,7 +150,7 @@ def test_a_method_that_bounds_otherwise_sees_every_column(columns, chunked):
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_what_varies_by_rounding_alone_is_counted_as_constant(columns, learner):
+def test_rounding_level_variation_counts_as_constant(columns, learner):
     y, X = columns
     rng = np.random.default_rng(0)
     still = 1e9 + 1.2e-7 * rng.integers(0, 3, size=(5, y.size))

@@ -95,7 +95,7 @@ def task(request):
 
 
 @pytest.mark.parametrize("way", ["learn_one", "learn_many", "saved", "pickled"])
-def test_columns_then_rows_is_all_of_it(task, kernel, way, tmp_path):
+def test_columns_then_rows_equal_all_rows(task, kernel, way, tmp_path):
     model = task.by_columns(stop=HALF, names=OLD, kernel=kernel)
     if way == "saved":
         save(model, tmp_path / "model.sel")
@@ -177,7 +177,7 @@ def test_a_target_without_columns_then_rows(task):
         ("frame", {"price": "text"}),
     ],
 )
-def test_the_target_stays_what_it_was(form, bad):
+def test_bad_targets_after_columns_change_nothing(form, bad):
     model = Task(form).by_columns(stop=HALF, names=OLD)
     before = pickle.dumps(model)
     with pytest.raises((ValueError, TypeError), match="Got"):
@@ -196,7 +196,7 @@ PARTS = {
 
 
 @pytest.mark.parametrize("parts", PARTS)
-def test_rows_learnt_apart_and_merged(task, kernel, parts):
+def test_merged_parts_equal_all_rows(task, kernel, parts):
     """Two merged parts of the rows equal all rows; the second has new names and classes."""
     one = getattr(task, PARTS[parts][0])(stop=HALF, names=OLD, kernel=kernel)
     other = getattr(task, PARTS[parts][1])(start=HALF, kernel=kernel)
@@ -212,7 +212,7 @@ def test_rows_learnt_apart_and_merged(task, kernel, parts):
 
 @pytest.mark.parametrize("fading_factor", [0.0, 0.1])
 @pytest.mark.parametrize("form", ["labels", "dict"])
-def test_names_and_classes_that_one_alone_has(rng, kernel, form, fading_factor):
+def test_merging_names_and_classes_of_one_model(rng, kernel, form, fading_factor):
     """In a merge every row keeps its weight, also with names and classes of one model only."""
     options = {"kernel": kernel, "fading_factor": fading_factor}
     models, stores = [ProjSe(15, **options) for _ in range(2)], [Rows(fading_factor) for _ in "12"]
@@ -248,7 +248,7 @@ def test_merging_offsets(rng):
     same(parts[0], whole)
 
 
-def test_merging_with_one_that_has_learnt_nothing(task):
+def test_merging_with_an_empty_model(task):
     model, empty, expected = task.by_rows(), task.model(), task.by_rows()
     model.merge(empty, along="rows")
     same(model, expected, tolerance=0)
@@ -268,7 +268,7 @@ def refuse(model, other, along):
 
 @pytest.mark.parametrize("along", ["rows", "columns"])
 @pytest.mark.parametrize("form", FORMS)
-def test_merge_refuses_what_does_not_fit(form, along):
+def test_merge_refuses_incompatible_models(form, along):
     task = Task(form)
     model = task.by_rows(stop=HALF)
     for options in ({"k": 7}, {"kernel": "rbf"}, {"fading_factor": 0.1}, {"max_features": 99}):
@@ -298,7 +298,7 @@ def test_merge_along_rows_refuses_models_without_a_target(rng):
 
 
 @pytest.mark.parametrize("handed_over", [False, True])
-def test_variables_learnt_apart_and_merged(task, kernel, handed_over):
+def test_merged_variables_equal_all_variables(task, kernel, handed_over):
     """Two models of the same rows with different variables merge into one of all variables."""
     one, other = (
         task.go_on(task.by_columns(stop=HALF, names=names, kernel=kernel), names=names)
@@ -316,7 +316,7 @@ def test_variables_learnt_apart_and_merged(task, kernel, handed_over):
     same(one, whole)
 
 
-def test_merge_along_columns_refuses_other_rows_and_the_same_names(task):
+def test_column_merge_refuses_other_rows_and_repeated_names(task):
     model = task.by_rows(names=NAMES[:5])
     refuse(model, task.by_rows(names=NAMES[4:]), "columns")
     refuse(model, task.by_rows(names=NAMES[5:], stop=N - 1), "columns")

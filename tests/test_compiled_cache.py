@@ -41,7 +41,7 @@ def was_compiled(loop):
     return not loop.stats.cache_hits
 
 
-def test_what_was_compiled_is_found(tmp_path):
+def test_compiled_loops_are_loaded_from_the_cache(tmp_path):
     assert was_compiled(used())
     assert {path.suffix for path in tmp_path.rglob("*.nb*")} == {".nbi", ".nbc"}
     assert not was_compiled(used())
@@ -62,7 +62,7 @@ DAMAGES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
-def test_damaged_files_are_made_again(tmp_path, suffix):
+def test_damaged_cache_files_are_rewritten(tmp_path, suffix):
     used()
     (path,) = tmp_path.rglob(f"*.{suffix}")
     for how, damage in DAMAGES.items():
@@ -74,7 +74,7 @@ def test_damaged_files_are_made_again(tmp_path, suffix):
 
 
 @pytest.mark.slow
-def test_files_of_another_version_are_made_again(monkeypatch):
+def test_cache_files_of_other_versions_are_rewritten(monkeypatch):
     with monkeypatch.context() as other:
         other.setattr(numba, "__version__", "0.0")
         used()
@@ -83,7 +83,7 @@ def test_files_of_another_version_are_made_again(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_directory_that_cannot_be_written_is_read(monkeypatch):
+def test_read_only_cache_is_used(monkeypatch):
     used()
 
     def refuse(_):
@@ -97,7 +97,7 @@ def test_a_directory_that_cannot_be_written_is_read(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_said_once(monkeypatch):
+def test_a_full_disk_is_reported_once(monkeypatch):
     def refuse(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -117,7 +117,7 @@ print(model.n_rows)
 
 
 @pytest.mark.slow
-def test_nowhere_to_keep_anything(tmp_path):
+def test_loops_work_without_a_writable_folder(tmp_path):
     """Loops work without any writable folder, as in a read-only container without a home."""
     package = tmp_path / "site" / "streamsel"
     ignore = shutil.ignore_patterns("__pycache__")

@@ -19,7 +19,7 @@ def learnt(model, y, X, names=None):
     return model
 
 
-def test_merged_exact_models_claim_no_more_than_both_sources_prove(rng):
+def test_merged_exact_models_certify_only_common_proofs(rng):
     Y, A, B = rng.normal(size=(40, 6)), rng.normal(size=(40, 200)), rng.normal(size=(40, 200))
     left, right = (
         learnt(ProjSe(5, max_candidates=5, exact=True), Y, X, [f"{side}{i}" for i in range(200)])
@@ -34,7 +34,7 @@ def test_merged_exact_models_claim_no_more_than_both_sources_prove(rng):
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-100, 1e-7, 1e7, 1e100])
-def test_scale_of_a_column_changes_no_rotation(rng, scale):
+def test_column_scales_do_not_change_rotations(rng, scale):
     y = rng.normal(size=100)
     a, b = y + 3 * rng.normal(size=100), y + 0.3 * rng.normal(size=100)
     near, far = SOSPCA(1), SOSPCA(1)
@@ -45,7 +45,7 @@ def test_scale_of_a_column_changes_no_rotation(rng, scale):
     assert far.relevance["sospca0"] == pytest.approx(near.relevance["sospca0"], abs=1e-5)
 
 
-def test_a_component_that_vanished_never_survives():
+def test_vanished_components_are_dropped():
     for seed in range(40):
         y = np.random.default_rng(seed).normal(size=10)
         left, right = SOSPCA(1, signed=True), SOSPCA(1, signed=True)
@@ -56,13 +56,13 @@ def test_a_component_that_vanished_never_survives():
         assert np.abs(left.embedding).max() > 0.1
 
 
-def test_orthogonal_columns_leave_no_dust_in_the_support():
+def test_orthogonal_columns_leave_no_rounding_in_the_support():
     X = hadamard(64)[:, 1:] * np.linspace(1, 2, 63)
     model = learnt(SOSPCA(3), X @ np.linspace(0.1, 1, 63), X)
     assert len(model.loadings) == 3
 
 
-def test_rbf_with_targets_that_are_one_variable(rng):
+def test_rbf_with_identical_targets(rng):
     y = rng.normal(size=30)
     X = rng.normal(size=(30, 6))
     one, two = (learnt(ProjSe(3, kernel="rbf"), Y, X) for Y in (y, np.c_[y, 3 * y]))
@@ -79,7 +79,7 @@ def test_rbf_with_targets_that_are_one_variable(rng):
         ([True, False] * 6, True),
     ],
 )
-def test_what_is_a_class(y, is_class):
+def test_which_values_are_classes(y, is_class):
     model = ProjSe()
     model.learn_target(y)
     assert model._target.is_class is is_class
@@ -97,20 +97,20 @@ def test_what_is_a_class(y, is_class):
         ({"a": 1}, "real numbers"),
     ],
 )
-def test_targets_that_are_none(y, message):
+def test_invalid_targets_are_refused(y, message):
     model = ProjSe()
     with pytest.raises((TypeError, ValueError), match=message):
         model.learn_target(y)
     assert model.n_rows == 0
 
 
-def test_no_noise_floor_where_the_kernel_sees_the_scale(rng):
+def test_scale_dependent_kernels_have_no_noise_floor(rng):
     model = ProjSe(kernel="poly", coef0=1.0, scale=False)
     model.learn_target(rng.normal(size=(100, 2)))
     assert np.isnan(model.noise_floor())
 
 
-def test_exact_refuses_a_source_that_changes_between_readings(rng):
+def test_exact_refuses_a_source_that_changes_between_passes(rng):
     X = rng.normal(size=(50, 300))
 
     def shuffled():
@@ -124,7 +124,7 @@ def test_exact_refuses_a_source_that_changes_between_readings(rng):
     assert model.n_columns == 0
 
 
-def test_exact_reads_once_where_nothing_was_let_go(rng):
+def test_exact_needs_one_pass_without_discards(rng):
     model = ProjSe(5, max_candidates=50, exact=True, on_rank_exhausted="stop")
     assert learnt(model, rng.normal(size=30), rng.normal(size=(30, 6))).n_passes == 1
 
@@ -139,7 +139,7 @@ def test_missing_values_of_nullable_pandas_columns_count_as_the_mean(rng):
         model.transform_many(pd.DataFrame({"a": ["x"]}))
 
 
-def test_rows_of_a_matrix_have_names_of_their_own():
+def test_to_matrix_refuses_repeated_names():
     with pytest.raises(ValueError, match="distinct"):
         SOSPCA(1).to_matrix(["a", "a"])
 
@@ -147,14 +147,14 @@ def test_rows_of_a_matrix_have_names_of_their_own():
 @pytest.mark.parametrize(
     "y", [np.random.default_rng(1).normal(size=(12, 2)), np.array(["a", "b", "c"] * 4)]
 )
-def test_signed_takes_one_numeric_target(y):
+def test_signed_requires_one_numeric_target(y):
     model = SOSPCA(2, signed=True)
     with pytest.raises(ValueError, match="signed"):
         model.learn_target(y)
     assert model.n_rows == 0
 
 
-def test_a_frame_is_a_target_whatever_its_labels(rng):
+def test_frames_of_any_labels_are_targets(rng):
     frame = pd.DataFrame(rng.normal(size=(9, 4)))
     frame.columns = pd.Index([("a", 1), ("a", 2), ("b", 1), 9], tupleize_cols=False)
     assert learnt(ProjSe(2), frame, rng.normal(size=(9, 6))).selected

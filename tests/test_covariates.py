@@ -153,7 +153,7 @@ def same_findings(model, plain, tolerance=1e-9):
         for target in (["number", "bools"] if learner in NARROW else TARGETS)
     ],
 )
-def test_columns_are_residual_columns(learner, target, kind):
+def test_columns_equal_residual_columns(learner, target, kind):
     X, y, given_as, Z = task(kind, target)
     make = LEARNERS[learner]
     if learner.startswith("signed") and target == "bools":
@@ -178,7 +178,7 @@ def test_columns_are_residual_columns(learner, target, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_what_is_theirs_is_never_picked(learner, kind):
+def test_columns_explained_by_covariates_are_not_selected(learner, kind):
     """Columns that covariates explain are never selected, nor used in components."""
     X, y, given_as, _ = task(kind)
     for order in (slice(None), slice(None, None, -1), [5, 9, 0], [9, 5, 1]):
@@ -209,7 +209,7 @@ def test_scores_and_p_values_are_those_of_nested_regressions(kind, score):
 
 
 @pytest.mark.parametrize("fdr", [0.01, 0.2])
-def test_the_share_of_noise_given_covariates(fdr):
+def test_share_of_noise_with_covariates(fdr):
     X, y, given_as, _ = task("a frame")
     model = on_columns(lambda **o: SelectKBest(None, fdr=fdr, **o), X, y, given_as)
     everyone = on_columns(SELECTORS["f"], X, y, given_as)
@@ -234,7 +234,7 @@ def test_noise_floor(target, kind, d):
             assert model.noise_floor(level) == pytest.approx(expected, rel=1e-9)
 
 
-def test_partial_correlation_by_the_textbook():
+def test_partial_correlation_equals_its_formula():
     """Correlations with one covariate equal (r_xy - r_xz r_yz) / √((1 - r_xz²)(1 - r_yz²))."""
     X, y, given_as, Z = task("a number")
     z = Z[:, 0]
@@ -281,7 +281,7 @@ def test_adding_covariates_changes_nothing(learner, kind, seed, size):
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_a_covariate_that_tells_nothing(learner):
+def test_constant_covariates_change_nothing(learner):
     """A constant covariate has no effect, up to rounding."""
     X, y, _, _ = task("a number")
     same_findings(
@@ -374,7 +374,7 @@ def test_covariates_need_a_target():
 
 
 @pytest.mark.parametrize("score", ["mutual_info", "misclassification", "margin"])
-def test_scores_of_samples_take_no_covariates(score):
+def test_sample_scores_refuse_covariates(score):
     with pytest.raises(ValueError, match="covariates"):
         SelectKBest(2, score=score, covariates=("age",))
     model = SelectKBest(2, score=score)
@@ -550,7 +550,7 @@ ON_ROWS = {
 @pytest.mark.parametrize("kind", ["number", "label"])
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 @pytest.mark.parametrize("learner", ON_ROWS)
-def test_frames_are_loops_of_rows(learner, library, kind, fading_factor):
+def test_frames_equal_loops_of_rows(learner, library, kind, fading_factor):
     loop = ON_ROWS[learner](covariates=GIVEN, fading_factor=fading_factor)
     many = loop.clone()
     rows = list(stream(50, kind))
@@ -566,7 +566,7 @@ def test_frames_are_loops_of_rows(learner, library, kind, fading_factor):
 
 
 @pytest.mark.parametrize("learner", ON_ROWS)
-def test_arrays_are_loops_of_rows(learner, rng):
+def test_arrays_equal_loops_of_rows(learner, rng):
     X = rng.normal(size=(40, 6)) + 3.0
     X[:, 3] = X[:, 0] - 2.0 * X[:, 4]
     y = X[:, 1] + X[:, 0] + rng.normal(size=40)
@@ -667,7 +667,7 @@ BAD_COVARIATES = {
 
 @pytest.mark.parametrize("learner", ON_ROWS)
 @pytest.mark.parametrize("phase", ["fresh", "on rows", "from columns"])
-def test_a_bad_covariate_leaves_no_trace(learner, phase):
+def test_bad_covariates_change_nothing(learner, phase):
     model = ON_ROWS[learner](covariates=GIVEN)
     rows = list(stream(30))
     if phase == "on rows":
@@ -718,7 +718,7 @@ def halves(kind="number", n=40, half=20, **options):
 @pytest.mark.parametrize("way", [None, *COPIES])
 @pytest.mark.parametrize("fading_factor", [0.0, 0.1])
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
-def test_columns_go_on_as_rows(kernel, fading_factor, way, tmp_path):
+def test_rows_continue_from_columns(kernel, fading_factor, way, tmp_path):
     rows, old, X, y, Z = halves()
     model = ProjSe(12, kernel=kernel, covariates=GIVEN, fading_factor=fading_factor)
     model.learn_target(y, covariates=Z)
@@ -737,7 +737,7 @@ def test_columns_go_on_as_rows(kernel, fading_factor, way, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["label", "several"])
-def test_targets_of_columns_go_on_as_rows(kind):
+def test_rows_continue_targets_of_columns(kind):
     rows, old, X, y, Z = halves(kind)
     model = ProjSe(12, covariates=GIVEN)
     model.learn_target(y, covariates=Z)
@@ -756,7 +756,7 @@ def _as_many(ys):
 
 
 @pytest.mark.parametrize("mode", ROTATIONS)
-def test_components_of_columns_go_on_as_rows(mode):
+def test_rows_continue_components_of_columns(mode):
     """Components of columns remain on rows; their relevances follow from all rows together."""
     rows, old, X, y, Z = halves(n=80, half=60)
     old, X = old[:3], X[:, :3]
@@ -917,7 +917,7 @@ def test_merge_refuses_other_covariates(along):
 @pytest.mark.parametrize("kind", ["number", "label", "several"])
 @pytest.mark.parametrize("way", COPIES)
 @pytest.mark.parametrize("learner", ON_ROWS)
-def test_copies_in_mid_stream(learner, way, kind, tmp_path):
+def test_copies_amid_a_stream(learner, way, kind, tmp_path):
     model = ON_ROWS[learner](covariates=GIVEN, fading_factor=0.02, max_features=9)
     twin = model.clone()
     for i, (x, y) in enumerate(stream(40, kind)):
@@ -979,7 +979,7 @@ def test_in_a_river_pipeline(learner):
     assert all(r > guest.noise_floor() for r in guest.relevance.values()) or learner == "rbf"
 
 
-def test_names_that_cannot_be_looked_up():
+def test_unhashable_names_are_refused():
     """A tuple that contains an array is not hashable, and is refused as a name."""
     with pytest.raises(ValueError, match="Expected covariates of ProjSe to be an array-like"):
         ProjSe(covariates=("age", (np.zeros(2),)))

@@ -68,11 +68,11 @@ def test_documents_are_distinct_and_name_no_package(documents):
         ("  >>> import numpy as np\nfrom here on", "\nfrom here on"),
     ],
 )
-def test_names_and_imports_are_blanks(docstring, text):
+def test_names_and_imports_are_blanked(docstring, text):
     assert data.mask_cues(docstring) == text
 
 
-def test_docstrings_are_those_that_python_sees(tmp_path, monkeypatch):
+def test_docstrings_equal_those_of_python(tmp_path, monkeypatch):
     long = " word" * data.MIN_WORDS
     modules = {name: f"Module {k}.{long}" for k, name in enumerate(data.PACKAGES)}
     for package, text in modules.items():
@@ -103,7 +103,7 @@ def test_missing_source_files_are_an_os_error(tmp_path, monkeypatch):
         demo.run()
 
 
-def test_files_of_every_package_are_held_out_whole(documents):
+def test_whole_files_of_every_package_are_test_data(documents):
     train, test = data.split(documents)
     assert not {d.file for d in train} & {d.file for d in test}
     assert sorted(train + test) == sorted(documents)
@@ -113,7 +113,7 @@ def test_files_of_every_package_are_held_out_whole(documents):
     assert data.split(documents) == (train, test)
 
 
-def test_long_texts_have_no_more_of_everything():
+def test_documents_have_unit_length():
     stream = iter_phrases(["One two two.", "one two three four", ""], 2)
     columns = {name: values.toarray().ravel() for name, values in stream}
     np.testing.assert_allclose(columns["two"], [2**-0.5, 0.5, 0.0])
@@ -135,7 +135,7 @@ def test_classifier_is_softmax_regression(rng, penalty):
         np.testing.assert_allclose(W[0] - W[0].mean(), centred, atol=0.03)
 
 
-def test_classifier_minds_neither_scale_nor_length(rng):
+def test_classifier_ignores_scale_and_length(rng):
     X = rng.normal(size=(200, 3)) + 0.01
     y = np.argmax(X, axis=1)
     tried = np.arange(200) % 4 == 0
@@ -146,7 +146,7 @@ def test_classifier_minds_neither_scale_nor_length(rng):
     assert (predicted == y).mean() > 0.95
 
 
-def test_report_is_true(report, documents):
+def test_report_has_correct_figures(report, documents):
     train, test = data.split(documents)
     assert (report.n_train, report.n_test) == (len(train), len(test))
     peer = CountVectorizer(ngram_range=(1, 2), binary=True)
@@ -208,7 +208,7 @@ def test_scores_are_of_the_test_documents(report, documents):
     assert report.tasks[1].scores[-1].n_variables == questions.N_COMPONENTS
 
 
-def test_few_phrases_do_better_than_all_words_or_as_well(report):
+def test_few_phrases_are_as_accurate_as_all_words(report):
     """On the first question, few phrases are not less accurate than all words."""
     _, words, selected = report.tasks[0].scores
     assert "less accurate" not in text_report._compared(selected, words)
@@ -216,7 +216,7 @@ def test_few_phrases_do_better_than_all_words_or_as_well(report):
 
 
 @pytest.mark.slow
-def test_a_quick_run_asks_the_first_question(quick, report):
+def test_a_quick_run_answers_the_first_question(quick, report):
     assert quick.tasks == report.tasks[:1]
     assert (quick.n_models, quick.n_above_noise, quick.n_loadings) == (1, None, None)
     assert (report.n_models, quick.n_columns) == (3, report.n_columns)
@@ -236,14 +236,14 @@ def test_a_quick_run_asks_the_first_question(quick, report):
         (0, 0, "7 phrases are as accurate as all single words, within chance."),
     ],
 )
-def test_a_loss_is_said(gained, lost, beginning):
+def test_losses_are_reported(gained, lost, beginning):
     score = demo.Score("phrases, ForwardSelection", 7, 0.6, gained, lost)
     text = text_report._compared(score, demo.Score("all single words", 1234, 0.5, 0, 0))
     assert text.startswith(beginning)
     assert f"only with the phrases, {lost} only with the 1,234 words." in text
 
 
-def test_progress_goes_from_stage_to_stage(report, steps):
+def test_progress_reports_all_stages(report, steps):
     stages = list(dict.fromkeys(stage for stage, _, _ in steps))
     assert stages == [
         "reading source files",
@@ -270,13 +270,13 @@ def test_report_is_json(report):
     )
 
 
-def test_no_word_is_shown_twice_of_a_package():
+def test_words_of_a_package_are_shown_once():
     phrases = [demo.Phrase(name, "stats", {}) for name in ("the mean", "the", "mean of", "a b")]
     assert [phrase.name for phrase in text_report._first(phrases)] == ["the mean", "a b"]
 
 
 @pytest.mark.parametrize("measured", [True, False])
-def test_render_prints_what_was_found(report, measured):
+def test_render_prints_the_results(report, measured):
     if not measured:
         report = dataclasses.replace(report, peak_bytes=None, growth_bytes=None)
     out = io.StringIO()

@@ -80,7 +80,7 @@ def test_edges():
     ),
     seed=st.integers(0, 100),
 )
-def test_a_histogram_however_it_is_filled(relevances, seed):
+def test_histograms_are_equal_however_filled(relevances, seed):
     """The histogram is the same if filled in pieces, with rollbacks, from files, or by merges."""
     rng, found = np.random.default_rng(seed), RelevanceHistogram()
     relevances = np.array(relevances)
@@ -113,7 +113,7 @@ def test_a_histogram_however_it_is_filled(relevances, seed):
 
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("c", [1, 2])
-def test_it_is_what_the_definition_says(columns, name, c):
+def test_density_is_its_definition(columns, name, c):
     X, y = columns
     y = y[:, :c]
     expected = reference.density(reference.relevances(X, y))
@@ -125,7 +125,7 @@ def test_it_is_what_the_definition_says(columns, name, c):
 
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("size", [1, 7, 64, 699])
-def test_however_the_columns_are_cut(columns, name, size):
+def test_density_does_not_depend_on_blocks(columns, name, size):
     X, y = columns
     model = learnt(LEARNERS[name], X, y, size)
     np.testing.assert_array_equal(counts(model), counts(learnt(LEARNERS[name], X, y)))
@@ -169,7 +169,7 @@ def test_a_column_alone_does_not_change_a_copy(columns):
     assert counts(model).sum() == counts(other).sum() == before[0].sum() + 1
 
 
-def test_what_was_learnt_for_another_target_is_not_known(columns):
+def test_no_density_for_another_target(columns):
     X, y = columns
     other = learnt(LEARNERS["PLS"], X, y[:, 0])
     model = begun(LEARNERS["PLS"], y[:, 1])
@@ -184,7 +184,7 @@ def test_what_was_learnt_for_another_target_is_not_known(columns):
     assert merged.report().density is None
 
 
-def test_in_parts(columns):
+def test_density_in_parts(columns):
     X, y = columns
     rng, model = np.random.default_rng(0), begun(lambda: MRMR(k=3, max_candidates=6, exact=True), y)
     found = in_parts.learn(model, in_parts.streams(X, [0, 200, 201, 700]), rng)
@@ -192,7 +192,7 @@ def test_in_parts(columns):
     np.testing.assert_array_equal(counts(found).sum(axis=0), expected.sum(axis=0))
 
 
-def test_further_readings_count_nothing(columns):
+def test_further_passes_are_not_counted(columns):
     X, y = columns
     model = learnt(lambda: MRMR(k=3, max_candidates=6, exact=True), X, y)
     assert model.n_passes > 1
@@ -200,7 +200,7 @@ def test_further_readings_count_nothing(columns):
     np.testing.assert_array_equal(counts(model), expected)
 
 
-def test_given_covariates(columns):
+def test_density_with_covariates(columns):
     X, y = columns
     z = np.random.default_rng(1).normal(size=N)
     model = learnt(LEARNERS["ProjSe"], X, y[:, 0], covariates=z)
@@ -222,7 +222,7 @@ def test_with_a_kernel(columns):
 
 
 @pytest.mark.parametrize("c", [1, 2])
-def test_what_noise_does(c):
+def test_noise_follows_the_null_distribution(c):
     """Counts of noise columns above each edge follow the null distribution."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(N, 5000)), rng.normal(size=(N, c))
@@ -234,7 +234,7 @@ def test_what_noise_does(c):
     assert density.null[-1] == 0.0
 
 
-def test_it_does_not_grow():
+def test_size_is_constant():
     rng = np.random.default_rng(0)
     h, relevance = RelevanceHistogram(), rng.random(1 << 17)
     for start in range(0, 1 << 22, 1 << 17):
@@ -247,7 +247,7 @@ def test_it_does_not_grow():
 # ------------------------------------------------------------------------------------------- rows
 
 
-def test_on_rows_it_is_that_of_what_is_held(columns):
+def test_density_on_rows_is_of_tracked_variables(columns):
     X, y = columns
     rows = ProjSe(k=2)
     rows.learn_many(X[:, :30], y[:, 0])
@@ -260,7 +260,7 @@ def test_on_rows_it_is_that_of_what_is_held(columns):
     assert [row["arrival"] for row in goes_on.report().results] == goes_on.selected
 
 
-def test_where_rows_have_let_variables_go_nobody_knows(columns):
+def test_no_density_after_evictions_on_rows(columns):
     X, y = columns
     model = ProjSe(k=2, max_features=5, grace_period=1)
     model.learn_many(X[:, :30], y[:, 0])
@@ -293,7 +293,7 @@ def test_without_a_target_and_without_columns(columns):
 
 @pytest.mark.parametrize("size", [None, 50])
 @pytest.mark.parametrize("name", ["ProjSe", "ProjSe of few", "SelectKBest of few"])
-def test_arrival(columns, name, size):
+def test_arrivals_of_selected_columns(columns, name, size):
     X, y = columns
     order = np.random.default_rng(2).permutation(X.shape[1])
     model = begun(LEARNERS[name], y)
@@ -304,7 +304,7 @@ def test_arrival(columns, name, size):
     assert [row["arrival"] for row in model.report().results] == arrivals
 
 
-def test_a_state_that_cannot_be_is_refused(columns):
+def test_impossible_states_are_refused(columns):
     X, y = columns
     model = learnt(LEARNERS["SOSPCA"], X, y)
     good = model._get_state()
@@ -323,7 +323,7 @@ def test_a_state_that_cannot_be_is_refused(columns):
             SOSPCA(n_components=3)._set_state(state)
 
 
-def test_as_json_has_it(columns):
+def test_density_in_json(columns):
     """JSON has one line per arrival bin."""
     X, y = columns
     report = learnt(LEARNERS["ProjSe"], X, y).report()
@@ -384,7 +384,7 @@ def test_alternatives(copies, on_rows):
     ]
 
 
-def test_alternatives_of_a_pool_are_among_those_held(copies):
+def test_alternatives_of_a_pool_are_its_columns(copies):
     X, y = copies
     model = learnt(lambda: MRMR(k=2, max_candidates=4), X, y)
     found = model.report().alternatives
@@ -398,7 +398,7 @@ def test_alternatives_of_a_pool_are_among_those_held(copies):
     [lambda: ProjSe(k=2), lambda: SOSPCA(n_components=2), SAOLA],
     ids=["ProjSe", "SOSPCA", "SAOLA"],
 )
-def test_where_observations_are_not_held_nobody_knows(copies, build):
+def test_no_alternatives_without_stored_observations(copies, build):
     """Alternatives are None if observations are not stored, or only those of selected columns."""
     assert learnt(build, *copies).report().alternatives is None
 
@@ -416,7 +416,7 @@ SELECTORS = {
 
 @pytest.mark.parametrize("name", SELECTORS)
 @pytest.mark.parametrize("with_covariate", [False, True])
-def test_all_that_were_left_out_are_told(copies, name, with_covariate):
+def test_all_excluded_columns_are_reported(copies, name, with_covariate):
     X, y = copies
     z = X[:, 7] + X[:, 9] if with_covariate else None
     model = learnt(SELECTORS[name], X, y, covariates=z)
@@ -435,7 +435,7 @@ def test_all_that_were_left_out_are_told(copies, name, with_covariate):
         assert report.excluded["relevant, but not among the k"] == (others >= floor).sum()
 
 
-def test_near_copies_are_told_apart(copies):
+def test_near_copies_are_distinguished(copies):
     X, y = copies
     model = learnt(lambda: MRMR(k=2), X, y)
     near = {name for others in alternatives(X, model.selected, 300).values() for name, _ in others}
@@ -445,7 +445,7 @@ def test_near_copies_are_told_apart(copies):
     assert model.report().excluded["nearly identical to a selected column"] == len(above)
 
 
-def test_what_is_estimated_is_near(copies):
+def test_estimated_counts_are_close(copies):
     """Estimated counts of excluded columns are close to the exact ones."""
     X, y = copies
     exact, about = (
@@ -455,7 +455,7 @@ def test_what_is_estimated_is_near(copies):
     assert abs(exact - about) <= 3
 
 
-def test_without_a_target_columns_were_not_chosen(copies):
+def test_excluded_counts_without_a_target(copies):
     X, _ = copies
     model = learnt(lambda: ProjSe(k=3), X, None)
     assert model.report().excluded == {"do not vary": 2, "not selected": 295}
@@ -466,7 +466,7 @@ def test_without_a_target_columns_were_not_chosen(copies):
 
 
 @pytest.mark.parametrize("learner", [lambda: SelectKBest(k=3), lambda: MRMR(k=3), SAOLA])
-def test_what_reaches_the_noise_floor_is_not_above_it(learner):
+def test_relevance_at_the_noise_floor_is_not_above_it(learner):
     """A relevance equal to the noise floor is not above it: with two rows all relevances are 1."""
     X = np.random.default_rng(0).normal(size=(2, 9))
     report = learnt(learner, X, np.array([0.0, 1.0])).report()

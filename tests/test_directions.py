@@ -59,14 +59,14 @@ def test_directions_on_rows_are_those_of_columns(rng):
     assert found.class_sizes is None
 
 
-def test_without_a_target_there_are_none(rng):
+def test_no_directions_without_a_target(rng):
     model = ProjSe(k=3)
     model.learn_target(None)
     model.learn_columns(rng.normal(size=(30, 8)))
     assert model.report().directions is None
 
 
-def test_rows_without_a_target_are_in_no_class(rng):
+def test_rows_without_a_target_have_no_class(rng):
     X, y = classes(rng, 3)
     y = y.astype(object)
     y[:7] = None
@@ -94,7 +94,7 @@ def test_redundancy_is_the_largest_correlation(rng, has_covariates):
     assert learnt(ForwardSelection(k=1), X, y).redundancy == {}
 
 
-def test_they_are_in_a_saved_model(rng, tmp_path):
+def test_directions_are_saved(rng, tmp_path):
     X, y = classes(rng, 3)
     model = MRMR(k=4)
     report = learnt(model, X, y)
@@ -108,7 +108,7 @@ def test_they_are_in_a_saved_model(rng, tmp_path):
 @given(
     values=st.lists(st.lists(st.integers(-2, 2), min_size=3, max_size=3), min_size=2, max_size=6)
 )
-def test_no_variable_is_its_own_neighbour(values):
+def test_variables_are_not_their_own_neighbours(values):
     """No variable is its own neighbour, not even a constant one."""
     pairs = most_correlated(correlation_matrix(np.array(values, dtype=float)))
     assert len(pairs) == 3

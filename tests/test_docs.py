@@ -38,7 +38,7 @@ def test_every_option_of_the_command_is_documented(command):
             assert re.search(rf"`{option}[` ]", page), f"{option} of {command} is not documented"
 
 
-def test_examples_keep_their_place():
+def test_examples_keep_their_line_numbers():
     page = "# A\n\n```python\n>>> 1 + 1\n2\n```\n\n```sh\nls\n```\n```python\n>>> 3\n3\n```\n"
     lines = enumerate(examples(page).splitlines(), 1)
     kept = {number: line for number, line in lines if line}
@@ -69,7 +69,7 @@ def test_examples_run(tmp_path):
     assert f"{written} passed" in run.stdout
 
 
-def test_badges_say_what_the_project_says():
+def test_badges_agree_with_the_project():
     path = ROOT / "docs" / "badges.py"
     spec = importlib.util.spec_from_file_location("badges", path)
     badges = importlib.util.module_from_spec(spec)
@@ -80,7 +80,7 @@ def test_badges_say_what_the_project_says():
         )
 
 
-def test_the_citation_is_of_the_newest_release():
+def test_the_citation_names_the_newest_release():
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     released = re.search(
         r"^## \[(.+)\] - (.+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE

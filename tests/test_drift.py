@@ -52,14 +52,14 @@ def rows_until_found(learner, fading_factor, seed, most=1000):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("learner", "rows"), [("ProjSe", 200), ("SOSPCA", 400)])
-def test_the_new_ones_are_found(learner, rows, seed):
+def test_new_variables_are_found(learner, rows, seed):
     """New variables are found; SOSPCA needs two refreshes: one for candidates, one to join."""
     assert rows_until_found(learner, FADING, seed) <= rows
 
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_without_fading_they_are_not(learner, seed):
+def test_new_variables_are_not_found_without_fading(learner, seed):
     assert rows_until_found(learner, 0.0, seed) > 800
 
 
@@ -72,7 +72,7 @@ def explained(model, X, y):
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("q", [3, 5, 10])
-def test_change_after_change(q, seed):
+def test_repeated_drift(q, seed):
     """Components of earlier rows do not impede those of later rows."""
     model = SOSPCA(q, fading_factor=FADING)
     X, y, _ = stream(8000, 1000, seed)
@@ -89,7 +89,7 @@ def test_change_after_change(q, seed):
 
 @pytest.mark.parametrize("q", [3, 5])
 @pytest.mark.parametrize("fading_factor", [0.01, 0.05])
-def test_noise_does_not_wear_down_what_stays_true(q, fading_factor):
+def test_stable_variables_are_kept_despite_noise(q, fading_factor):
     """Stable variables are kept, although in 39 rows noise may look half as relevant."""
     model = SOSPCA(q, fading_factor=fading_factor)
     X, y, _ = stream(10_000, 10_000, seed=0)

@@ -41,7 +41,7 @@ def test_stability_by_hand():
 
 
 @given(SEEDS, st.integers(2, 8), st.integers(2, 12), st.sampled_from([0.5, 0.9, 0.95]))
-def test_stability_is_the_formula(seed, M, d, level):
+def test_stability_equals_its_formula(seed, M, d, level):
     rng = np.random.default_rng(seed)
     Z = rng.random((M, d)) < rng.random(d)
     Z[0, 0], Z[1, 0] = True, False
@@ -52,7 +52,7 @@ def test_stability_is_the_formula(seed, M, d, level):
 
 
 @given(st.lists(st.sets(st.integers(0, 30), min_size=1), min_size=2, max_size=6), st.randoms())
-def test_stability_knows_no_order_and_no_names(selections, random):
+def test_stability_ignores_order_and_names(selections, random):
     plain = evaluate.selection_stability(selections, 40)
     mixed = [[f"name {j}" for j in selection] for selection in selections]
     for selection in mixed:
@@ -62,7 +62,7 @@ def test_stability_knows_no_order_and_no_names(selections, random):
 
 
 @given(st.sets(st.integers(0, 30), min_size=1), st.integers(2, 9))
-def test_the_same_selections_are_stable(selection, M):
+def test_equal_selections_have_stability_one(selection, M):
     found = evaluate.selection_stability([selection] * M, 31 + 9)
     assert (found.value, found.high) == (1.0, 1.0)
     Z = np.isin(np.arange(40), list(selection)) * np.ones((M, 1))
@@ -84,7 +84,7 @@ def test_random_selections_have_stability_zero(rng, k):
 @pytest.mark.parametrize(
     "p", [[0.95, 0.9, 0.7, 0.5, 0.3] + [0.05] * 15, [0.97] * 8 + [0.02] * 22, [0.995] * 3 + [0.001]]
 )
-def test_the_interval_holds_the_truth_as_often_as_it_says(rng, M, p):
+def test_intervals_have_their_stated_coverage(rng, M, p):
     """Intervals contain the true stability at the stated level (the paper's: 18 to 92 % here)."""
     p = np.array(p)
     share = p.mean()
@@ -114,7 +114,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(rng, M, p):
         ([["a"], ["b"]], None, ValueError, "Expected n_variables of"),
     ],
 )
-def test_what_is_no_set_of_selections(selections, d, error, match):
+def test_invalid_selections_are_refused(selections, d, error, match):
     with pytest.raises(error, match=match):
         evaluate.selection_stability(selections, d)
 
@@ -188,7 +188,7 @@ def test_importances_of_any_scale_and_many_variables(scale):
         ([[1.0, math.inf], [0.0, 1.0]], 2, ValueError, "Got: inf in row 0, column 1"),
     ],
 )
-def test_what_is_no_set_of_importances(importances, d, error, match):
+def test_invalid_importances_are_refused(importances, d, error, match):
     with pytest.raises(error, match=match):
         evaluate.importance_stability(importances, d)
 
@@ -205,7 +205,7 @@ def test_alignment_by_hand():
 
 
 @given(SEEDS, st.integers(2, 9), st.integers(1, 12), st.integers(1, 12))
-def test_alignment_is_the_formula(seed, n, p, c):
+def test_alignment_equals_its_formula(seed, n, p, c):
     rng = np.random.default_rng(seed)
     X, Y = rng.normal(size=(n, p)), rng.normal(size=(n, c))
     expected = reference.kernel_alignment(X @ X.T, Y @ Y.T)
@@ -239,7 +239,7 @@ def test_alignment_with_itself_is_one_and_scales_do_not_matter(seed, scale, offs
     )
 
 
-def test_columns_of_very_different_scales_align_as_the_largest(rng):
+def test_alignment_is_dominated_by_the_largest_scale(rng):
     X, y = rng.normal(size=(20, 2)), rng.normal(size=20)
     apart = X * [1e-200, 1e200] + [0.0, 1e200]
     assert evaluate.linear_alignment(apart, y) == pytest.approx(
@@ -262,7 +262,7 @@ def test_columns_of_very_different_scales_align_as_the_largest(rng):
         (np.eye(3), np.diag([1.0, np.nan, 1.0]), "L. Got: nan in row 1, column 1"),
     ],
 )
-def test_what_is_no_pair_of_kernels(K, L, match):
+def test_invalid_kernels_are_refused(K, L, match):
     with pytest.raises(ValueError, match=match):
         evaluate.kernel_alignment(K, L)
 
@@ -274,20 +274,20 @@ PROBES = st.integers(0, 99).map(lambda i: ("probe", i))
 
 
 @given(st.lists(st.one_of(NAMES, PROBES), max_size=20), st.integers(1, 5))
-def test_before_dummies_is_its_definition(selected, most):
+def test_selected_before_probes_is_its_definition(selected, most):
     probes = [i for i, name in enumerate(selected) if isinstance(name, tuple) and len(name) == 2]
     end = probes[most - 1] if len(probes) >= most else len(selected)
     expected = [name for i, name in enumerate(selected[:end]) if i not in probes]
     assert evaluate.selected_before_probes(iter(selected), most) == expected
 
 
-def test_names_that_are_no_dummies():
+def test_names_that_are_not_probes():
     names = ["probe", ("probe",), ("probe", "a"), ("probe", 1.0), ("probe", 1, 2), ("a", 1), 1]
     assert evaluate.selected_before_probes(names) == names
 
 
 @pytest.mark.parametrize("most", [0, -1, 1.5, None])
-def test_at_least_one_dummy_ends_the_list(most):
+def test_at_least_one_probe_ends_the_list(most):
     with pytest.raises(ValueError, match=r"Expected n_probes of selected_before_probes .* Got"):
         evaluate.selected_before_probes(["a"], most)
 
@@ -318,7 +318,7 @@ def test_canonical_correlations_solve_the_eigenproblem(seed, p, q):
 
 
 @given(SEEDS, st.integers(1, 5))
-def test_canonical_correlations_heed_spans_alone(seed, p):
+def test_canonical_correlations_depend_on_spans_only(seed, p):
     """Canonical correlations depend on spans only, not on mixing, scales, offsets or constants."""
     rng = np.random.default_rng(seed)
     A = rng.integers(-9, 9, size=(25, p)).astype(float)
@@ -336,7 +336,7 @@ def test_canonical_correlations_heed_spans_alone(seed, p):
     np.testing.assert_allclose(evaluate.canonical_correlations(B, A), expected, atol=1e-12)
 
 
-def test_rounding_of_a_large_offset_is_no_direction(rng):
+def test_rounding_of_large_offsets_adds_no_direction(rng):
     x = rng.normal(size=(200, 1))
     A = np.hstack([x + 1e9, 3 * x + 1e9])  # dependent, up to rounding of 1e-7
     assert evaluate.canonical_correlations(A, rng.normal(size=(200, 2))).shape == (1,)
@@ -384,7 +384,7 @@ def test_frames_and_series(rng, library):
     ],
     ids=range(13),
 )
-def test_what_is_no_set_of_variables(measure, bad, error, match):
+def test_invalid_variables_are_refused(measure, bad, error, match):
     with pytest.raises(error, match=match):
         measure(np.arange(4.0), bad)
 
@@ -401,7 +401,7 @@ def test_clusters_by_hand():
     assert found == pytest.approx([expected] * 3)
 
 
-def test_clusters_come_again_with_the_seed(rng):
+def test_clusters_are_reproducible_by_seed(rng):
     X, labels = rng.random((200, 2)), rng.integers(5, size=200)
     found = evaluate.clustering_nmi(X, labels, n_restarts=4)
     assert len(set(found)) > 1
@@ -418,12 +418,12 @@ def test_clusters_come_again_with_the_seed(rng):
         (["a", None, "b", "b"], "missing|None"),
     ],
 )
-def test_labels_that_do_not_fit(labels, match):
+def test_labels_of_wrong_length_are_refused(labels, match):
     with pytest.raises(ValueError, match=match):
         evaluate.clustering_nmi([0.0, 0.1, 5.0, 5.1], labels)
 
 
-def test_numbers_of_restarts():
+def test_number_of_restarts_is_checked():
     with pytest.raises(ValueError, match="Expected n_restarts of"):
         evaluate.clustering_nmi([0.0, 1.0], ["a", "b"], n_restarts=0)
 
@@ -452,7 +452,7 @@ class Spy:
         return X
 
 
-def test_a_learner_never_sees_a_test_row():
+def test_learners_do_not_see_test_rows():
     X = np.arange(20.0)[:, None]
     y = np.array(["a"] * 12 + ["b"] * 8)
     spy = Spy()
@@ -480,7 +480,7 @@ def classification():
     return X, y
 
 
-def test_all_features_are_the_classifier_alone(task):
+def test_all_features_equal_the_classifier_alone(task):
     X, y = task
     folds = StratifiedKFold(5, shuffle=True, random_state=3)
     np.testing.assert_allclose(
@@ -504,7 +504,7 @@ NAMES = [f"v{j}" for j in range(8)]
     ids=["pandas", "polars", "csr", "csc", "fortran"],
 )
 @pytest.mark.parametrize("learner", [ProjSe(k=2), SOSPCA(n_components=2)], ids=["ProjSe", "SOSPCA"])
-def test_every_form_of_observations(task, form, learner):
+def test_observations_of_every_form(task, form, learner):
     X, y = task
     expected = evaluate.cross_validated_accuracy(learner, GaussianNB(), X, y, n_folds=3)
     found = evaluate.cross_validated_accuracy(learner, GaussianNB(), form(X), y, n_folds=3)
@@ -515,7 +515,7 @@ def test_every_form_of_observations(task, form, learner):
 @pytest.mark.parametrize(
     "form", [list, pd.Series, pl.Series, lambda y: pd.Series(y, dtype="category")]
 )
-def test_every_form_of_classes(task, form):
+def test_classes_of_every_form(task, form):
     X, y = task
     np.testing.assert_array_equal(
         evaluate.cross_validated_accuracy(ProjSe(k=2), GaussianNB(), X, form(y), n_folds=3),
@@ -523,7 +523,7 @@ def test_every_form_of_classes(task, form):
     )
 
 
-def test_noise_is_not_told_though_a_selection_of_all_rows_would_have_it_so(rng):
+def test_noise_is_not_predicted_without_selection_bias(rng):
     X, y = rng.normal(size=(60, 1_000)), np.repeat(["a", "b"], 30)
     model = ProjSe(k=5)
     model.learn_target(y)
@@ -535,7 +535,7 @@ def test_noise_is_not_told_though_a_selection_of_all_rows_would_have_it_so(rng):
     assert 0.3 < honest < 0.7
 
 
-def test_a_learner_without_features(task):
+def test_learners_without_features(task):
     _, y = task
     with pytest.raises(ValueError, match="Got: none from ProjSe in fold 0"):
         evaluate.cross_validated_accuracy(ProjSe(), GaussianNB(), np.ones((60, 3)), y)
@@ -550,12 +550,12 @@ def test_a_learner_without_features(task):
         (np.eye(4), ["a", "b", "b", "b"], ValueError, "n_splits"),
     ],
 )
-def test_what_cannot_be_cross_validated(X, y, error, match):
+def test_invalid_cross_validation_is_refused(X, y, error, match):
     with pytest.raises(error, match=match):
         evaluate.cross_validated_accuracy(ProjSe(), GaussianNB(), X, y, n_folds=4)
 
 
-def test_scikit_learn_is_asked_for_where_it_is_absent(monkeypatch):
+def test_missing_scikit_learn_is_reported(monkeypatch):
     for module in ("sklearn", "sklearn.base", "sklearn.cluster"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=r'pip install "streamsel\[evaluate\]"'):
@@ -567,7 +567,7 @@ def test_scikit_learn_is_asked_for_where_it_is_absent(monkeypatch):
 # On data
 
 
-def test_learners_hand_over_what_the_measures_take(dataset, rng):
+def test_results_of_learners_are_valid_for_measures(dataset, rng):
     X, y, _, _ = dataset("sonar")
     labels = np.array(["rock", "mine"])[y]
     n, d = X.shape
@@ -615,11 +615,11 @@ def test_series_are_compared_by_name_not_by_position():
 
 
 @pytest.mark.parametrize("learner", [ProjSe, "ProjSe", None])
-def test_a_learner_is_asked_for(learner):
+def test_a_learner_is_required(learner):
     with pytest.raises(TypeError, match=r"Expected learner: .* such as ProjSe\(k=10\)"):
         evaluate.cross_validated_accuracy(learner, None, np.eye(4), [0, 1, 0, 1])
 
 
-def test_labels_are_no_measurements():
+def test_labels_are_refused_as_measurements():
     with pytest.raises(ValueError, match="of 4 classes"):
         evaluate.clustering_nmi(np.eye(4), [0.1, 0.2, 0.3, 0.4])

@@ -73,7 +73,7 @@ def learnt(learner, rows, groups):
 
 @each
 @either
-def test_subsamples_select_the_groups_that_models_by_themselves_do(learner, groups):
+def test_subsamples_equal_separate_models_of_groups(learner, groups):
     whole, *subsamples = [
         learnt(learner, rows, groups) for rows in [np.arange(N), *draw(N, None, M, 0.5, 3)]
     ]
@@ -118,7 +118,7 @@ def test_columns_of_selected_groups_are_features(learner, groups):
     np.testing.assert_allclose(random_columns, [random_columns[0]] * len(random_columns))
 
 
-def test_columns_are_drawn_once():
+def test_columns_of_overlapping_groups_are_used_once():
     """Columns of several groups are drawn once: both groups have all columns here."""
     groups = {"low": list(range(P)), "high": list(range(P))}
     found = nested_scores(SelectKBest(1), grouped(X, groups), Y, n_folds=2, model="ridge")

@@ -23,7 +23,7 @@ def test_tiny_streams(name):
         assert wrong_tiny(name, seed) is None, seed
 
 
-def test_where_one_direction_is_left_all_columns_tie_and_the_first_is_picked():
+def test_ties_in_the_last_direction_select_the_first_column():
     X = np.random.default_rng(50).normal(size=(3, 23))
     for pool in ({}, {"max_candidates": 2, "exact": True}, {"max_pool_bytes": 1, "exact": True}):
         model = ForwardSelection(2, ridge=0.0, **pool)

@@ -70,7 +70,7 @@ def test_an_interrupted_run_is_resumed(start, tmp_path):
     assert [*zip(frame.a, frame.b, strict=True)] == TASKS
 
 
-def test_redraws_without_work(start):
+def test_redrawing_uses_stored_results(start):
     frame = start().each(Work(), TASKS)
     assert start("--redraw").each(Work(interrupt_at=0), TASKS).equals(frame)
 
@@ -82,7 +82,7 @@ def test_absent_datasets_are_named(start, capsys):
     assert "madelonleftout,fileabsent:nowhere/madelon.npz" in message
 
 
-def test_the_docs_take_all_datasets_or_nothing(start, capsys):
+def test_the_docs_require_all_datasets(start, capsys):
     experiment = start("--data", "nowhere")
     experiment._in_docs = True  # but nothing is written there
     with pytest.raises(SystemExit, match="1"):
@@ -91,7 +91,7 @@ def test_the_docs_take_all_datasets_or_nothing(start, capsys):
 
 
 @pytest.mark.parametrize(("options", "why"), [([], "nothing to do"), (["--redraw"], "not there")])
-def test_without_work_nothing_is_written(start, tmp_path, capsys, options, why):
+def test_failed_starts_write_nothing(start, tmp_path, capsys, options, why):
     with pytest.raises(SystemExit, match="1"):
         start(*options).each(Work(), [])
     assert why in " ".join(capsys.readouterr().err.split())
@@ -134,7 +134,7 @@ def test_a_page_may_have_several_experiments(start, tmp_path, monkeypatch):
         experiment.publish("new")
 
 
-def test_a_redrawn_page_has_the_machine_that_it_was_measured_on(start, tmp_path, monkeypatch):
+def test_redrawn_pages_name_the_original_machine(start, tmp_path, monkeypatch):
     experiment = start("--redraw")
     experiment._in_docs = True
     import _experiment

@@ -26,7 +26,7 @@ def errors(rng):
     return pd.DataFrame(rng.normal(size=(6, 4)))
 
 
-def test_interval_is_students(of_curves, errors):
+def test_intervals_are_those_of_students_t(of_curves, errors):
     means, halves = of_curves.interval(errors)
     low, high = stats.t.interval(0.95, 5, errors.mean(), errors.sem())
     np.testing.assert_allclose(means - halves, low)
@@ -47,7 +47,7 @@ def test_the_main_effect_of_a_unit_does_not_matter(of_curves, errors):
     np.testing.assert_allclose(means, harder.mean())
 
 
-def test_of_two_columns_the_interval_is_that_of_their_difference(of_curves, errors):
+def test_two_columns_have_the_interval_of_their_difference(of_curves, errors):
     """For two columns, the intervals combine to that of their difference."""
     pair = errors[[0, 1]]
     _, halves = of_curves.interval(of_curves.without_unit_effect(pair))

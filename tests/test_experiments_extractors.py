@@ -163,7 +163,7 @@ def test_components_are_scaled_by_default(worth):
     assert worth.measures(*loud, scaled=False)["1-NN"] > 20.0
 
 
-def test_equally_near_rows_vote(worth):
+def test_rows_at_equal_distance_vote(worth):
     """With k = 1, rows at equal distances vote: five of six identical rows decide."""
     Z, y = np.array([0.0] * 6 + [1.0] * 4)[:, None], np.array([1] + [0] * 5 + [1] * 4)
     predicted = dict(worth.predictions(Z, y, np.array([[0.1], [0.9]])))

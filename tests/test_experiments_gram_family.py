@@ -50,7 +50,7 @@ def test_signals_have_low_or_high_variance():
 
 
 @pytest.mark.usefixtures("papers")
-def test_attackers_find_a_property_and_none_in_noise():
+def test_leakage_audits_find_a_property_but_not_in_noise():
     import private_features
 
     images, digits = load_digits(return_X_y=True)
@@ -63,7 +63,7 @@ def test_attackers_find_a_property_and_none_in_noise():
 
 
 @pytest.mark.usefixtures("papers")
-def test_robust_components_find_what_gross_errors_hide():
+def test_robust_components_resist_gross_errors():
     import factorisations
 
     found = {

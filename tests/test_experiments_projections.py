@@ -51,7 +51,7 @@ def prediction(nodes, row, node, errors):
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
-def test_trees_are_pruned_where_a_leaf_is_expected_to_err_no_more(experiment, halves, noise):
+def test_trees_are_pruned_by_expected_error(experiment, halves, noise):
     A, y, B = halves
     y = np.where(np.random.default_rng(0).random(y.size) < noise, 1 - y, y)
     tree = DecisionTreeClassifier(min_samples_leaf=2, random_state=0).fit(A, y)
@@ -76,7 +76,7 @@ def test_trees_are_pruned_where_a_leaf_is_expected_to_err_no_more(experiment, ha
     assert predicted.tolist() == [prediction(nodes, row, 0, errors) for row in B]
 
 
-def test_intervals_count_the_rows_that_splits_share(experiment):
+def test_intervals_account_for_shared_rows(experiment):
     values = np.array([3.0, 5.0, 4.0, 8.0])
     here = pd.DataFrame({"n_train": [40] * 4, "n_test": [10] * 4})
     mean = experiment.over_splits(pd.Series(values), here)
@@ -87,7 +87,7 @@ def test_intervals_count_the_rows_that_splits_share(experiment):
     assert mean._replace(value=4.8).format() == "+4.8 ± 4.9"  # the interval contains 0
 
 
-def test_of_equally_near_rows_the_first_is_nearest(experiment):
+def test_ties_of_distance_are_in_order_of_rows(experiment):
     A = np.array([[0.0], [2.0], [0.0], [-2.0], [5.0], [2.0]])
     assert experiment.nearest(A, np.array([[0.0], [1.9]]), 4).tolist() == [
         [0, 2, 1, 3],

@@ -41,7 +41,7 @@ def test_rows_are_predicted_before_they_are_learnt(text):
         model.learn_one(x, y)
 
 
-def test_the_rate_is_that_of_the_first_half(text):
+def test_the_learning_rate_is_tuned_on_the_first_half(text):
     runs = pd.DataFrame(
         {
             "transformer": ["a"] * 3,
@@ -56,7 +56,7 @@ def test_the_rate_is_that_of_the_first_half(text):
 @pytest.mark.parametrize(
     "part", [("transformers", "ProjSe(50)", 0.3), ("stored", "ProjSe(200)", 0.3)]
 )
-def test_differences_are_to_all_words(text, part):
+def test_differences_are_relative_to_all_words(text, part):
     row = text.work(Path(), text.QUICK, *part, -1)[0]
     everything = text.work(Path(), text.QUICK, "transformers", text.ALL, 0.3, -1)[0]
     assert everything["low"] == everything["high"] == everything["difference"] == 0.0

@@ -87,7 +87,7 @@ def test_predicts_the_larger_class_if_nothing_is_significant(variants, monkeypat
     assert variants.measures(X @ B, y, X @ B, y) == dict.fromkeys(variants.CLASSIFIERS, share)
 
 
-def test_drops_what_adds_least(variants):
+def test_drops_the_component_that_adds_least(variants):
     """The dropped component adds least to the squared multiple correlation."""
     rng = np.random.default_rng(2)
     y = np.arange(50) % 3

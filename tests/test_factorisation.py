@@ -58,7 +58,7 @@ def with_gaps(rng, X, part=0.2):
 
 
 @every_learner
-def test_the_answer_after_every_batch(learner, rng):
+def test_answers_equal_the_definition_after_every_batch(learner, rng):
     """Answers after every batch equal the definition, also while a component is missing."""
     X, _ = planted(rng, 12, 40, 3, noise=0.5)
     model = learner(3, batch_size=8)
@@ -74,7 +74,7 @@ def test_the_answer_after_every_batch(learner, rng):
             np.testing.assert_allclose(np.abs(mine), np.abs([*theirs.values()]), atol=1e-8)
 
 
-def test_the_answer_with_gaps(rng):
+def test_answers_with_missing_values(rng):
     X = with_gaps(rng, planted(rng, 15, 40, 2, noise=0.5)[0])
     model = ProbabilisticPCA(2, batch_size=16)
     model.learn_columns(X)
@@ -84,7 +84,7 @@ def test_the_answer_with_gaps(rng):
     np.testing.assert_allclose(Z * up, answer["embedding"], atol=1e-8)
 
 
-def test_a_pool_that_was_cut_back(rng):
+def test_loadings_of_a_pruned_pool(rng):
     """A pruned pool has the loadings of the columns of largest variance."""
     X = planted(rng, 30, 60, 2)[0] * rng.uniform(0.5, 2.0, 60)
     model = ProbabilisticPCA(2, batch_size=8, max_loadings=10)
@@ -98,7 +98,7 @@ def test_a_pool_that_was_cut_back(rng):
 
 @every_learner
 @pytest.mark.parametrize("scale", [1e-100, 1e120])
-def test_columns_of_another_scale(learner, scale, rng):
+def test_columns_of_different_scales(learner, scale, rng):
     """Scales do not matter; after columns of far smaller scale, learning restarts."""
     X, basis = planted(rng, 50, 100, 2)
     plain, scaled, late = (learner(2, batch_size=20) for _ in range(3))
@@ -113,14 +113,14 @@ def test_columns_of_another_scale(learner, scale, rng):
 @given(
     arrays(np.float64, st.integers(1, 40), elements=st.sampled_from([0.0, 1.0, 1e-300, 0.1, 7e99]))
 )
-def test_the_median_of_sizes(sizes):
+def test_the_median_equals_numpy(sizes):
     np.testing.assert_allclose(_median(sizes), np.median(sizes), rtol=1e-15)
 
 
 # ------------------------------------------------------------------------ batch references
 
 
-def test_where_nothing_lacks_it_is_the_likeliest(rng):
+def test_complete_data_have_the_maximum_likelihood_solution(rng):
     """Without missing values, the solution is that of maximum likelihood."""
     X, _ = planted(rng, 100, 4000, 3, noise=0.5)
     model = ProbabilisticPCA(3)
@@ -144,7 +144,7 @@ def objective(X, D, W, bar):
 
 
 @pytest.mark.slow
-def test_sparse_components_are_near_the_best_in_batch(rng):
+def test_sparse_components_are_close_to_the_batch_optimum(rng):
     """The objective is close to that of scikit-learn's batch algorithm at convergence."""
     n, p, q, alpha = 60, 800, 3, 0.2
     hidden = rng.normal(size=(n, q)) * [3.0, 2.0, 1.5]
@@ -185,7 +185,7 @@ def blockwise(X, D, W):
     return D
 
 
-def test_sparse_loadings_are_those_planted(rng):
+def test_sparse_loadings_recover_planted_groups(rng):
     """Sparse loadings recover the planted groups, with about one loading per variable."""
     n, p, q = 300, 500, 5
     of = rng.permutation(p) % q
@@ -214,7 +214,7 @@ def test_sparse_components_of_real_columns(name, dataset):
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
-def test_gross_errors_do_not_turn_the_components(noise, rng):
+def test_gross_errors_do_not_rotate_the_components(noise, rng):
     """Gross errors in 5 % of the values rotate principal components, but not robust ones."""
     X, basis = planted(rng, noise=noise)
     wrong = rng.random(X.shape) < 0.05
@@ -242,7 +242,7 @@ def test_errors_of_one_sign(rng):
 
 
 @pytest.mark.parametrize("name", ["sonar", "isolet", "colon_alon"])
-def test_gaps_of_real_columns_are_filled_better_than_by_means(name, dataset, rng):
+def test_imputation_of_real_columns_is_better_than_means(name, dataset, rng):
     whole = real(dataset, name)
     X = with_gaps(rng, whole)
     model = ProbabilisticPCA(10)
@@ -271,13 +271,13 @@ def of_means(rng, whole):
 
 
 @pytest.mark.parametrize("name", ["spambase", "mnist_10k"])
-def test_gaps_of_real_columns_of_heavy_tails_are_not_filled_far_off(name, dataset, rng):
+def test_imputation_of_heavy_tailed_columns_is_accurate(name, dataset, rng):
     """Outlying observations do not spoil the imputation of heavy-tailed real columns."""
     X = real(dataset, name)
     assert of_means(rng, X[rng.permutation(len(X))[:800]]) < 1.05
 
 
-def test_gaps_of_counts(rng):
+def test_imputation_of_counts(rng):
     """Counts are imputed better than by column means, owing to the prior on components."""
     ratios = []
     for _ in range(4):
@@ -286,7 +286,7 @@ def test_gaps_of_counts(rng):
     assert np.mean(ratios) < 0.85
 
 
-def test_what_is_filled_in_lies_within_what_was_observed(rng):
+def test_imputed_values_are_within_the_observed_range(rng):
     X = np.exp(2.0 * rng.normal(size=(60, 40)))
     gaps = with_gaps(rng, X)
     model = ProbabilisticPCA(5)
@@ -296,7 +296,7 @@ def test_what_is_filled_in_lies_within_what_was_observed(rng):
     assert (filled <= np.nanmax(gaps, axis=0)).all()
 
 
-def test_columns_with_gaps_that_are_few_have_all_components(rng):
+def test_few_columns_with_missing_values_have_all_components(rng):
     """Columns with few missing values have all components, despite the prior."""
     X, _ = planted(rng, 15, 40, 2, noise=0.5)
     model = ProbabilisticPCA(2, batch_size=16)
@@ -304,7 +304,7 @@ def test_columns_with_gaps_that_are_few_have_all_components(rng):
     assert model.embedding.any(axis=0).all()
 
 
-def test_one_gap_hardly_changes_the_components(rng):
+def test_one_missing_value_hardly_changes_the_components(rng):
     """One missing value hardly changes the components."""
     X, _ = planted(rng, 100, 500, 3, noise=0.5)
     whole, gap = ProbabilisticPCA(3), ProbabilisticPCA(3)
@@ -315,7 +315,7 @@ def test_one_gap_hardly_changes_the_components(rng):
     assert gap.noise_variance == pytest.approx(whole.noise_variance, rel=1e-3)
 
 
-def test_what_is_filled_in_comes_as_it_was_handed_in(rng):
+def test_imputed_data_have_the_form_of_the_input(rng):
     X = with_gaps(rng, planted(rng, 40, 60, 2)[0])
     X[:, 7] = 3.0
     X[4, 7] = np.nan
@@ -338,7 +338,7 @@ def with_gaps_of(x):
     return ~np.isfinite(x)
 
 
-def test_what_cannot_be_filled(rng):
+def test_invalid_imputations_are_refused(rng):
     X, _ = planted(rng, 20, 30, 2)
     model = ProbabilisticPCA(2)
     with pytest.raises(ValueError, match="learn_columns"):
@@ -357,7 +357,7 @@ def test_what_cannot_be_filled(rng):
         model.impute(X)
 
 
-def test_gaps_are_kept_in_copies_and_files(rng, tmp_path):
+def test_missing_values_are_kept_in_copies_and_files(rng, tmp_path):
     X = with_gaps(rng, planted(rng, 30, 50, 2)[0])
     model = ProbabilisticPCA(2, batch_size=16)
     model.learn_columns(X[:, :40])
@@ -374,7 +374,7 @@ def test_gaps_are_kept_in_copies_and_files(rng, tmp_path):
 
 
 @every_learner
-def test_loadings_by_a_second_reading(learner, rng):
+def test_loadings_by_a_second_pass(learner, rng):
     """A second pass computes loadings of all or the largest columns by the final components."""
     X, _ = planted(rng, 60, 300, 3, noise=0.3)
     whole, few = learner(3, max_loadings=400), learner(3, max_loadings=50)
@@ -402,7 +402,7 @@ def test_loadings_by_a_second_reading(learner, rng):
 
 @every_learner
 @pytest.mark.parametrize("begin", ["rows", "columns"])
-def test_rows_find_the_space_too(learner, begin, rng):
+def test_rows_find_the_same_space(learner, begin, rng):
     """Rows lead to the same space, from the start or after columns; components keep directions."""
     n, p, q = 600, 30, 3
     X = rng.normal(size=(n, q)) * [4.0, 3.0, 2.0] @ rng.normal(size=(q, p)) + 5.0
@@ -423,7 +423,7 @@ def test_rows_find_the_space_too(learner, begin, rng):
     assert degrees(model.transform_many(X), axes(X, q)[0]) < 4.0
 
 
-def test_rows_with_gaps_and_gross_errors(rng):
+def test_rows_with_missing_values_and_gross_errors(rng):
     """Missing values are ignored, and gross errors have little weight."""
     n, p, q = 1600, 20, 2
     X = rng.normal(size=(n, q)) @ rng.normal(size=(q, p)) + 0.1 * rng.normal(size=(n, p))
@@ -455,7 +455,7 @@ def test_rows_follow_a_drift(learner, rng):
 
 
 @every_learner
-def test_rows_of_two_models_put_together(learner, rng):
+def test_merged_rows_of_two_models(learner, rng):
     q, p = 2, 12
     X = rng.normal(size=(600, q)) @ rng.normal(size=(q, p)) + 0.1 * rng.normal(size=(600, p))
     one, other = learner(q), learner(q)
@@ -468,7 +468,7 @@ def test_rows_of_two_models_put_together(learner, rng):
 
 
 @every_learner
-def test_more_components_than_there_are_directions(learner, rng):
+def test_components_beyond_the_rank_are_zero(learner, rng):
     """Components beyond the rank are 0."""
     X = rng.normal(size=(5, 40))
     model = learner(8)
@@ -481,7 +481,7 @@ def test_more_components_than_there_are_directions(learner, rng):
     assert np.isfinite(list(model.transform_one({0: 1.0, 1: 3.0}).values())).all()
 
 
-def test_columns_that_come_one_by_one_with_gaps(rng):
+def test_single_columns_with_missing_values(rng):
     X = with_gaps(rng, planted(rng, 30, 50, 2)[0])
     one, many = ProbabilisticPCA(2, batch_size=16), ProbabilisticPCA(2, batch_size=16)
     for j, x in enumerate(X.T):
@@ -492,7 +492,7 @@ def test_columns_that_come_one_by_one_with_gaps(rng):
 
 @pytest.mark.parametrize("seed", [15, 45, 51])
 @pytest.mark.parametrize("learner", [ProbabilisticPCA, RobustPCA])
-def test_more_components_than_the_rank_are_the_same_one_row_at_a_time(learner, seed):
+def test_void_components_are_equal_by_single_rows(learner, seed):
     """Void components do not depend on rounding, so that `learn_one` equals `learn_many`."""
     rng = np.random.default_rng(seed)
     n, p, rank = (int(rng.integers(*ends)) for ends in ((60, 250), (3, 15), (1, 4)))

@@ -21,7 +21,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_an_error_leaves_what_was_there(tmp_path):
+def test_errors_keep_the_old_file(tmp_path):
     path = tmp_path / "out"
     path.write_text("old")
 
@@ -37,7 +37,7 @@ def test_an_error_leaves_what_was_there(tmp_path):
     assert names(tmp_path) == ["out"]
 
 
-def test_file_and_directory_are_on_the_disk(tmp_path, monkeypatch):
+def test_file_and_directory_are_synchronised(tmp_path, monkeypatch):
     synced = []
     monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.fstat(fd)))
     path = tmp_path / "out"
@@ -51,7 +51,7 @@ def test_file_and_directory_are_on_the_disk(tmp_path, monkeypatch):
 
 @posix
 @pytest.mark.parametrize("mode", [0o600, 0o664, 0o444])
-def test_permissions_of_what_is_replaced_are_kept(tmp_path, mode):
+def test_permissions_of_replaced_files_are_kept(tmp_path, mode):
     path = tmp_path / "model"
     path.write_text("old")
     path.chmod(mode)
@@ -64,7 +64,7 @@ def test_permissions_of_what_is_replaced_are_kept(tmp_path, mode):
 
 
 @posix
-def test_a_new_file_is_as_the_umask_says(tmp_path):
+def test_new_files_follow_the_umask(tmp_path):
     before = os.umask(0o027)
     try:
         with atomic_write(tmp_path / "new") as alongside:
@@ -75,7 +75,7 @@ def test_a_new_file_is_as_the_umask_says(tmp_path):
 
 
 @posix
-def test_a_link_stays_a_link(tmp_path):
+def test_links_are_kept(tmp_path):
     (tmp_path / "link").symlink_to("real")
     for text in ("first", "second"):
         with atomic_write(tmp_path / "link") as alongside:
@@ -85,7 +85,7 @@ def test_a_link_stays_a_link(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["n" * 250, "n" * 255, "é" * 127, "𝒳" * 63])
-def test_names_as_long_as_the_system_takes(tmp_path, name):
+def test_names_of_the_maximum_length(tmp_path, name):
     ensure_writable(tmp_path / name)
     assert names(tmp_path) == []
     model = streamsel.SOSPCA(2)
@@ -94,7 +94,7 @@ def test_names_as_long_as_the_system_takes(tmp_path, name):
     assert names(tmp_path) == [name]
 
 
-def test_what_could_not_be_written_is_told_before(tmp_path):
+def test_unwritable_paths_are_reported_early(tmp_path):
     for path in (tmp_path / ("n" * 256), tmp_path / "no" / "file", tmp_path):
         with pytest.raises(OSError, match=r"too long|No such|directory"):
             ensure_writable(path)
@@ -104,7 +104,7 @@ def test_what_could_not_be_written_is_told_before(tmp_path):
 
 
 @posix
-def test_what_is_no_file_is_not_replaced(tmp_path):
+def test_only_regular_files_are_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="Not a regular file"):
         streamsel.save(streamsel.SOSPCA(), tmp_path / "pipe")
@@ -122,7 +122,7 @@ with atomic_write(sys.argv[1]) as beside:
 
 
 @posix
-def test_killed_runs_are_cleaned_up_after_and_living_ones_are_not(tmp_path):
+def test_only_files_of_killed_runs_are_deleted(tmp_path):
     path = tmp_path / "model"
     call = [sys.executable, "-c", textwrap.dedent(KILLED), path]
     dead = Path(subprocess.run(call, stdout=subprocess.PIPE, text=True, check=False).stdout.strip())
@@ -144,7 +144,7 @@ def test_killed_runs_are_cleaned_up_after_and_living_ones_are_not(tmp_path):
 
 
 @posix
-def test_what_others_wrote_is_left_alone(tmp_path):
+def test_files_of_others_are_kept(tmp_path):
     theirs = [
         ".model.tmp",
         ".model.000000-12345678.tmp.bak",
@@ -167,7 +167,7 @@ def test_what_others_wrote_is_left_alone(tmp_path):
     assert ".model.0a0b0c-12345678.tmp" not in names(tmp_path)
 
 
-def test_loadings_leave_no_half_of_a_file(tmp_path):
+def test_incomplete_loadings_files_are_removed(tmp_path):
     X = np.random.default_rng(0).normal(size=(12, 6))
     model = streamsel.PCA(2)
     model.learn_columns(X)

@@ -98,7 +98,7 @@ def binned(y, n_bins, binning="frequency"):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 50, 511, 512])
-def test_sort_is_a_sort_whatever_the_column(rng, n):
+def test_all_columns_are_sorted(rng, n):
     X = columns(rng, n)
     for x, values, order in zip(X, *in_order(X), strict=True):
         np.testing.assert_array_equal(values, np.sort(x))
@@ -108,7 +108,7 @@ def test_sort_is_a_sort_whatever_the_column(rng, n):
 
 @pytest.mark.parametrize("n_classes", [1, 2, 3, 20])
 @pytest.mark.parametrize("n", ROWS)
-def test_misclassification_is_that_of_the_best_cut(rng, n, n_classes):
+def test_misclassification_is_the_minimum_over_cuts(rng, n, n_classes):
     X, codes = columns(rng, n), rng.integers(0, n_classes, size=n)
     expected = [reference.misclassification(x, codes) for x in X]
     np.testing.assert_allclose(misclassified(X, codes, n_classes), expected, rtol=1e-15)
@@ -117,7 +117,7 @@ def test_misclassification_is_that_of_the_best_cut(rng, n, n_classes):
 @pytest.mark.parametrize("n_outliers", [0, 1, 5, 40, 10**6])
 @pytest.mark.parametrize("n_classes", [1, 2, 3, 20])
 @pytest.mark.parametrize("n", ROWS)
-def test_margin_is_that_of_all_pairs(rng, n, n_classes, n_outliers):
+def test_margin_equals_the_sum_over_pairs(rng, n, n_classes, n_outliers):
     X, codes = columns(rng, n), rng.integers(0, n_classes, size=n)
     expected = [reference.margin(x, codes, n_outliers) for x in X]
     np.testing.assert_allclose(margins(X, codes, n_classes, n_outliers), expected, rtol=1e-9)
@@ -143,7 +143,7 @@ def test_margin_sums_keep_their_precision(rng):
 @pytest.mark.parametrize("n_bins", [2, 3, 10])
 @pytest.mark.parametrize("n_codes", [1, 2, 3, 20])
 @pytest.mark.parametrize("n", ROWS)
-def test_mutual_info_is_that_of_the_table(rng, n, n_codes, n_bins, binning):
+def test_mutual_info_equals_that_of_the_table(rng, n, n_codes, n_bins, binning):
     X, codes = columns(rng, n), rng.integers(0, n_codes, size=n)
     score, statistic, dof = informed(X, codes, n_codes, n_bins, binning)
     for j, x in enumerate(X):
@@ -160,14 +160,14 @@ def test_mutual_info_is_that_of_the_table(rng, n, n_codes, n_bins, binning):
 @pytest.mark.parametrize("binning", BINNINGS)
 @pytest.mark.parametrize("n_bins", [2, 3, 10])
 @pytest.mark.parametrize("n", ROWS)
-def test_bin_codes_are_the_bins_that_are_not_empty(rng, n, n_bins, binning):
+def test_bin_codes_number_the_non_empty_bins(rng, n, n_bins, binning):
     for y in columns(rng, n):
         codes, n_codes = binned(y, n_bins, binning)
         assert codes.tolist() == reference.target_codes(y, "numeric", n_bins, binning)
         assert n_codes == len(set(codes.tolist())) == codes.max() + 1
 
 
-def test_a_column_gets_the_same_bits_wherever_it_stands(rng):
+def test_bits_do_not_depend_on_position(rng):
     X, codes = columns(rng, 60), np.arange(60) % 3
     for score in (misclassified, margins, lambda *given: np.array(informed(*given, 10)).T):
         whole = score(X, codes, 3)
@@ -188,7 +188,7 @@ def increasing(draw):
 
 
 @given(samples, increasing())
-def test_orders_alone_matter_to_cuts_and_to_bins_of_equal_frequency(data, function):
+def test_cuts_and_quantile_bins_depend_on_ranks_only(data, function):
     x, codes = np.array(data).T
     both = rows([x, function(x)])
     one, other = misclassified(both, codes, 4)
@@ -199,7 +199,7 @@ def test_orders_alone_matter_to_cuts_and_to_bins_of_equal_frequency(data, functi
 
 
 @given(samples, st.integers(-40, 40), st.integers(-1000, 1000), st.integers(0, 9))
-def test_margin_knows_no_scale_and_no_origin(data, exponent, shift, n_outliers):
+def test_margin_ignores_scale_and_offset(data, exponent, shift, n_outliers):
     x, codes = np.array(data).T
     one, other, mirrored = margins(rows([x, (x + shift) * 2.0**exponent, -x]), codes, 4, n_outliers)
     assert other == pytest.approx(one, rel=1e-10)
@@ -239,7 +239,7 @@ def test_bins_of_equal_frequency(values, n_bins):
     assert np.ptp(shares) <= 1
 
 
-def test_reference_is_the_f_of_its_peers(rng):
+def test_reference_f_equals_scikit_learn(rng):
     X, y = rng.normal(size=(40, 6)), rng.integers(0, 3, size=40)
     X[:, 2] += y
     F, p = f_classif(X, y)
@@ -262,7 +262,7 @@ def test_reference_is_the_f_of_its_peers(rng):
         assert r**2 / (1 - r**2) * 37 / 2 == pytest.approx(by_class["scores"][j], rel=1e-9)
 
 
-def test_reference_is_the_t_of_its_peers(rng):
+def test_reference_t_equals_scipy(rng):
     X, y = rng.normal(size=(30, 5)), np.array(["no", "yes", "no"] * 10)
     test = scipy.stats.ttest_ind(X[y == "no"], X[y == "yes"])
     found = reference.answer(X, y, score="t")
@@ -279,7 +279,7 @@ def test_reference_is_the_t_of_its_peers(rng):
 
 @pytest.mark.parametrize("score", ["f", "mutual_info"])
 @pytest.mark.parametrize("q", [0.01, 0.2, 0.9])
-def test_reference_controls_false_discoveries_as_scipy_does(rng, score, q):
+def test_reference_false_discovery_control_equals_scipy(rng, score, q):
     y = np.arange(60) % 2
     X = rng.normal(size=(60, 30)) + np.outer(y, rng.choice([0, 0, 1, 2], size=30))
     X[:, 4], X[:, 9] = 7.0, X[:, 2]
@@ -295,7 +295,7 @@ def test_reference_controls_false_discoveries_as_scipy_does(rng, score, q):
 
 
 @pytest.mark.parametrize("score", ["correlation", "f", "t", "misclassification", "margin"])
-def test_reference_gives_ties_to_the_earlier(rng, score):
+def test_reference_ranks_ties_by_arrival(rng, score):
     y = np.arange(20) % 2
     X = rng.normal(size=(20, 6))
     X[:, 1], X[:, 3], X[:, 5] = 3.0 * y + 0.1, 5.0, 2.0 - y
@@ -306,7 +306,7 @@ def test_reference_gives_ties_to_the_earlier(rng, score):
 
 
 @pytest.mark.parametrize("binning", BINNINGS)
-def test_kernels_give_the_scores_of_the_reference(rng, binning):
+def test_kernel_scores_equal_the_reference(rng, binning):
     X, y = columns(rng, 60).T, rng.integers(0, 3, size=60)
     given = {"target_type": "class", "n_outliers": 2, "n_bins": 6, "binning": binning}
     score, statistic, dof = informed(X.T, y, 3, reference.bins_of_columns(y.tolist(), 6), binning)

@@ -111,7 +111,7 @@ IN_THE_STATE = [
 
 
 @pytest.mark.parametrize(("make", "keys", "value", "why"), IN_THE_STATE)
-def test_what_a_state_says_is_looked_at(refusal, make, keys, value, why):
+def test_contents_of_states_are_checked(refusal, make, keys, value, why):
     assert why in refusal(make(), lambda header, _: put(header, keys, value))
 
 
@@ -147,7 +147,7 @@ ARRAYS = [
 
 
 @pytest.mark.parametrize(("make", "name", "change", "why"), ARRAYS)
-def test_arrays_are_looked_at(refusal, make, name, change, why):
+def test_arrays_are_checked(refusal, make, name, change, why):
     assert why in refusal(make(), with_array(name, change))
 
 
@@ -267,13 +267,13 @@ NOT_LEARNT = [
 
 
 @pytest.mark.parametrize(("cls", "make", "name", "change", "why"), NOT_LEARNT)
-def test_numbers_that_no_learning_leads_to(refusal, cls, make, name, change, why):
+def test_impossible_numbers_are_refused(refusal, cls, make, name, change, why):
     """Finite numbers of the right type and shape are refused if learning cannot produce them."""
     few = {"warm_up": 5} if make is on_both else {}
     assert why in refusal(make(cls, **few), with_array(name, change))
 
 
-def test_weights_that_no_rows_have(refusal):
+def test_impossible_weights_are_refused(refusal):
     for weights in ([14.0, 1e300, 14.0], [14.0, 1.0, 1e-9], [14.0, 1.0, 1e9]):
         message = refusal(
             on_rows(),
@@ -286,7 +286,7 @@ def test_weights_that_no_rows_have(refusal):
 @pytest.mark.parametrize(
     ("scale", "offset"), [(1e-140, 0.0), (1e150, 0.0), (1.0, 1e6), (1e7, 1e15)]
 )
-def test_what_was_learnt_is_never_refused(tmp_path, scale, offset):
+def test_valid_models_are_not_refused(tmp_path, scale, offset):
     """Models of large or small values, with little variation about a mean, are never refused."""
     rng = np.random.default_rng(0)
     Z = (rng.normal(size=(14, 12)) + offset) * scale
@@ -320,7 +320,7 @@ def learnt_on(Z, cls, *, rows, power):
     return model
 
 
-def test_places_of_stored_values_are_looked_at(refusal):
+def test_indices_of_stored_values_are_checked(refusal):
     """Indices of stored values are checked; otherwise compiled loops would write out of bounds."""
     model = streamsel.PCA(2)
     model.learn_columns(sp.random(40, 12, 0.1, "csc", random_state=0))
@@ -339,7 +339,7 @@ HUGE = [
 
 
 @pytest.mark.parametrize(("cls", "name", "value"), HUGE)
-def test_parameters_beyond_all_measure(refusal, cls, name, value):
+def test_huge_parameters_are_refused(refusal, cls, name, value):
     def change(header, _):
         header["params"]["dict"] = [
             [key, value if key == name else old] for key, old in header["params"]["dict"]
@@ -348,7 +348,7 @@ def test_parameters_beyond_all_measure(refusal, cls, name, value):
     assert f"Expected {name} of" in refusal(cls(), change)
 
 
-def test_a_window_far_larger_than_what_is_held(tmp_path):
+def test_huge_windows_take_no_memory(tmp_path):
     """A huge window takes no memory before there are rows, or is refused."""
     model = streamsel.MRMR(k=2, score="mutual_info", redundancy="mutual_info", window_size=10**9)
     save(model, tmp_path / "model")
@@ -370,11 +370,11 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("change", TEXTS)
-def test_a_header_that_says_things_twice_or_without_end(refusal, change):
+def test_repeated_keys_and_deep_nesting_are_refused(refusal, change):
     refusal(on_rows(), lambda header, _: change(json.dumps(header)))
 
 
-def test_an_archive_that_points_before_its_beginning(tmp_path):
+def test_negative_archive_offsets_are_refused(tmp_path):
     path = tmp_path / "forged"
     save(on_rows(), path)
     content = bytearray(path.read_bytes()[:-64])
@@ -385,7 +385,7 @@ def test_an_archive_that_points_before_its_beginning(tmp_path):
         load(path)
 
 
-def test_a_learner_that_asks_for_no_target_and_is_told_one(refusal):
+def test_an_inconsistent_target_flag_is_refused(refusal):
     def change(header, _):
         put(header, ("without_target",), False)
 
@@ -414,7 +414,7 @@ def test_a_learner_that_asks_for_no_target_and_is_told_one(refusal):
         (ArrayKind((0,), minimum=0.0), [np.zeros(0)], [np.zeros(1), np.zeros((0, 1))]),
     ],
 )
-def test_kinds(kind, good, bad):
+def test_kinds_of_values_are_checked(kind, good, bad):
     for value in good:
         expect({"x": value}, x=kind)
     for value in bad:

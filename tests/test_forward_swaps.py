@@ -45,7 +45,7 @@ def test_the_error_never_increases(seed, k, ridge):
         assert scores[pick] >= best - 1e-7 * max(1.0, best)
 
 
-def test_a_pick_that_later_ones_make_needless_is_replaced():
+def test_redundant_picks_are_replaced():
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 200))
     X = np.column_stack([a + b + 0.4 * rng.normal(size=200), a, b])
@@ -87,14 +87,14 @@ def test_further_picks_follow_the_exchanged_ones(rng):
     )
 
 
-def test_what_cannot_be_exchanged(rng):
+def test_invalid_swaps_are_refused(rng):
     X, y = dependent(rng)
     assert learnt(X[:, :3], y, 5, swaps=2).selected == learnt(X[:, :3], y, 5).selected
     with pytest.raises(ValueError, match=r"Expected swaps=0 with an estimator.*Got: swaps=1"):
         ForwardSelection(2, estimator=Ridge(), swaps=1)
 
 
-def test_a_file_with_exchanges_that_cannot_be(rng):
+def test_impossible_swaps_in_files_are_refused(rng):
     X, y = dependent(rng)
     model = learnt(X, y, 3, swaps=2, max_candidates=4, exact=True)
     state = model._state.to_state()
