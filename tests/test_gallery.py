@@ -27,7 +27,7 @@ def test_the_page_shows_every_script():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_prints_what_the_page_shows(name, monkeypatch, capsys, tmp_path):
+def test_script_output_equals_the_page(name, monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("MPLBACKEND", "agg")
     picture = tmp_path / "picture.svg"
     files = [str(picture)] if name in DRAWS else []

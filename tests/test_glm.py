@@ -105,7 +105,7 @@ def test_the_largest_score_has_its_exact_probability(binary):
 
 
 @pytest.mark.slow
-def test_p_values_hold_where_the_chi_squared_distribution_fails():
+def test_p_values_are_valid_where_chi_squared_fails():
     """With rare cases and carriers p-values hold at 0.001; those of χ² are far too small."""
     rng, n, below = np.random.default_rng(2), 700, np.zeros(2)
     y = np.arange(n) < 25
@@ -118,7 +118,7 @@ def test_p_values_hold_where_the_chi_squared_distribution_fails():
     assert below[1] > 5e-3
 
 
-def test_forms_of_a_target_are_the_same(study):
+def test_all_forms_of_a_target_are_equal(study):
     X, y = study[0], study[2]["binary"]
     expected = learnt("binary", X, y).scores
     forms = [
@@ -207,7 +207,7 @@ def test_rows_far_from_the_boundary_are_not_separation(kind, outlier):
     np.testing.assert_allclose(p_values, stats.chi2.sf(expected, 1), rtol=0.5)
 
 
-def test_a_row_that_contradicts_the_covariates_keeps_its_digits():
+def test_outlying_rows_keep_their_precision():
     rng = np.random.default_rng(0)
     z = np.append(rng.normal(size=3999), 200.0)
     y = np.append(rng.random(3999) < 1.0 / (1.0 + np.exp(1.0 - 2.0 * z[:-1])), False)
@@ -313,7 +313,7 @@ def test_permutations_replace_the_approximation(study):
     assert all(row["p_value"] >= 1.0 / (200 * P + 1) for row in model.report().results)
 
 
-def test_other_learners_take_it_as_a_weighted_number(study):
+def test_other_learners_use_weighted_residuals(study):
     X, Z, y = study[0], study[1], study[2]["binary"]
     best = learnt("binary", X, y, Z).selected[0]
     for model in (ProjSe(k=3), ForwardSelection(k=3), AlphaInvesting(), streamsel.PLS(2)):
@@ -353,7 +353,7 @@ def test_the_dispersion_follows_the_variances_of_counts():
     assert (NullModel("binary", p, (draws < p) - p).dispersion == 1.0).all()
 
 
-def test_on_expression_of_leukaemia(dataset):
+def test_leukaemia_expression_equals_the_reference(dataset):
     """Without covariates the statistic is n r²; p-values equal those of the reference."""
     X, y, *_ = dataset("all_bcrabl")
     model, plain = learnt("binary", X, y), learnt("class", X, y)

@@ -118,7 +118,7 @@ def made(request, rng):
     return X, weighed(rng, X, 2)
 
 
-def test_is_the_definition(made):
+def test_gram_is_its_definition(made):
     assert_is(learnt(*made), *made)
 
 
@@ -139,7 +139,7 @@ def test_index_types_and_slices(rng, index):
     assert_is(learnt(X, weights, [10, 40]), X, weights)
 
 
-def test_repeated_places_of_a_sparse_column(rng):
+def test_repeated_indices_of_a_sparse_column(rng):
     parts = np.ones(4), np.array([3, 1, 3, 0]), np.array([0, 3, 4])
     X, weights = scipy.sparse.csc_array(parts, shape=(20, 2)), np.array([[1.0], [0.5]])
     assert_is(learnt(X, weights), X, weights)
@@ -157,7 +157,7 @@ def test_more_rows_than_a_tile(rng):
 
 
 @pytest.mark.parametrize("n", [1, 2, 63, 64, 511, 512, 513, 1025, 1600])
-def test_tiles_cover_a_triangle_once(n):
+def test_tiles_cover_the_triangle_once(n):
     tiles = TiledTriangle.of(n)
     seen = np.zeros((n, n), dtype=int)
     for top, bottom, left, right in tiles.all:
@@ -195,7 +195,7 @@ def test_scale(rng, scale):
         np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-14)
 
 
-def test_scales_side_by_side(rng):
+def test_columns_of_different_scales(rng):
     scale = 10.0 ** rng.integers(-150, 150, size=50)
     X = rng.normal(size=(20, 50))
     weights = weighed(rng, X)
@@ -211,14 +211,14 @@ def test_offset(rng):
 
 
 @pytest.mark.parametrize("offset", [1.0, -1e9])
-def test_offset_of_what_is_stored(rng, offset):
+def test_offset_of_stored_columns(rng, offset):
     X = sparse(rng, 30, 200, 0.1)
     X.data += offset
     weights = weighed(rng, X)
     assert_is(learnt(X, weights), X, weights)
 
 
-def test_the_weight_that_is_larger_does_not_matter(rng):
+def test_weightings_do_not_affect_each_other(rng):
     """Each weighting is correct, even if the other is zero or far larger."""
     X, w = rng.normal(size=(20, 30)), rng.uniform(size=(30, 1))
     for other in (0.0 * w, 1e200 * w, 1e-200 * w, w[::-1]):
@@ -227,7 +227,7 @@ def test_the_weight_that_is_larger_does_not_matter(rng):
         np.testing.assert_allclose(both.matrix(0), alone, rtol=0.0, atol=1e-13)
 
 
-def test_nothing_is_zero(rng):
+def test_empty_input_gives_zero(rng):
     assert not Gram(5, 2).matrix(1).any()
     assert not learnt(rng.normal(size=(5, 9)), np.zeros((9, 1))).matrix().any()
     nothing = scipy.sparse.csc_array((5, 9))
@@ -241,7 +241,7 @@ def test_a_column_without_weight_is_left_out(rng):
     assert same(learnt(X, weights), learnt(X[:, some], weights[some]))
 
 
-def test_no_more_columns_than_moments(rng):
+def test_chunks_may_have_more_columns_than_moments(rng):
     """A chunk may have more columns than moments, if a later column is invalid."""
     X = np.asfortranarray(rng.normal(size=(10, 8)))
     gram, chunk = Gram(10), next(iter_chunks(Block(range(8), X), 10))
@@ -259,7 +259,7 @@ def test_no_more_columns_than_moments(rng):
     cuts=st.lists(st.integers(0, P), max_size=6),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_any_cut_has_the_same_bits(kind, cuts, seed):
+def test_bits_do_not_depend_on_blocks(kind, cuts, seed):
     rng = np.random.default_rng(seed)
     X = KINDS[kind](rng, 12, P)
     weights = weighed(rng, X, 2)
@@ -269,12 +269,12 @@ def test_any_cut_has_the_same_bits(kind, cuts, seed):
         np.testing.assert_array_equal(K, of_parts)
 
 
-def test_one_by_one(made):
+def test_single_columns_have_the_same_bits(made):
     X, weights = made
     assert same(learnt(X[:, :700], weights[:700], range(700)), learnt(X[:, :700], weights[:700]))
 
 
-def test_any_order_to_rounding(made, rng):
+def test_column_order_matters_to_rounding_only(made, rng):
     X, weights = made
     order = rng.permutation(P)
     for K, other in zip(
@@ -284,7 +284,7 @@ def test_any_order_to_rounding(made, rng):
         np.testing.assert_allclose(K, other, rtol=0.0, atol=1e-13 * np.abs(K).max())
 
 
-def test_containers_to_rounding(rng):
+def test_containers_agree_to_rounding(rng):
     X = mixed(rng, 30, P)
     weights = weighed(rng, X)
     K = learnt(X, weights).matrix()
@@ -306,7 +306,7 @@ def test_threads_have_the_same_bits_over_many_tiles(rng, kind):
     np.testing.assert_array_equal(one.matrix(), four.matrix())
 
 
-def test_reading_off_changes_nothing(made):
+def test_reading_the_matrix_changes_nothing(made):
     X, weights = made
     read = Gram(30, 2)
     for start in range(0, P, 90):
@@ -320,7 +320,7 @@ def test_reading_off_changes_nothing(made):
 
 
 @pytest.mark.parametrize("at", [0, 1, 100, 400, WIDTH, 700, P])
-def test_merge_is_the_whole(made, at):
+def test_merge_equals_the_whole(made, at):
     X, weights = made
     one = learnt(X[:, :at], weights[:at]) if at else Gram(30, 2)
     other = learnt(X[:, at:], weights[at:]) if at < P else Gram(30, 2)
@@ -330,7 +330,7 @@ def test_merge_is_the_whole(made, at):
     assert same(other, before)
 
 
-def test_merge_does_not_depend_on_the_cut(made):
+def test_merge_does_not_depend_on_the_split(made):
     X, weights = made
     found = []
     for cuts in ([], [1, 2, 300, 900, 901]):
@@ -340,7 +340,7 @@ def test_merge_does_not_depend_on_the_cut(made):
     assert same(*found)
 
 
-def test_what_was_merged_goes_on(made):
+def test_merged_states_continue_separately(made):
     """Merged states share no memory."""
     X, weights = made
     one, other = learnt(X, weights), learnt(X, weights)
@@ -354,7 +354,7 @@ def test_what_was_merged_goes_on(made):
 
 
 @pytest.mark.parametrize("at", [0, 1, 300, WIDTH, 700])
-def test_rewind(made, at):
+def test_rollback_restores_the_state(made, at):
     X, weights = made
     gram = learnt(X[:, :at], weights[:at]) if at else Gram(30, 2)
     before, restore = copy.deepcopy(gram), gram.snapshot()
@@ -378,7 +378,7 @@ def test_rewind(made, at):
         max_size=15,
     ),
 )
-def test_any_state_can_be_gone_back_to(kind, steps):
+def test_rollback_to_any_snapshot(kind, steps):
     """A rollback to any snapshot is exact, in any order and any number of times."""
     X = KINDS[kind](np.random.default_rng(1), 8, 800)
     weights = weighed(np.random.default_rng(2), X, 2)
@@ -403,7 +403,7 @@ def test_any_state_can_be_gone_back_to(kind, steps):
         assert same(gram, expected)
 
 
-def test_a_mark_copies_nothing_until_products_are_made(rng):
+def test_snapshots_copy_only_on_write(rng):
     X, weights = rng.normal(size=(10, WIDTH)), np.ones((WIDTH, 1))
     gram = learnt(X[:, :-2], weights[:-2])
     lower, panel, restore = gram._lower, gram._panel, gram.snapshot()
@@ -434,7 +434,7 @@ def test_a_mark_copies_nothing_until_products_are_made(rng):
     ],
     ids=["deepcopy", "pickle", "state", "as of now"],
 )
-def test_a_copy_goes_on_with_the_same_bits(made, at, copied):
+def test_copies_continue_with_the_same_bits(made, at, copied):
     X, weights = made
     gram = learnt(X[:, :at], weights[:at]) if at else Gram(30, 2)
     other = copied(gram)

@@ -60,7 +60,7 @@ def weights(model, names):
 
 
 @over(ALL)
-def test_after_every_block_it_is_the_definition(case):
+def test_answers_equal_the_definition_after_every_block(case):
     X, y = case.data()
     model = case.fresh(y)
     for start, stop in ((0, 5), (5, 6), (6, 18), (18, P)):
@@ -92,7 +92,7 @@ def test_any_container(case, container):
 
 @settings(max_examples=60)
 @given(st.sampled_from(ALL), SEEDS, st.lists(st.integers(0, P), max_size=4))
-def test_cuts_and_order_do_not_matter(case, seed, cuts):
+def test_blocks_and_order_do_not_matter(case, seed, cuts):
     X, y = case.data(seed=seed % 5)
     order = np.random.default_rng(seed).permutation(P)
     model = case.fresh(y)
@@ -121,7 +121,7 @@ def test_signs_and_constants_do_not_matter(case, seed):
 
 @settings(max_examples=40)
 @given(st.sampled_from(ALL), SEEDS, st.integers(1, 4))
-def test_merged_is_whole(case, seed, parts):
+def test_merge_equals_the_whole(case, seed, parts):
     X, y = case.data(seed=seed % 5)
     pieces = np.array_split(np.random.default_rng(seed).permutation(P), parts + 1)
     first, *others = (case.learnt(X[:, some], y, some.tolist()) for some in pieces)
@@ -131,7 +131,7 @@ def test_merged_is_whole(case, seed, parts):
 
 
 @over([case for case in LINEAR + POOLED if case.has_target and case.name != "Discriminant"])
-def test_covariates_are_taken_out_of_target_and_variables(case):
+def test_covariates_are_projected_out(case):
     X, y = case.data(50)
     Z = np.c_[X[:, 0] + X[:, 9] + X[:, 20], np.random.default_rng(6).normal(size=50)]
     basis = np.linalg.qr(np.c_[np.ones(50), Z])[0]
@@ -141,7 +141,7 @@ def test_covariates_are_taken_out_of_target_and_variables(case):
 
 
 @over(LINEAR + POOLED)
-def test_scores_are_those_of_the_loadings(case):
+def test_embedding_equals_data_times_loadings(case):
     X, y = case.data()
     model = case.learnt(X, y)
     B = weights(model, range(P))
@@ -187,7 +187,7 @@ def test_scales_do_not_matter(case, size):
 
 
 @over([case for case in LINEAR + POOLED if case.params.get("scale")])
-def test_scales_of_each_do_not_matter_to_standardised_columns(case):
+def test_column_scales_do_not_matter_if_standardised(case):
     X, y = case.data()
     sizes = np.where(np.arange(P) % 2, 1e150, 1e-150)
     expected, model = case.answer(X, y), case.learnt(X * sizes, y)
@@ -215,7 +215,7 @@ def test_components_are_exact_though_few_columns_are_kept(case):
 
 
 @over(LINEAR)
-def test_a_second_reading_gives_exact_loadings(case):
+def test_a_second_pass_gives_exact_loadings(case):
     X, y = case.data(30, 120)
     model = case.learnt(X, y, max_loadings=120)
     few = case.learnt(X, y, max_loadings=20)
@@ -233,7 +233,7 @@ def test_a_second_reading_gives_exact_loadings(case):
 
 
 @over(LINEAR)
-def test_rows_are_columns(case):
+def test_rows_equal_columns(case):
     X, y = case.data(60, 10)
     one, many = case.build(), case.build()
     for row in case.rows(X, y):
@@ -248,7 +248,7 @@ def test_rows_are_columns(case):
 
 
 @over(LINEAR)
-def test_after_every_row_it_is_the_batch_over_all(case):
+def test_answers_equal_the_batch_after_every_row(case):
     X, y = case.data(40, 6, seed=1)
     model = case.build(n_components=2)
     for i, row in enumerate(case.rows(X, y), 1):
@@ -259,7 +259,7 @@ def test_after_every_row_it_is_the_batch_over_all(case):
 
 
 @over(LINEAR)
-def test_rows_go_on_from_columns(case):
+def test_rows_continue_from_columns(case):
     X, y = case.data(40, 10, seed=2)
     learnt = slice(0, 30)
     model = case.learnt(X[learnt], y[learnt] if case.has_target else None)
@@ -284,7 +284,7 @@ def equal_rows(case, rows):
 @over(
     [case for case in LINEAR if not case.params.get("scale", True) and case.name != "Discriminant"]
 )
-def test_rows_that_fade(case):
+def test_fading_rows_equal_weighted_rows(case):
     X, y = case.data(80, 6)
     model, rows = case.build(fading_factor=0.03), Rows(fading_factor=0.03)
     for i, row in enumerate(case.rows(X, y)):
@@ -323,7 +323,7 @@ def test_offsets_and_scales_of_rows_do_not_matter(case):
         and case.name not in ("Discriminant", "PCA")
     ]
 )
-def test_a_bounded_vocabulary_uses_one_period_for_all(case):
+def test_a_bounded_vocabulary_uses_one_aligned_window(case):
     rng, p = np.random.default_rng(1), 12
     X, y = case.data(150, p)
     model, kept = case.build(n_components=2, max_features=8, grace_period=10), []
@@ -347,7 +347,7 @@ def test_a_bounded_vocabulary_uses_one_period_for_all(case):
 # -------------------------------------------------------------------- one K for several, and limits
 
 
-def test_one_matrix_serves_many():
+def test_one_gram_matrix_is_shared():
     X, y = LINEAR[2].data(40, 30)
     labels = np.array(["a", "b", "c"])[np.digitize(y, np.quantile(y, [0.3, 0.7]))]
     for scale in (False, True):
@@ -374,7 +374,7 @@ def test_one_matrix_serves_many():
 
 @settings(max_examples=10)
 @given(SEEDS)
-def test_one_component_of_pls_is_the_limit_of_ridge_components(seed):
+def test_first_pls_component_is_the_limit_of_ridge_components(seed):
     X, y = LINEAR[2].data(30, 50, seed)
     one, ridge = streamsel.PLS(1), streamsel.RidgeComponents(1, relevance_power=0.0, alpha=1e12)
     for model in (one, ridge):
@@ -416,7 +416,7 @@ def test_mixing_of_targets_does_not_matter(seed, name):
 
 @settings(max_examples=20)
 @given(SEEDS, st.sampled_from(["number", "numbers", "labels"]))
-def test_nothing_private_is_left(seed, kind):
+def test_no_covariance_with_the_attribute_is_left(seed, kind):
     case = next(c for c in LINEAR if c.name == "PrivateFeatures" and c.kind == kind)
     X, y = case.data(60, 30, seed)
     U = space.basis(space.numbers(y))
@@ -432,7 +432,7 @@ def test_nothing_private_is_left(seed, kind):
 
 
 @over([case for case in LINEAR if case.name == "PrivateFeatures"])
-def test_nothing_private_is_left_by_few_loadings(case):
+def test_few_loadings_leave_no_covariance_with_the_attribute(case):
     X, y = case.data(60, 400)
     U, model = space.basis(space.numbers(y)), case.learnt(X, y, max_loadings=100)
     for _ in range(2):
@@ -443,7 +443,7 @@ def test_nothing_private_is_left_by_few_loadings(case):
 
 @pytest.mark.parametrize("q", [3, 25])
 @pytest.mark.parametrize("scale", [False, True])
-def test_nothing_private_is_left_of_columns_with_unlike_units(scale, q):
+def test_columns_of_different_units_leave_no_covariance(scale, q):
     X, y = load_breast_cancer(return_X_y=True)
     model = streamsel.PrivateFeatures(q, scale=scale, target_type="class")
     model.learn_target(y)
@@ -453,7 +453,7 @@ def test_nothing_private_is_left_of_columns_with_unlike_units(scale, q):
         assert np.abs(space.unit(space.centred(y)) @ Z / np.linalg.norm(Z, axis=0)).max() < 1e-10
 
 
-def test_all_that_is_private_leaves_nothing():
+def test_attributes_of_full_rank_leave_no_component():
     """With as many sensitive attributes as the rank, no component is left."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12, 4))
@@ -468,7 +468,7 @@ def test_all_that_is_private_leaves_nothing():
 
 
 @pytest.mark.parametrize("scale", [False, True])
-def test_what_principal_components_explain(scale):
+def test_explained_variance_of_principal_components(scale):
     case = LINEAR[int(scale)]
     X, _ = case.data(30, 60)
     model, expected = case.learnt(X, None), case.answer(X, None)
@@ -480,7 +480,7 @@ def test_what_principal_components_explain(scale):
 
 @pytest.mark.parametrize("asked", [0.3, 0.6, 0.95, "elbow", "profile", 20, 40])
 @pytest.mark.parametrize("seed", range(5))
-def test_how_many_are_kept(asked, seed):
+def test_number_of_components_is_its_definition(asked, seed):
     case = LINEAR[0]
     X, _ = case.data(30, 60, seed)
     model = case.learnt(X, None, n_components=asked)
@@ -494,7 +494,7 @@ def test_how_many_are_kept(asked, seed):
 
 
 @pytest.mark.parametrize("asked", [0.1, 0.5, 0.8, 0.99])
-def test_a_share_is_that_of_scikit_learn(asked):
+def test_a_variance_share_equals_scikit_learn(asked):
     X = load_digits().data
     model, other = streamsel.PCA(asked), PCA(asked).fit(X)
     model.learn_columns(X)
@@ -527,7 +527,7 @@ def test_components_in_use_remain_while_rows_determine_the_number():
 
 
 @pytest.mark.parametrize("asked", [0.6, "elbow", "profile", "parallel"])
-def test_how_many_are_kept_at_any_scale(asked):
+def test_number_of_components_ignores_scale(asked):
     X, _ = LINEAR[0].data(30, 60)
     counts = []
     for size in (1.0, 1e150, 1e-150):
@@ -538,7 +538,7 @@ def test_how_many_are_kept_at_any_scale(asked):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_parallel_analysis_tells_factors_from_noise(seed):
+def test_parallel_analysis_separates_factors_from_noise(seed):
     rng = np.random.default_rng(seed)
     noise = rng.normal(size=(100, 60))
     factors = noise + 2.0 * rng.normal(size=(100, 3)) @ rng.normal(size=(3, 60))
@@ -598,7 +598,7 @@ def test_many_sparse_columns():
     np.testing.assert_allclose(model.explained_variance_ratio, d / np.trace(K), rtol=1e-9)
 
 
-def test_columns_are_given_back_or_refused():
+def test_reconstruction_of_columns():
     X = np.random.default_rng(0).normal(size=(30, 20)) + 5.0
     model = streamsel.PCA(20)
     with pytest.raises(ValueError, match="learn_columns"):
@@ -612,7 +612,7 @@ def test_columns_are_given_back_or_refused():
 
 
 @pytest.mark.parametrize("name", ["PCA", "KernelPCA", "RankedPCA"])
-def test_values_too_large_are_told_what_to_do(rng, name):
+def test_too_large_values_are_refused_with_a_hint(rng, name):
     """Values too large are refused with a hint; after division components are the same."""
     X = rng.normal(size=(12, 4)) * [1.0, 3.0, 5.0, 9.0]
 

@@ -43,7 +43,7 @@ def test_a_linear_kernel_is_pca():
     same_up_to_sign(kernel.transform_many(X[40:]), plain.transform_many(X[40:]), 1e-8)
 
 
-def test_new_rows_of_a_graph_are_amid_their_neighbours():
+def test_new_rows_of_a_graph_are_means_of_neighbours():
     X = columns(60, 5)
     old, new = X[:40], X[40:]
     model = streamsel.LaplacianEigenmaps(3, n_neighbors=4)
@@ -58,7 +58,7 @@ NONLINEAR = [("KernelPCA", {}), ("KernelPCA", {"kernel": "poly"}), ("LaplacianEi
 
 
 @pytest.mark.parametrize(("name", "rule"), NONLINEAR, ids=str)
-def test_a_window_of_rows_is_learnt_as_columns(name, rule):
+def test_a_window_of_rows_equals_columns(name, rule):
     X = columns(90, 6)
     on_rows, on_columns = (getattr(streamsel, name)(3, window_size=60, **rule) for _ in range(2))
     for x in X[:60]:
@@ -68,7 +68,7 @@ def test_a_window_of_rows_is_learnt_as_columns(name, rule):
 
 
 @pytest.mark.parametrize(("name", "rule"), NONLINEAR, ids=str)
-def test_a_matrix_that_pca_has_filled_serves_too(name, rule):
+def test_a_gram_matrix_of_pca_is_shared(name, rule):
     X = columns(40, 30)
     first, other, alone = streamsel.PCA(3), *(getattr(streamsel, name)(3, **rule) for _ in range(2))
     first.learn_columns(X[:, :20])
@@ -86,7 +86,7 @@ def path(n):
     return np.diag(np.ones(n - 1), 1) + np.diag(np.ones(n - 1), -1)
 
 
-def test_graphs_whose_eigenvectors_are_known():
+def test_graphs_with_known_eigenvectors():
     k, n = np.arange(1, 5), 30
     model = streamsel.LaplacianEigenmaps(4)
     model.learn_graph(path(n))
@@ -104,7 +104,7 @@ def test_graphs_whose_eigenvectors_are_known():
 
 
 @pytest.mark.parametrize("parts", [2, 3])
-def test_graphs_in_parts(parts):
+def test_disconnected_graphs(parts):
     """The first components are constant on each part of a disconnected graph."""
     n = 12 * parts
     A = np.kron(np.eye(parts), np.ones((12, 12))) - np.eye(n)
@@ -117,7 +117,7 @@ def test_graphs_in_parts(parts):
 
 
 @pytest.mark.parametrize("apart", [10.0, 1e4])
-def test_far_parts_change_no_neighbours(apart):
+def test_distant_clusters_do_not_change_neighbours(apart):
     X = columns(80, 6)
     X[40:, 0] += apart * X.std()
     C = kneighbors_graph(X, 5)
@@ -151,7 +151,7 @@ def private(X, y, q=4):
 
 
 @pytest.mark.parametrize("kind", ["number", "labels"])
-def test_what_is_linear_does_not_leak(kind):
+def test_linear_relations_do_not_leak(kind):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(800, 8))
     y = X[:, 0] + X[:, 1] + 0.1 * rng.normal(size=800)
@@ -164,7 +164,7 @@ def test_what_is_linear_does_not_leak(kind):
         assert shares["5-NN"] - found.chance < 0.1
 
 
-def test_what_is_not_linear_leaks_and_the_audit_says_so():
+def test_nonlinear_leakage_is_reported_by_the_audit():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(800, 4)) * [3.0, 3.0, 0.3, 0.3]
     far = np.linalg.norm(X[:, :2], axis=1)
@@ -174,7 +174,7 @@ def test_what_is_not_linear_leaks_and_the_audit_says_so():
         assert shares["linear"] < 0.62
 
 
-def test_what_the_audit_says_does_not_depend_on_units_of_the_target():
+def test_the_audit_does_not_depend_on_target_units():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 6))
     y = X[:, 0] ** 2 + X[:, 1]

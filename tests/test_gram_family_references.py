@@ -162,7 +162,7 @@ def test_eigenmaps_of_graphs_whose_spectrum_is_known():
     np.testing.assert_allclose(d, [1.0] * (n - 2) + [n], atol=1e-12)
 
 
-def test_eigenmaps_of_two_parts_tell_them_apart_first():
+def test_first_eigenmap_separates_two_parts():
     X = np.r_[np.arange(6.0), np.arange(9.0) + 100.0][:, None]
     found = laplacian_eigenmaps.answer(X, None, n_components=2, n_neighbors=2)
     z = found["embedding"][:, 0]
@@ -193,7 +193,7 @@ def test_private_features_have_no_covariance_and_the_largest_variance(n, p, kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_ranked_components_predict_the_target_best_of_all_choices(kind):
+def test_ranked_components_are_the_best_predictors(kind):
     """The selected pair explains most (or least) of the target among all pairs of components."""
     X, y = data(30, 6, kind)
     U, W = space.basis(space.numbers(y)), linear.columns(X, scale=False).W
@@ -206,7 +206,7 @@ def test_ranked_components_predict_the_target_best_of_all_choices(kind):
     assert sorted(found["relevance"].values()) == list(found["relevance"].values())
 
 
-def test_ranked_components_are_the_chapters_of_one_target():
+def test_ranked_components_of_one_target_equal_the_textbook():
     X, y = data()
     found = ranked_pca.answer(X, y, n_components=4)
     Q = np.cov(X.T, bias=True)

@@ -61,7 +61,7 @@ def test_the_score_decides_what_the_pool_keeps():
 
 
 @pytest.mark.parametrize("cls", [PCA, RidgeComponents])
-def test_a_pass_carries_no_gram_matrix(cls):
+def test_passes_do_not_contain_the_gram_matrix(cls):
     rng = np.random.default_rng(0)
     n = 500
     X = rng.normal(size=(n, 40))

@@ -112,7 +112,7 @@ def test_one_hot_groups_are_tested_by_the_analysis_of_variance(rng):
         np.testing.assert_allclose(model.p_values[name], expected.pvalue, rtol=1e-9)
 
 
-def test_given_covariates_p_values_are_those_of_nested_regressions(rng):
+def test_p_values_with_covariates_equal_nested_regressions(rng):
     X, Z = columns(), rng.normal(size=(N, 2))
     X[:, 40] = Z @ [1.0, -2.0] + 3.0
     y = target(X) + Z @ [2.0, 1.0]
@@ -146,7 +146,7 @@ def test_projse_projects_out_the_span_of_a_group(c):
 
 @pytest.mark.parametrize("ridge", [1.0, 0.0])
 @pytest.mark.parametrize("c", [1, 3])
-def test_forward_selection_is_that_of_all_regressions(c, ridge):
+def test_forward_selection_equals_all_regressions(c, ridge):
     X = columns()
     Y = target(X, c)
     model = learnt(ForwardSelection(5, ridge=ridge), X, Y)
@@ -157,7 +157,7 @@ def test_forward_selection_is_that_of_all_regressions(c, ridge):
 
 
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.6])
-def test_lasso_is_the_minimum_of_its_objective(l1_ratio):
+def test_lasso_minimises_its_objective(l1_ratio):
     X = columns()
     y = target(X)
     Q = reference.bases(X, groups_of())
@@ -211,7 +211,7 @@ def test_lasso_of_nearly_collinear_groups(seed):
 
 
 @pytest.mark.parametrize("least", [0.5, 2.0])
-def test_a_lasso_path_ends_before_a_solution_that_is_not_found(monkeypatch, least):
+def test_a_lasso_path_ends_before_a_failed_solution(monkeypatch, least):
     """A path is truncated before the first solution that is not found."""
     X, y, k = collinear(2033)
     found = [*lasso_of_collinear(X, y, k).path]
@@ -233,7 +233,7 @@ def test_a_lasso_path_ends_before_a_solution_that_is_not_found(monkeypatch, leas
 
 @each
 @pytest.mark.parametrize("bounds", [{}, {"max_candidates": 9}])
-def test_groups_of_one_are_their_columns(name, bounds):
+def test_groups_of_one_equal_single_columns(name, bounds):
     """Groups of one column give the same answers as single columns, to rounding."""
     X = columns()
     y = target(X)
@@ -279,7 +279,7 @@ def test_a_group_that_explains_any_target_is_not_relevant(rng):
 
 @each
 @pytest.mark.parametrize("seed", range(3))
-def test_what_is_certified_is_the_answer_over_all_groups(name, seed):
+def test_certified_picks_are_those_of_all_groups(name, seed):
     X = columns(seed, p=150)
     y = target(X)
     whole = learnt(MODELS[name](), X, y)
@@ -378,7 +378,7 @@ def test_columns_of_a_bounded_pool_become_groups(name, more, tmp_path):
 
 @each
 @pytest.mark.parametrize("way", ["pickle", "save"])
-def test_copies_go_on_as_the_original(name, way, tmp_path):
+def test_copies_continue_as_the_original(name, way, tmp_path):
     X = columns()
     y = target(X)
     model = MODELS[name](**{"max_candidates": 6} if way == "save" else {})
@@ -425,7 +425,7 @@ def test_merging_along_columns(name):
 
 
 @each
-def test_a_bad_group_leaves_the_model_as_it_was(name):
+def test_bad_groups_change_nothing(name):
     X = columns()
     y = target(X)
     model = MODELS[name]()
@@ -499,7 +499,7 @@ def test_learners_without_groups_refuse_them():
         (SelectKBest(2, target_type="count"), {}, "target_type"),
     ],
 )
-def test_what_groups_do_not_support_is_refused(model, target_options, message):
+def test_unsupported_options_are_refused(model, target_options, message):
     X = columns()
     y = np.abs(target(X)).round() if model.target_type == "count" else target(X)
     if message == "estimator":
@@ -526,7 +526,7 @@ def test_no_target_and_a_lasso_of_classes_are_refused():
 
 
 @each
-def test_weights_are_repeated_rows(name):
+def test_weights_equal_repeated_rows(name):
     """Weights are equivalent to repeated rows, except that p-values count rows."""
     rng = np.random.default_rng(2)
     X = columns()
@@ -608,7 +608,7 @@ def test_a_column_may_be_in_several_groups():
 
 
 @given(st.data())
-def test_any_grouping_has_the_p_values_of_the_definition(data):
+def test_p_values_of_any_grouping_are_their_definition(data):
     seed = data.draw(st.integers(0, 5))
     X = np.random.default_rng(seed).integers(-2, 3, size=(15, 9)).astype(float)
     y = np.random.default_rng(seed + 9).uniform(size=15)
@@ -628,7 +628,7 @@ def test_any_grouping_has_the_p_values_of_the_definition(data):
 
 
 @each
-def test_whole_groups_pass(name):
+def test_transforms_return_whole_groups(name):
     X = columns()
     model = learnt(MODELS[name](missing="mean"), X, target(X))
     wanted = list(dict.fromkeys(j for group in model.selected for j in groups_of()[group]))
@@ -679,7 +679,7 @@ def test_rows_are_learnt_by_windows_of_grouped_columns(name, way, tmp_path):
         ({"covariates": ("z",)}, {"covariates": {"z": np.arange(float(N)) ** 2}}, "covariates"),
     ],
 )
-def test_rows_that_windows_cannot_learn_are_refused(more, options, message):
+def test_unsupported_rows_are_refused(more, options, message):
     X = columns()
     model = learnt(ForwardSelection(2, **more), X, target(X), **options)
     before = bits(model)
@@ -691,7 +691,7 @@ def test_rows_that_windows_cannot_learn_are_refused(more, options, message):
 # ---------------------------------------------------------------------------- blocks with groups
 
 
-def test_a_source_of_its_own_may_carry_groups(rng):
+def test_custom_sources_may_have_groups(rng):
     """Streams whose blocks have groups are learnt as groups, also if rows lack a target."""
     X = columns()
     y = target(X)
@@ -773,7 +773,7 @@ def test_reports_show_groups():
 
 
 @each
-def test_pages_of_groups(name):
+def test_html_reports_of_groups(name):
     X = columns()
     model = learnt(MODELS[name](), X, target(X))
     given = {"model": model, "report": model.report(), "none": None, "data": X}
@@ -787,7 +787,7 @@ def test_pages_of_groups(name):
 @pytest.mark.parametrize(
     "learner", [ProjSe(k=2), ForwardSelection(k=2), SelectKBest(k=2)], ids=repr
 )
-def test_columns_learnt_become_groups_only_with_the_first_group(rng, monkeypatch, learner):
+def test_columns_become_groups_with_the_first_group(rng, monkeypatch, learner):
     """Columns are not converted to groups before the first group is learnt."""
     model, X, y = learner.clone(), rng.normal(size=(40, 6)), rng.normal(size=40)
     adopted = []

@@ -62,7 +62,7 @@ def taught(history, rows):
 
 
 @sampled(ROW_MODES)
-def test_it_notes_what_stands_after_every_row(mode):
+def test_spans_equal_the_variables_in_use(mode):
     history = History(mode.cls(**mode.params))
     rows = stream(150, 0)
     # Numbers without repeated values are not classes.
@@ -101,7 +101,7 @@ LEARNERS = st.one_of(
     most=st.sampled_from([1, 3, 8, 10_000]),
 )
 @settings(max_examples=40, deadline=None)
-def test_whatever_is_learnt(learner, seed, n, cut, most):
+def test_spans_equal_the_reference(learner, seed, n, cut, most):
     """Spans equal the reference, also after a copy; with few changes stored, the last ones do."""
     rows = stream(n, seed, change=30)
     history = History(learner, max_changes=most)
@@ -131,7 +131,7 @@ def test_whatever_is_learnt(learner, seed, n, cut, most):
 class TestEvents:
     """`History.events`."""
 
-    def test_names_in_and_out(self):
+    def test_entered_and_left_names(self):
         history = History(SelectKBest(k=2, fading_factor=0.05))
         slow = taught(history, stream(200, 1))
         known = set()
@@ -143,18 +143,18 @@ class TestEvents:
         assert known == set(history.in_use)
         assert len(history.events) > 1
 
-    def test_none_without_a_change(self):
+    def test_no_event_without_a_change(self):
         history = History(SelectKBest(k=2))
         taught(history, stream(400, 2, change=10_000))
         assert len(history.events) == 1
 
-    def test_of_components_every_renewal_is_one(self):
+    def test_every_refresh_of_components_is_an_event(self):
         history = History(PCA(n_components=2, warm_up=10, refresh_factor=2.0))
         taught(history, stream(170, 3))
         assert [event.row for event in history.events] == [10, 20, 40, 80, 160]
         assert [len(event.entered) for event in history.events] == [8, 0, 0, 0, 0]
 
-    def test_a_copy_has_not_renewed_anything(self):
+    def test_copies_add_no_refresh(self):
         history = History(PCA(n_components=2, warm_up=10))
         taught(history, stream(30, 3))
         for other in (
@@ -165,7 +165,7 @@ class TestEvents:
             other.learn_one(stream(1, 4)[0][0])
             assert other.events == history.events
 
-    def test_what_columns_have_found_stands_from_the_first_row(self):
+    def test_column_results_are_in_use_from_the_first_row(self):
         X = np.random.default_rng(0).normal(size=(50, 6))
         history = History(ProjSe(k=2))
         history.learn_target(X[:, 1] - X[:, 4])
@@ -174,14 +174,14 @@ class TestEvents:
         (event,) = history.events
         assert (event.row, set(event.entered)) == (51, {1, 4})
 
-    def test_a_renewal_by_hand(self):
+    def test_a_manual_refresh(self):
         history = History(SelectKBest(k=2, warm_up=1000))
         taught(history, stream(40, 0))
         assert not history.events
         history.refresh()
         assert [event.row for event in history.events] == [40]
 
-    def test_what_has_no_variables_has_no_events(self):
+    def test_projections_have_no_events(self):
         history = History(RandomProjection(n_components=2))
         taught(history, stream(60, 0))
         assert history.events == []
@@ -202,7 +202,7 @@ class TestHost:
             lambda part: compose.Select(0, 1, 2, 3) | part | linear_model.LinearRegression(),
         ],
     )
-    def test_it_foretells_the_same(self, learner, host):
+    def test_predictions_are_unchanged(self, learner, host):
         predictions = []
         for part in (learner.clone(), History(learner.clone())):
             pipeline = host(part)
@@ -238,7 +238,7 @@ class TestHost:
         assert len(names) > 25
 
     @pytest.mark.parametrize("learner", [SelectKBest(k=2), PCA(n_components=2)], ids=str)
-    def test_weights_are_handed_on(self, learner):
+    def test_weights_are_passed_to_the_learner(self, learner):
         pickles = []
         for part in (learner.clone(), History(learner.clone())):
             model = getattr(part, "learner", part)
@@ -249,7 +249,7 @@ class TestHost:
             pickles.append(pickle.dumps(model))
         assert pickles[0] == pickles[1]
 
-    def test_the_learner_answers(self):
+    def test_attributes_are_those_of_the_learner(self):
         history = History(SelectKBest(k=2))
         taught(history, stream(80, 0))
         learner = history.learner
@@ -260,7 +260,7 @@ class TestHost:
         with pytest.raises(AttributeError, match="nonesuch"):
             _ = history.nonesuch
 
-    def test_a_clone_has_noted_nothing(self):
+    def test_clones_have_no_history(self):
         history = History(SelectKBest(k=2), max_changes=7)
         taught(history, stream(80, 0))
         clone = history.clone()
@@ -268,7 +268,7 @@ class TestHost:
         assert clone.learner is not history.learner
         assert (clone.learner.k, clone.learner.n_rows, clone.max_changes) == (2, 0, 7)
 
-    def test_an_error_leaves_it_as_it_was(self):
+    def test_errors_change_nothing(self):
         history = History(SelectKBest(k=2))
         taught(history, stream(80, 0))
         events = history.events
@@ -278,12 +278,12 @@ class TestHost:
 
 
 @pytest.mark.parametrize("what", [ProjSe, None, preprocessing.StandardScaler(), "ProjSe"], ids=str)
-def test_what_is_no_learner(what):
+def test_other_objects_are_refused(what):
     with pytest.raises(TypeError, match=r"Expected a learner of streamsel\. Got: .*\nHint: "):
         History(what)
 
 
 @pytest.mark.parametrize("most", [0, -1, 1.5, None])
-def test_what_is_no_number_of_changes(most):
+def test_invalid_limits_are_refused(most):
     with pytest.raises(ValueError, match="Expected max_changes of History"):
         History(ProjSe(), max_changes=most)

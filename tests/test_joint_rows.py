@@ -94,7 +94,7 @@ def learn(model, rows, many):
 
 @settings(max_examples=30, deadline=None)
 @given(streams(), st.sampled_from([0.0, 0.02, 0.3]), st.sampled_from([0, 1, 7, 50]))
-def test_products_are_those_of_the_rows(rows, fading_factor, many):
+def test_products_equal_those_of_the_rows(rows, fading_factor, many):
     model = ApartJointly(2, fading_factor=fading_factor)
     learn(model, rows, many)
     assert model.n_aligned_rows == len(rows)
@@ -111,7 +111,7 @@ def test_products_are_those_of_the_rows(rows, fading_factor, many):
 @pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.data(), st.integers(3, 5), st.sampled_from([0.0, 0.02]), st.sampled_from([0, 13]))
-def test_a_bounded_vocabulary_has_one_period(data, room, fading_factor, many):
+def test_a_bounded_vocabulary_has_one_aligned_window(data, room, fading_factor, many):
     """All joint moments are over the same rows, also if the vocabulary is bounded."""
     rows = data.draw(streams(most=9, absent=0.5))
     words = np.random.default_rng(len(rows))
@@ -134,7 +134,7 @@ def dense(n, p, seed=0, offset=0.0):
 
 
 @pytest.mark.parametrize("fading_factor", [0.0, 0.05])
-def test_first_rows_keep_their_digits_while_they_are_buffered(fading_factor):
+def test_buffered_rows_keep_their_precision(fading_factor):
     """An offset costs no digits in buffered rows, also where values are missing."""
     p, rng = 60, np.random.default_rng(0)
     rows = dense(70, p, offset=1e6)
@@ -166,7 +166,7 @@ def test_an_offset_costs_no_digits(fading_factor, p, many):
     )
 
 
-def test_a_constant_has_no_products():
+def test_constants_have_no_products():
     model = ApartJointly(2)
     for i in range(40):
         model.learn_one({"a": float(i % 3), "c": 3.7, "never": None, "b": float(i % 7)}, i % 5)
@@ -179,7 +179,7 @@ def test_a_constant_has_no_products():
 
 
 @pytest.mark.parametrize("at", [10, 70, 100, 130])
-def test_a_copy_has_the_rows_that_wait(at):
+def test_copies_have_the_buffered_rows(at):
     """A pickled copy has the buffered rows, and access to results does not change the state."""
     one, other = ApartJointly(3), ApartJointly(3)
     for i, (x, y) in enumerate(dense(170, 70)):
@@ -200,7 +200,7 @@ def in_use(model):
     return set(model._state.names)
 
 
-def test_a_newcomer_waits_once_somebody_was_let_go():
+def test_new_names_are_buffered_after_an_eviction():
     model, rng = ApartJointly(1, max_features=3, grace_period=2), np.random.default_rng(0)
 
     def rows(n, *names):
@@ -228,7 +228,7 @@ def test_a_newcomer_waits_once_somebody_was_let_go():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("fading_factor", "most"), [(0.0, 12), (0.05, 150)])
-def test_periods_are_few(fading_factor, most):
+def test_aligned_windows_are_few(fading_factor, most):
     """There are at most as many windows as doublings of rows, or as half-lives."""
     rng, began, window = np.random.default_rng(0), 0, None
     model = ApartJointly(2, max_features=6, grace_period=5, fading_factor=fading_factor)
@@ -263,7 +263,7 @@ def test_sparse_rows_are_cheap():
 
 
 @pytest.mark.parametrize("with_target", [1, 3])
-def test_columns_go_on_exactly(with_target):
+def test_rows_continue_exactly_from_columns(with_target):
     X = np.random.default_rng(0).normal(size=(90, 8)) + 5.0
     X[:, 3] += X[:, 2]
     Y = X[:, :with_target] @ np.ones((with_target, with_target)) + X[:, 4:5] ** 2
@@ -281,7 +281,7 @@ def test_columns_go_on_exactly(with_target):
     np.testing.assert_allclose([*model.scores.values()], [*whole.scores.values()], atol=1e-10)
 
 
-def test_columns_that_have_no_room_go():
+def test_columns_beyond_max_features_are_evicted():
     X = np.random.default_rng(0).normal(size=(60, 30))
     y = X[:, 3] + X[:, 20] + 0.3 * X[:, 7]
     model = ApartJointly(2, max_features=10)
@@ -298,7 +298,7 @@ def test_columns_that_have_no_room_go():
     )
 
 
-def test_a_constant_column_is_not_known_to_have_been_0():
+def test_constant_columns_are_not_assumed_to_be_zero():
     X = np.random.default_rng(0).normal(size=(20, 3))
     X[:, 1] = 5.0
     model = ApartJointly(2)
@@ -311,7 +311,7 @@ def test_a_constant_column_is_not_known_to_have_been_0():
 
 @settings(max_examples=20, deadline=None)
 @given(streams(), st.sampled_from([0.0, 0.05]))
-def test_everything_given_covariates(rows, fading_factor):
+def test_all_results_with_covariates(rows, fading_factor):
     rng = np.random.default_rng(0)
     rows = [(x | {"age": float(rng.normal() + 40.0 + i % 2)}, y) for i, (x, y) in enumerate(rows)]
     model = ApartJointly(2, covariates=("age",), fading_factor=fading_factor)
@@ -328,7 +328,7 @@ def test_everything_given_covariates(rows, fading_factor):
 
 
 @pytest.mark.parametrize("fading_factor", [0.0, 0.05])
-def test_rows_add_up(fading_factor):
+def test_merged_rows_equal_all_rows(fading_factor):
     """Without evictions merged rows equal all rows: a variable that one model lacks was 0 there."""
     rows = dense(100, 6)
     for x, _ in rows[:60]:
@@ -351,7 +351,7 @@ def test_rows_add_up(fading_factor):
 
 
 @pytest.mark.parametrize("on_columns", [(True, False), (False, True), (True, True)])
-def test_rows_that_came_as_columns_add_up(on_columns):
+def test_merged_rows_after_columns_equal_all_rows(on_columns):
     rows, models = dense(100, 6), []
     for is_columns, part in zip(on_columns, (rows[:60], rows[60:]), strict=True):
         model = ApartJointly(2)
@@ -367,7 +367,7 @@ def test_rows_that_came_as_columns_add_up(on_columns):
     check(models[0], rows)
 
 
-def test_merged_periods_have_the_variables_of_both():
+def test_merged_windows_have_the_common_variables():
     """After evictions, a merged window has the variables that both models have."""
     rng, models = np.random.default_rng(0), []
     for names in ("abcde", "abdefg"):
@@ -385,7 +385,7 @@ def test_merged_periods_have_the_variables_of_both():
     assert np.linalg.eigvalsh(found).min() >= -1e-10
 
 
-def test_columns_of_rows_are_not_merged():
+def test_column_merges_after_rows_are_refused():
     rows = dense(30, 6)
     parts = [{"v0", "v1", "v2"}, {"v3", "v4", "v5"}]
     left, right = (ApartJointly(2) for _ in parts)

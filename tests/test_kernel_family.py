@@ -53,7 +53,7 @@ def peers(X, X_new, n_components=4, kernel="rbf", gamma=None, degree=3, coef0=1.
 
 
 @pytest.mark.parametrize("params", KERNELS.values(), ids=KERNELS)
-def test_it_is_scikit_learns(params):
+def test_components_equal_scikit_learn(params):
     """Components equal scikit-learn's up to signs, also of new rows, from columns or landmarks."""
     X, new = columns(), columns(9, seed=1)
     model = learnt(KernelPCA, X, **params)
@@ -78,14 +78,14 @@ def test_many_rows_are_solved_for_a_few_components(monkeypatch):
 @given(
     shift=st.floats(-1e6, 1e6), scale=st.sampled_from([1e-120, 1e-3, 1e100]), seed=st.integers(0, 9)
 )
-def test_of_its_own_gamma_neither_scale_nor_offset_matters(shift, scale, seed):
+def test_automatic_gamma_ignores_scale_and_offset(shift, scale, seed):
     X = columns(12, 20, seed)
     before = learnt(KernelPCA, X, n_components=2).embedding
     after = learnt(KernelPCA, (X + shift) * scale, n_components=2).embedding
     np.testing.assert_allclose(after, before, atol=1e-7)
 
 
-def test_a_kernel_of_values_that_are_no_numbers():
+def test_non_finite_kernel_values_are_refused():
     X = columns(12, 20) * 1e60
     model = learnt(KernelPCA, X, kernel="poly", gamma=1.0)
     with pytest.raises(ValueError, match=r"finite values[\s\S]*gamma=None"):
@@ -95,7 +95,7 @@ def test_a_kernel_of_values_that_are_no_numbers():
     np.testing.assert_allclose(Z @ Z.T, np.eye(12) - 1.0 / 12, atol=1e-12)
 
 
-def test_a_component_that_there_is_not_is_void():
+def test_components_beyond_the_rank_are_void():
     """Components beyond the rank are missing in the embedding, and 0 in transforms."""
     X = columns(4)
     model = learnt(KernelPCA, X, n_components=6)
@@ -162,7 +162,7 @@ def test_known_spectra(name, n, sparse):
     np.testing.assert_allclose(laplacian(A) @ Z, Z * values(n)[:q], atol=1e-11)
 
 
-def test_the_path_is_a_cosine():
+def test_eigenvectors_of_a_path_are_cosines():
     n = 40
     Z = of_graph(path(n), 2)
     for k in range(2):
@@ -171,12 +171,12 @@ def test_the_path_is_a_cosine():
 
 
 @pytest.mark.parametrize("name", SPECTRA)
-def test_weights_are_taken_as_they_are(name):
+def test_scale_of_weights_does_not_matter(name):
     A = SPECTRA[name][0](9)
     np.testing.assert_allclose(of_graph(7.0 * A, 3), of_graph(A, 3), atol=1e-12)
 
 
-def test_a_graph_in_parts():
+def test_a_disconnected_graph():
     """The first components are constant on each part of a graph; the next vary within parts."""
     A = np.zeros((12, 12))
     A[:6, :6], A[6:9, 6:9], A[9:, 9:] = path(6), complete(3), path(3)
@@ -207,7 +207,7 @@ def test_many_observations_are_solved_for_a_few_components(build, monkeypatch):
 
 @settings(max_examples=25)
 @given(n=st.integers(3, 9), seed=st.integers(0, 99))
-def test_rounding_has_no_say_in_the_basis(n, seed):
+def test_rounding_does_not_change_the_basis(n, seed):
     """Rounding errors in the weights do not change components, also of equal eigenvalues."""
     rng = np.random.default_rng(seed)
     A = np.triu(rng.integers(0, 2, size=(n, n)), 1) * 1.0
@@ -217,7 +217,7 @@ def test_rounding_has_no_say_in_the_basis(n, seed):
     np.testing.assert_allclose(of_graph(A + off + off.T, q), of_graph(A, q), atol=1e-6)
 
 
-def test_where_lanczos_does_not_converge_all_is_solved(monkeypatch):
+def test_failed_lanczos_falls_back_to_the_full_solver(monkeypatch):
     def eigsh(*_, **__):
         raise _eigen.ArpackError(-9999)
 
@@ -247,13 +247,13 @@ def neighbours(X, k):
 
 @pytest.mark.parametrize("k", [1, 3, 100])
 @pytest.mark.parametrize("kind", ["normal", "a grid"])
-def test_the_graph_is_that_of_the_nearest(kind, k):
+def test_the_graph_is_that_of_nearest_neighbours(kind, k):
     X = columns(25) if kind == "normal" else np.argwhere(np.ones((5, 5))) * 1.0
     found = learnt(LaplacianEigenmaps, X, n_neighbors=k).embedding
     np.testing.assert_allclose(found, of_graph(neighbours(X, k), 4), atol=1e-8)
 
 
-def test_a_new_row_is_in_the_midst_of_its_nearest():
+def test_new_rows_are_means_of_their_neighbours():
     X, new = columns(50), columns(8, seed=1)
     model = learnt(LaplacianEigenmaps, X, n_neighbors=5)
     nearest = np.argsort(cdist(new, X), axis=1)[:, :5]
@@ -262,7 +262,7 @@ def test_a_new_row_is_in_the_midst_of_its_nearest():
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-def test_of_fewer_landmarks_fewer_are_near():
+def test_neighbours_are_limited_by_landmarks():
     X, new = columns(50), columns(8, seed=1)
     model = learnt(LaplacianEigenmaps, X, n_neighbors=9, n_landmarks=25)
     rows = list(model.landmarks)
@@ -272,7 +272,7 @@ def test_of_fewer_landmarks_fewer_are_near():
     np.testing.assert_allclose(model.transform_many(new), expected, atol=1e-12)
 
 
-def test_columns_beside_a_graph_say_where_new_rows_are():
+def test_transform_columns_with_a_given_graph():
     X, A = columns(20), cycle(20)
     model = LaplacianEigenmaps(2, n_neighbors=1)
     model.learn_graph(A)
@@ -286,7 +286,7 @@ def test_columns_beside_a_graph_say_where_new_rows_are():
     np.testing.assert_array_equal(after.embedding, model.embedding)
 
 
-def test_a_graph_in_files_copies_and_merges(tmp_path):
+def test_graphs_in_files_copies_and_merges(tmp_path):
     X, A = columns(20), cycle(20)
     model, other = LaplacianEigenmaps(2), LaplacianEigenmaps(2)
     model.learn_graph(A)
@@ -332,7 +332,7 @@ def test_bad_graphs_are_refused(case):
     assert pickle.dumps(model) == before
 
 
-def test_a_graph_does_not_outlive_its_observations():
+def test_graphs_are_dropped_with_their_observations():
     model = LaplacianEigenmaps(1, window_size=10, n_neighbors=3)
     model.learn_graph(cycle(10))
     X = columns(20, 5)
@@ -343,7 +343,7 @@ def test_a_graph_does_not_outlive_its_observations():
     assert model.landmarks == window.landmarks
 
 
-def test_an_edge_of_one_with_itself_means_nothing():
+def test_self_loops_are_ignored():
     np.testing.assert_array_equal(of_graph(cycle(6) + np.eye(6), 2), of_graph(cycle(6), 2))
 
 
@@ -351,7 +351,7 @@ def test_an_edge_of_one_with_itself_means_nothing():
 
 
 @pytest.mark.parametrize("cls", LEARNERS)
-def test_beside_is_of_all_columns_however_they_are_cut_and_held(cls):
+def test_transform_columns_uses_all_columns_of_any_form(cls):
     rng = np.random.default_rng(3)
     X, new = (rng.poisson(0.3, size=(n, 90)) * 1.0 for n in (30, 7))
     X[:, 5] = 2.0
@@ -378,7 +378,7 @@ def test_beside_is_of_all_columns_however_they_are_cut_and_held(cls):
 
 
 @pytest.mark.parametrize("cls", LEARNERS)
-def test_many_rows_are_placed_in_pieces(cls, monkeypatch):
+def test_many_rows_are_transformed_in_batches(cls, monkeypatch):
     X = columns(40, 30)
     model = learnt(cls, X, n_landmarks=15)
     whole = model.transform_many(X)
@@ -387,7 +387,7 @@ def test_many_rows_are_placed_in_pieces(cls, monkeypatch):
 
 
 @pytest.mark.parametrize("cls", LEARNERS)
-def test_beside_refuses_what_does_not_fit(cls):
+def test_transform_columns_refuses_invalid_input(cls):
     X, new = columns(12, 30), columns(3, 30, seed=1)
     model = learnt(cls, X, n_components=2)
     before = pickle.dumps(model)
@@ -416,7 +416,7 @@ def test_beside_refuses_what_does_not_fit(cls):
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
-def test_fewer_landmarks_are_the_nearest_by_least_squares(kernel):
+def test_fewer_landmarks_approximate_by_least_squares(kernel):
     """Fewer landmarks give the least-squares approximation of the embedding."""
     X = columns(60, 40)
     model = learnt(KernelPCA, X, kernel=kernel, n_landmarks=20)
@@ -432,7 +432,7 @@ def test_fewer_landmarks_are_the_nearest_by_least_squares(kernel):
 
 
 @pytest.mark.parametrize("cls", LEARNERS)
-def test_fewer_variables_are_those_of_the_largest_variance(cls):
+def test_stored_variables_have_the_largest_variance(cls):
     """The stored variables have the largest variance, for any blocks and after merges."""
     X = columns(30, 80)
     largest = sorted(np.argsort(-X.var(axis=0))[:15].tolist())
@@ -455,7 +455,7 @@ def test_fewer_variables_are_those_of_the_largest_variance(cls):
         assert found == pytest.approx(expected, abs=1e-9)
 
 
-def test_what_few_variables_say_is_near_to_what_all_do():
+def test_few_variables_approximate_all():
     """Components of few variables are close to those of all, if columns have common factors."""
     rng = np.random.default_rng(0)
     hidden = rng.normal(size=(240, 3))
@@ -468,7 +468,7 @@ def test_what_few_variables_say_is_near_to_what_all_do():
 
 
 @pytest.mark.parametrize("cls", LEARNERS)
-def test_a_matrix_that_another_method_has_filled(cls):
+def test_a_gram_matrix_of_another_method(cls):
     """A Gram matrix of another method can be used; later columns do not change that method."""
     X = columns()
     other = PCA(3)
@@ -495,7 +495,7 @@ def learnt_by(model, X):
     return model
 
 
-def test_the_streaming_way_is_of_fourier_features(rng):
+def test_fourier_features_approximate_kernel_pca_on_rows(rng):
     """PCA of random Fourier features on rows approximates KernelPCA."""
     groups = rng.normal(size=(3, 8))[rng.integers(0, 3, size=300)]
     X = groups + 0.4 * rng.normal(size=(300, 8))
@@ -512,7 +512,7 @@ def test_the_streaming_way_is_of_fourier_features(rng):
 # ------------------------------------------------------------------------------------- rows
 
 
-def test_a_regression_behind_survives_the_first_window():
+def test_a_later_regression_is_not_misled_by_the_first_window():
     """The regression in a pipeline is not misled by the first window's components."""
     scaler, regression = preprocessing.StandardScaler(), linear_model.LinearRegression()
     model = KernelPCA(5) | scaler | regression
@@ -523,7 +523,7 @@ def test_a_regression_behind_survives_the_first_window():
 
 
 @pytest.mark.parametrize("cls", LEARNERS)
-def test_a_window_is_turned_onto_what_stood(cls):
+def test_new_windows_are_aligned_to_earlier_ones(cls):
     """Components of a new window are aligned to the earlier ones by Procrustes rotation."""
     X = columns(160, 12)
     model = cls(3, window_size=40, refresh_factor=1.0, warm_up=0)
@@ -545,7 +545,7 @@ def test_a_window_is_turned_onto_what_stood(cls):
 
 @pytest.mark.parametrize("options", [{}, {"n_landmarks": 30}], ids=["all rows", "landmarks"])
 @pytest.mark.parametrize("cls", LEARNERS)
-def test_components_do_not_shrink_from_window_to_window(cls, options):
+def test_components_keep_their_scale_across_windows(cls, options):
     """Components keep their scale from window to window."""
     X = columns(1500, 12)
     model, spreads = cls(3, window_size=100, **options), []
@@ -557,7 +557,7 @@ def test_components_do_not_shrink_from_window_to_window(cls, options):
 
 
 @pytest.mark.parametrize("cls", LEARNERS)
-def test_components_keep_their_meaning_from_window_to_window(cls):
+def test_clusters_keep_their_positions_across_windows(cls):
     """Clusters keep their positions from window to window."""
     rng = np.random.default_rng(0)
     centres = 4.0 * rng.normal(size=(3, 10))
@@ -579,7 +579,7 @@ def test_components_keep_their_meaning_from_window_to_window(cls):
 
 
 @pytest.mark.parametrize("cls", LEARNERS)
-def test_a_window_larger_than_a_gram_matrix_may_be(cls):
+def test_too_large_windows_are_refused(cls):
     model = cls(2, max_gram_rows=50)
     for learn in (
         lambda: model.learn_one({"a": 1.0}),
@@ -620,7 +620,7 @@ def test_degenerate_columns(cls):
     np.testing.assert_allclose(Z, np.repeat(Z[::4], 4, axis=0), atol=1e-12)
 
 
-def test_the_report_is_of_no_loadings():
+def test_the_report_has_no_loadings():
     model = learnt(KernelPCA, columns())
     report = model.report()
     assert not any(row["loadings"] for row in report.results)
@@ -629,7 +629,7 @@ def test_the_report_is_of_no_loadings():
 
 
 @pytest.mark.parametrize("model", [KernelPCA(2), LaplacianEigenmaps(2)], ids=repr)
-def test_columns_in_another_order_are_others(model):
+def test_reordered_columns_are_refused(model):
     X = np.random.default_rng(0).normal(size=(30, 8))
     model = model.clone()
     model.learn_columns(X)

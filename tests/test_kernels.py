@@ -105,7 +105,7 @@ def scanned(X, Y, c):
 @pytest.mark.parametrize("c", [0, 1, 2, 5, 9])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sparse", [False, True])
-def test_scan_is_the_moments(rng, c, dtype, sparse):
+def test_scan_equals_the_moments(rng, c, dtype, sparse):
     n, b = 37, 7
     X = np.round(rng.normal(size=(n, b)) * 5).clip(0, 100).astype(dtype)
     X[:, 2] = 3
@@ -121,7 +121,7 @@ def test_scan_is_the_moments(rng, c, dtype, sparse):
 
 
 @pytest.mark.parametrize("c", [1, 5])
-def test_scan_gives_a_column_the_same_bits_wherever_it_stands(rng, c):
+def test_scan_bits_do_not_depend_on_position(rng, c):
     # More columns than one group or one tile has.
     n, b = 40, 150
     X = rng.normal(size=(n, b))
@@ -133,7 +133,7 @@ def test_scan_gives_a_column_the_same_bits_wherever_it_stands(rng, c):
             np.testing.assert_array_equal(a[start:stop], b_)
 
 
-def test_scan_in_tiles_is_the_scan(rng):
+def test_scan_in_tiles_equals_the_scan(rng):
     n, c = 4200, 2
     X = rng.normal(size=(n, 4))
     Y = padded(rng.normal(size=(n, c)))
@@ -150,7 +150,7 @@ def test_scan_in_tiles_is_the_scan(rng):
     width=st.integers(1, 9),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_no_cut_changes_the_bits_of_a_column(c, dtype, sparse, width, seed):
+def test_bits_of_a_column_do_not_depend_on_blocks(c, dtype, sparse, width, seed):
     rng = np.random.default_rng(seed)
     n, b = int(rng.integers(2, 40)), 9
     X = (8 * rng.normal(size=(n, b)) * (rng.random((n, b)) < 0.7)).clip(-100, 100).astype(dtype)
@@ -185,7 +185,7 @@ def test_reordered_sums_keep_their_precision(rng, c, sparse, first):
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e150])
-def test_scan_at_the_ends_of_the_scale(rng, scale):
+def test_scan_of_extreme_values(rng, scale):
     x = rng.normal(size=(30, 2))
     Y = padded(rng.normal(size=(30, 1)))
     _, m2, cxy = scanned(x, Y, 1)
@@ -197,7 +197,7 @@ def test_scan_at_the_ends_of_the_scale(rng, scale):
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("row", [0, 5])
-def test_scan_shows_what_is_not_finite(rng, bad, sparse, row):
+def test_scan_shows_non_finite_values(rng, bad, sparse, row):
     X = rng.normal(size=(9, 3))
     X[row, 1] = bad
     Y = padded(rng.normal(size=(9, 2)))
@@ -205,7 +205,7 @@ def test_scan_shows_what_is_not_finite(rng, bad, sparse, row):
     np.testing.assert_array_equal(np.isfinite(m2), [True, False, True])
 
 
-def test_variation_that_is_rounding_is_none():
+def test_rounding_level_variation_is_zero():
     x = np.array([[0.1 + 0.2, 0.3, 0.3, 0.3]]).T
     Y = padded(np.arange(4.0)[:, None])
     assert scanned(x, Y, 1)[1][0] == 0.0
@@ -217,14 +217,14 @@ def test_variation_that_is_rounding_is_none():
 @pytest.mark.parametrize(
     "x", [[0, 0, 0, 1e-320], [1e-200, -1e-200, 0, 0], [1e-160, 2e-160, 3e-160, 1e-160]]
 )
-def test_variation_that_vanishes_when_squared_is_told(x, sparse, c):
+def test_underflowing_variation_is_reported(x, sparse, c):
     X = np.array([x, [0.0] * 4, [1e-200] * 4, [1e-310] * 4, [1.0, 2.0, 3.0, 4.0]]).T
     Y = padded(np.arange(8.0).reshape(4, 2)[:, :c])
     _, m2, _ = scanned(scipy.sparse.csc_array(X) if sparse else X, Y, c)
     np.testing.assert_array_equal(m2, [np.nan, 0.0, 0.0, 0.0, 5.0])
 
 
-def test_the_mean_keeps_what_rounding_takes_away():
+def test_scan_corrects_the_mean_for_rounding():
     x = 1e9 + np.array([[0.1, 0.2, 0.4, 0.1]]).T
     low, mean = np.empty(1), np.empty(1)
     scan_dense(
@@ -269,7 +269,7 @@ def test_coordinates_and_relevances(rng):
 
 @pytest.mark.parametrize("c", [1, 3])
 @pytest.mark.parametrize("offset", [0.0, 1e6])
-def test_a_glance_is_hardly_more_than_the_relevance(rng, c, offset):
+def test_fast_relevance_bounds_are_tight(rng, c, offset):
     n = 100
     Y = padded(rng.normal(size=(n, c)))
     W = rng.normal(size=(2, c))
@@ -291,7 +291,7 @@ def test_a_glance_is_hardly_more_than_the_relevance(rng, c, offset):
         [1e6] + [0.0, 1.0] * 1000,
     ],
 )
-def test_a_glance_says_what_takes_a_closer_look(values):
+def test_fast_bounds_mark_columns_to_check(values):
     Y = padded(np.arange(float(len(values)))[:, None])
     with np.errstate(all="ignore"):
         assert relevance_upper_bound(np.array(values), Y, np.ones((1, 1))) == np.inf
@@ -307,7 +307,7 @@ def test_direction_is_the_unit_residual(rng):
     np.testing.assert_allclose(q, residual / np.linalg.norm(residual), rtol=1e-10)
 
 
-def test_best_is_the_first_of_the_highest(rng):
+def test_best_candidate_is_the_first_maximum(rng):
     G = rng.normal(size=(8, 3))
     G[6] = G[2] = 10 * G[2]
     bound, applied = (G**2).sum(axis=1), np.zeros(8, dtype=np.int64)
@@ -326,7 +326,7 @@ def test_best_is_the_first_of_the_highest(rng):
     assert best_candidate(G, bound, applied, Q, 1e-12) == -1
 
 
-def test_best_tells_apart_what_subtraction_cannot(rng):
+def test_best_candidate_is_exact_for_small_residuals(rng):
     # For candidates that are nearly spent the lengths of the residuals decide.
     Q = np.eye(5)[:3].copy()
     G = rng.normal(size=(6, 5))
@@ -365,7 +365,7 @@ def round_by_round(G, free, m):
     return indices, scores
 
 
-def test_sift_is_a_greedy_at_every_cut(rng):
+def test_cut_pool_is_greedy_at_every_cut(rng):
     m, r, offered = 6, 3, rng.normal(size=(60, 3))
     start = rng.normal(size=(4, r))
     G, whole, origin = np.empty((2 * m, r)), np.empty(2 * m), np.empty(2 * m, dtype=np.int64)
@@ -390,7 +390,7 @@ def test_sift_is_a_greedy_at_every_cut(rng):
 
 
 @pytest.mark.parametrize("n", [4, 20])
-def test_refill_in_a_kernel_matrix_is_that_in_coordinates(rng, n):
+def test_refill_of_a_kernel_matrix_equals_coordinates(rng, n):
     p, m = 14, 7
     G = rng.normal(size=(p, n))
     G /= np.linalg.norm(G, axis=1)[:, None]
@@ -461,7 +461,7 @@ def drop(Z, Mzz, Czy, B, relevance, *tail, arrival=None, given=None):
 @pytest.mark.parametrize("covariates", [0, 1])
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("jacobi", [False, True])
-def test_rotate_and_drop_takes_everything_along(rng, jacobi, signed, covariates):
+def test_rotate_and_drop_rotates_all_state(rng, jacobi, signed, covariates):
     """All state is rotated; Jacobi's signs follow the indices, or relevance if it is signed."""
     Y, W, Z, Mzz, Czy, B, relevance = components(rng, c=1 if signed else 2)
     given = NO_GIVEN[Y.shape[1]]
@@ -515,7 +515,7 @@ def test_rotate_and_drop_takes_everything_along(rng, jacobi, signed, covariates)
     assert not B[:, last].any()
 
 
-def test_rotate_and_drop_of_a_component_and_its_double(rng):
+def test_rotate_and_drop_of_duplicate_components(rng):
     _, W, Z, Mzz, Czy, B, relevance = components(rng, q=2)
     Z[1] = 2 * Z[0]
     Mzz[:], Czy[1], relevance[1] = Z @ Z.T, 2 * Czy[0], relevance[0]
@@ -526,7 +526,7 @@ def test_rotate_and_drop_of_a_component_and_its_double(rng):
     np.testing.assert_allclose(np.abs(B[:, 0]), [np.sqrt(0.2), np.sqrt(0.8)], rtol=1e-12)
 
 
-def test_equal_ones_go_by_arrival(rng):
+def test_ties_are_in_order_of_arrival(rng):
     """Ties of relevance are in order of arrival."""
     _, W, Z, Mzz, Czy, B, relevance = components(rng, q=3)
     relevance[:] = 0.5
@@ -536,7 +536,7 @@ def test_equal_ones_go_by_arrival(rng):
     np.testing.assert_array_equal(Z[1], kept)
 
 
-def test_rotate_and_drop_tells_of_a_variable_without_loading(rng):
+def test_rotate_and_drop_reports_variables_without_loading(rng):
     _, W, Z, Mzz, Czy, B, relevance = components(rng, q=2)
     Z[:] = np.eye(2, Z.shape[1])
     Mzz[:] = Z @ Z.T
@@ -546,7 +546,7 @@ def test_rotate_and_drop_tells_of_a_variable_without_loading(rng):
 
 
 @pytest.mark.parametrize("most", [2, 3])
-def test_take_up_is_join_then_rotate_and_drop(rng, most):
+def test_insertion_equals_join_then_rotate_and_drop(rng, most):
     Y, W, Z, Mzz, Czy, B, relevance = components(rng, q=3)
     x, means = rng.normal(size=Z.shape[1]) + 5, np.zeros(6)
     centred = x - x.mean()
@@ -580,7 +580,7 @@ def test_take_up_is_join_then_rotate_and_drop(rng, most):
         np.testing.assert_array_equal(mine, expected)
 
 
-def test_join_is_a_component_and_its_moments(rng):
+def test_join_adds_a_component_and_its_moments(rng):
     n, q = 9, 3
     Z, Mzz, Czy = np.zeros((q, n)), np.zeros((q, q)), np.zeros((q, 2))
     X, Y = rng.normal(size=(q, n)), rng.normal(size=(n, 2))
@@ -592,7 +592,7 @@ def test_join_is_a_component_and_its_moments(rng):
     np.testing.assert_allclose(Czy, Z @ Y, rtol=1e-10, atol=1e-12)
 
 
-def test_next_above():
+def test_next_above_threshold():
     values, indices = np.array([0.1, 0.5, 0.2, 0.5, 0.9]), np.empty(2, dtype=np.intp)
     assert next_above_threshold(values, 0, 0.4, indices) == (2, 4)
     assert indices.tolist() == [1, 3]
@@ -636,7 +636,7 @@ def weighted(x, w, Y):
 @pytest.mark.parametrize("kernel", [moments_of_rows, moments_of_transposed_rows])
 @pytest.mark.parametrize("c", [1, 2, 5])
 @pytest.mark.parametrize(("b", "m"), [(1, 3), (2, 1), (7, 4), (8, 3), (5, 259), (3, 0)])
-def test_sweep_is_the_moments(rng, kernel, c, b, m):
+def test_sweep_equals_the_moments(rng, kernel, c, b, m):
     X, w, Y = rng.normal(size=(b, m)), rng.uniform(0.5, 2.0, size=b), rng.normal(size=(b, c))
     X[:, :1] = 3.1
     shift, mean, m2, products = swept(kernel, X, w, Y)
@@ -650,7 +650,7 @@ def test_sweep_is_the_moments(rng, kernel, c, b, m):
 
 
 @pytest.mark.parametrize("kernel", [moments_of_rows, moments_of_transposed_rows])
-def test_sweep_keeps_the_digits_beside_an_offset(rng, kernel):
+def test_sweep_keeps_precision_with_an_offset(rng, kernel):
     small = rng.integers(-8, 8, size=(101, 6)).astype(float)
     # A first and a last row far from the others, and a trend.
     small[0, 1], small[-1, 2], small[:, 3] = 1e6, 1e6, small[:, 3] + np.arange(101) * 1000
@@ -667,7 +667,7 @@ def test_sweep_keeps_the_digits_beside_an_offset(rng, kernel):
 
 @pytest.mark.parametrize("kernel", [moments_of_rows, moments_of_transposed_rows])
 @pytest.mark.parametrize("scale", [1e-150, 1e148])
-def test_sweep_at_the_ends_of_the_scale(rng, kernel, scale):
+def test_sweep_of_extreme_values(rng, kernel, scale):
     X, w, Y = rng.normal(size=(30, 2)), np.ones(30), rng.normal(size=(30, 1))
     _, _, m2, products = swept(kernel, X, w, Y)
     _, _, scaled_m2, scaled = swept(kernel, X * scale, w, Y)
@@ -677,7 +677,7 @@ def test_sweep_at_the_ends_of_the_scale(rng, kernel, scale):
 
 @pytest.mark.parametrize("kernel", [moments_of_rows, moments_of_transposed_rows])
 @pytest.mark.parametrize("row", [0, 3, 4, 6])
-def test_sweep_notices_what_was_not_observed(rng, kernel, row):
+def test_sweep_detects_missing_values(rng, kernel, row):
     X = rng.normal(size=(7, 3))
     X[row, 1] = np.nan
     assert swept(kernel, X, np.ones(7), rng.normal(size=(7, 2))) is None
@@ -686,14 +686,14 @@ def test_sweep_notices_what_was_not_observed(rng, kernel, row):
 @pytest.mark.parametrize("kernel", [moments_of_rows, moments_of_transposed_rows])
 @pytest.mark.parametrize("value", [2e150, -2e150, 1e300, np.inf, -np.inf])
 @pytest.mark.parametrize("row", [0, 3, 6])
-def test_sweep_notices_what_is_very_large(rng, kernel, row, value):
+def test_sweep_detects_very_large_values(rng, kernel, row, value):
     X = rng.normal(size=(7, 3))
     X[row, 1] = value
     with np.errstate(all="ignore"):  # without compilation numpy warns
         assert swept(kernel, X, np.ones(7), rng.normal(size=(7, 2))) is None
 
 
-def test_sweep_of_what_was_observed_at_the_end_of_the_scale(rng):
+def test_sweep_of_extreme_observed_values(rng):
     X, w, Y = rng.normal(size=(30, 2)), np.ones(30), rng.normal(size=(30, 1))
     _, _, _, m2, products, _ = swept_observed(X, w, Y)
     _, _, _, scaled_m2, scaled, _ = swept_observed(X * 1e151, w, Y)
@@ -704,7 +704,7 @@ def test_sweep_of_what_was_observed_at_the_end_of_the_scale(rng):
 @pytest.mark.parametrize("c", [1, 3])
 @pytest.mark.parametrize("offset", [0.0, 1e9])
 @pytest.mark.parametrize(("b", "m"), [(1, 3), (6, 4), (9, 259), (3, 0)])
-def test_sweep_of_what_was_observed(rng, c, offset, b, m):
+def test_sweep_of_observed_values(rng, c, offset, b, m):
     small = rng.integers(-8, 8, size=(b, m)).astype(float)
     small[rng.random(small.shape) < 0.3] = np.nan
     small[:, 1:2] = np.nan
@@ -737,7 +737,7 @@ def test_sweep_of_what_was_observed(rng, c, offset, b, m):
         (np.nan, False),
     ],
 )
-def test_what_is_beyond(rng, at, value, bad):
+def test_too_large_values_are_detected(rng, at, value, bad):
     values = rng.normal(size=11)
     values[at] = value
     assert bool(any_too_large(values)) is bad
@@ -767,7 +767,7 @@ def separated_by_definition(C, G, x, among, also, bars):
 
 @pytest.mark.parametrize("r", [1, 2, 4])
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_who_is_separated_from_the_target(rng, r, depth):
+def test_conditional_independence_of_the_target(rng, r, depth):
     m, n = 6, 9
     bars = np.full((depth + 1, r + 1), np.inf)
     bars[:, 1:] = rng.uniform(0.02, 0.1, size=(depth + 1, r))
@@ -830,7 +830,7 @@ def test_alternate_alleles_up_to_the_first_bad_line(lines, form, n):
 
 
 @given(st.lists(st.binary(max_size=40), max_size=4), st.integers(0, 3))
-def test_any_bytes_for_lines_of_genotypes(lines, n):
+def test_arbitrary_bytes_as_lines_of_genotypes(lines, n):
     """Arbitrary bytes cause no reads or writes out of bounds."""
     starts = np.cumsum([0, *map(len, lines)])
     counts = np.empty((len(lines), n), np.int8)
@@ -839,7 +839,7 @@ def test_any_bytes_for_lines_of_genotypes(lines, n):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_gaps_are_found_and_filled(rng, dtype):
+def test_missing_values_are_found_and_imputed(rng, dtype):
     X = rng.normal(size=(4, 37)).astype(dtype)
     X[1, [0, 36]], X[2, 5], X[3] = (np.nan, np.inf), -np.inf, np.nan
     gaps = ~np.isfinite(X)
@@ -858,7 +858,7 @@ def test_gaps_are_found_and_filled(rng, dtype):
 
 
 @given(st.integers(0, 99), st.integers(0, 5), st.integers(0, 9), st.sampled_from(["i4", "i8"]))
-def test_columns_out_of_sparse_rows(seed, first, width, dtype):
+def test_columns_from_sparse_rows(seed, first, width, dtype):
     X = scipy.sparse.random(6, 9, 0.4, "csr", rng=np.random.default_rng(seed))
     X.sort_indices()
     columns, ends = X.indices.astype(dtype), X.indptr.astype(dtype)

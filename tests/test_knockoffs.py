@@ -42,7 +42,7 @@ def in_blocks(X, cuts):
     st.integers(1, 4),
     st.integers(0, 2),
 )
-def test_they_are_those_of_the_definition(seed, p, w, m):
+def test_knockoffs_are_their_definition(seed, p, w, m):
     rng = np.random.default_rng(seed)
     n = 80
     X = 1e3 * autoregressive(n, p, 0.7, rng) + 7.0
@@ -56,7 +56,7 @@ def test_they_are_those_of_the_definition(seed, p, w, m):
 
 
 @given(st.lists(st.integers(1, 199), max_size=5), st.sampled_from(["array", "int8", "sparse"]))
-def test_they_do_not_depend_on_how_columns_are_cut(cuts, form):
+def test_knockoffs_do_not_depend_on_blocks(cuts, form):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, size=(60, 200), dtype=np.int8)
     values = {"array": X.astype(float), "int8": X, "sparse": sparse.csc_array(X)}[form]
@@ -67,7 +67,7 @@ def test_they_do_not_depend_on_how_columns_are_cut(cuts, form):
         assert a.tobytes() == b.tobytes()
 
 
-def test_they_do_not_depend_on_how_long_columns_are_cut():
+def test_knockoffs_of_long_columns_do_not_depend_on_blocks():
     """Knockoffs do not depend on blocks, also where few columns are generated at a time."""
     X = np.random.default_rng(0).normal(size=(9000, 70))
     expected = [values.tobytes() for _, values in with_knockoffs(X, 1)]
@@ -76,7 +76,7 @@ def test_they_do_not_depend_on_how_long_columns_are_cut():
 
 
 @given(st.integers(0, 2**32), st.integers(1, 3))
-def test_moments_are_those_of_the_columns(seed, w):
+def test_moments_equal_those_of_the_columns(seed, w):
     rng = np.random.default_rng(seed)
     X = autoregressive(90, 30, 0.6, rng)
     Z = rng.normal(size=(90, 2))
@@ -92,7 +92,7 @@ def test_moments_are_those_of_the_columns(seed, w):
 
 
 @pytest.mark.parametrize("w", [1, 2, 3])
-def test_exchange_hardly_changes_covariances_of_columns_that_depend_on_w(w):
+def test_exchange_hardly_changes_covariances_of_dependent_columns(w):
     """With more preceding columns an exchange changes covariances less; 4w suffice in practice."""
     rng = np.random.default_rng(w)
     p = 24
@@ -141,7 +141,7 @@ def test_degenerate_columns():
     assert not np.allclose(K[:, 5], X[:, 5], rtol=1e-3)
 
 
-def test_names_and_passes():
+def test_names_are_stable_over_passes():
     X = np.random.default_rng(0).normal(size=(50, 100))
     stream = with_knockoffs(iter_array(X, names=[f"v{j}" for j in range(100)]), 2)
     names = [name for name, _ in stream]
@@ -226,7 +226,7 @@ def planted(seed, n=400, p=300, noise=1.0):
 
 
 @pytest.mark.slow
-def test_it_selects_what_is_planted():
+def test_the_filter_selects_planted_columns():
     X, y = planted(0)
     found = knockoff_filter(X, y, 0.1, window=1)
     assert set(range(0, 300, 15)) <= set(found.selected)
@@ -256,7 +256,7 @@ def test_the_lasso_is_that_of_all_pairs():
 
 
 @pytest.mark.slow
-def test_signs_of_irrelevant_columns_are_coins():
+def test_signs_of_irrelevant_columns_are_random():
     """Signs of irrelevant columns are fair coin flips, also next to relevant columns."""
     signs, false = [], []
     for seed in range(30):
@@ -338,7 +338,7 @@ def test_valid_columns_are_seldom_refused():
     assert abs(stream.row_correlation) < 0.1
 
 
-def test_columns_that_their_neighbours_explain_have_no_statistic():
+def test_columns_explained_by_neighbours_have_no_statistic():
     X, y = planted(0, 300, 120)
     X[:, 31] = -2.0 * X[:, 30]
     found = knockoff_filter(X, y, 0.2, window=1)
@@ -426,7 +426,7 @@ def test_refusals_of_the_filter():
         knockoff_statistics({"a": np.nan})
 
 
-def test_other_learners_take_the_pairs():
+def test_other_learners_accept_the_pairs():
     X, y = planted(0)
     model = ForwardSelection(k=20)
     model.learn_target(y)

@@ -51,7 +51,7 @@ def sklearn_before_1_8():
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.5])
 @pytest.mark.parametrize("scale", [True, False])
 @pytest.mark.parametrize("p", [20, 100])
-def test_the_path_is_scikit_learns(p, scale, l1_ratio):
+def test_the_path_equals_scikit_learn(p, scale, l1_ratio):
     X, y = sparse_data(p, p=p)
     model = learnt(X, y, k="all", n_alphas=30, alpha_min_ratio=0.01, scale=scale, l1_ratio=l1_ratio)
     sizes = X.std(axis=0) if scale else np.ones(p)
@@ -64,7 +64,7 @@ def test_the_path_is_scikit_learns(p, scale, l1_ratio):
 
 
 @pytest.mark.parametrize("load_data", [load_diabetes, load_breast_cancer])
-def test_the_path_is_scikit_learns_on_real_data(load_data):
+def test_the_path_equals_scikit_learn_on_real_data(load_data):
     X, y = load_data(return_X_y=True)
     y = y.astype(np.float64)
     # For two classes the default is the logistic loss.
@@ -78,7 +78,7 @@ def test_the_path_is_scikit_learns_on_real_data(load_data):
 
 
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.5])
-def test_the_logistic_solution_is_scikit_learns(l1_ratio):
+def test_the_logistic_solution_equals_scikit_learn(l1_ratio):
     X, y = sparse_data(3, p=30)
     labels = np.where(y > 0.3, "well", "ill")
     alpha = 0.05
@@ -155,7 +155,7 @@ def test_units_do_not_matter_with_scale():
         assert w == pytest.approx(other.coefficients[name] * factors[name], rel=1e-6)
 
 
-def test_copies_are_not_selected_but_share_under_a_ridge():
+def test_copies_share_coefficients_under_a_ridge_only():
     X, y = sparse_data(2, p=12)
     X = np.c_[X, X[:, 0], 5.0 - 2.0 * X[:, 2]]
     found = learnt(X, y, alphas=0.1).coefficients
@@ -166,7 +166,7 @@ def test_copies_are_not_selected_but_share_under_a_ridge():
     assert shared[2] == pytest.approx(-2.0 * shared[13])
 
 
-def test_covariates_cost_nothing():
+def test_covariates_are_not_penalised():
     """Coefficients of covariates are not penalised: the LASSO is that of the residuals."""
     X, y = sparse_data(4)
     Z = np.c_[X[:, 0] + X[:, 1], np.random.default_rng(0).normal(size=len(X))]
@@ -178,7 +178,7 @@ def test_covariates_cost_nothing():
     assert model.coefficients == pytest.approx(other.coefficients, rel=1e-8)
 
 
-def test_a_target_that_goes_with_nothing():
+def test_an_uncorrelated_target_has_an_empty_path():
     X = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     model = learnt(X, X[:, 0] * X[:, 1], k=2)
     assert (model.selected, model.path, model.coefficients) == ([], {}, {})
@@ -191,7 +191,7 @@ def test_a_target_that_goes_with_nothing():
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 14), st.booleans())
-def test_what_is_settled_is_lowest(seed, n, p, has_ridge):
+def test_solutions_satisfy_the_optimality_conditions(seed, n, p, has_ridge):
     """Solutions satisfy the optimality conditions, also for dependent columns."""
     rng = np.random.default_rng(seed)
     A = rng.integers(-2, 3, (n, p)) * 1.0
@@ -258,7 +258,7 @@ def test_a_bounded_pool_finds_the_path_of_all_columns(seed):
         np.testing.assert_allclose(a, b, atol=1e-6 * max(1e-9, np.abs(b).max(initial=0.0)))
 
 
-def test_a_pool_too_small_ends_the_path_and_says_so():
+def test_too_small_pools_truncate_the_path():
     X, y = sparse_data(8)
     with pytest.warns(UserWarning, match="The path ends early: the pool has room for 6"):
         model = learnt(X, y, k="all", n_alphas=40, max_candidates=6, exact=True)
@@ -271,7 +271,7 @@ def test_a_pool_too_small_ends_the_path_and_says_so():
         assert found == pytest.approx(whole.path[near], rel=1e-8)
 
 
-def test_without_a_second_reading_nothing_is_claimed():
+def test_one_pass_certifies_all_or_nothing():
     X, y = sparse_data(9)
     model = learnt(X, y, k=5, max_candidates=8)
     assert model.n_passes == 1
@@ -292,7 +292,7 @@ def test_logistic_models_are_copied_and_kept(tmp_path):
         assert copy.n_certified == 4
 
 
-def test_logistic_on_rows_is_that_of_the_last_window():
+def test_logistic_on_rows_equals_the_last_window():
     X, y = sparse_data(11, n=100, p=8)
     model = Lasso(k=2, family="logistic", window_size=50)
     for x, label in zip(X, (y > 0.0).tolist(), strict=True):
@@ -343,7 +343,7 @@ def test_a_numeric_target_has_least_squares_as_before():
         ({"family": "gaussian"}, {}),
     ],
 )
-def test_where_two_numbers_can_be_no_classes_they_are_a_quantity(options, alongside):
+def test_two_numbers_are_numeric_if_classes_are_impossible(options, alongside):
     X, y = sparse_data(15, n=50)
     found = []
     for family, kind in (("auto", "auto"), ("gaussian", "numeric")):
@@ -377,7 +377,7 @@ def test_rows_go_on_by_windows_after_two_classes(copied, tmp_path):
 
 
 @pytest.mark.parametrize("form", [int, float, bool])
-def test_rows_of_the_logistic_family_may_bring_numbers(form):
+def test_rows_of_the_logistic_family_may_have_numbers(form):
     X, y = sparse_data(11, n=50, p=8)
     model = Lasso(k=2, family="logistic", window_size=50)
     for x, label in zip(X, (y > 0.0).tolist(), strict=True):
@@ -420,12 +420,12 @@ def test_k_or_alphas():
         ("gaussian", np.arange(8) % 3, "one numeric target"),
     ],
 )
-def test_targets_that_a_family_does_not_take(family, y, expected):
+def test_targets_refused_by_a_family(family, y, expected):
     with pytest.raises(ValueError, match=f"Expected {expected}, as family='{family}'"):
         Lasso(family=family).learn_target(y)
 
 
-def test_alphas_are_read_as_text():
+def test_alphas_can_be_text():
     rule = rules_of(Lasso)["alphas"]
     assert rule.read("0.1,0.2") == (0.1, 0.2)
     assert rule.read("0.5") == 0.5
@@ -453,7 +453,7 @@ def test_rows_have_the_path_of_their_columns(scale, l1_ratio):
         assert max(model.duality_gap, model.kkt_violation) < 1e-9
 
 
-def test_rows_that_fade_are_weighted():
+def test_fading_rows_are_weighted():
     X, y = sparse_data(13, n=60, p=5)
     model = Lasso(alphas=0.1, fading_factor=0.05)
     for x, value in zip(X.tolist(), y.tolist(), strict=True):

@@ -62,7 +62,7 @@ def assert_is(model, X, weights=None, tolerance=1e-9):
     np.testing.assert_allclose(model.explained_variance_ratio, ratio, rtol=tolerance)
 
 
-def test_no_variable_is_let_go(X):
+def test_no_variable_is_evicted(X):
     for n in (9, 60, N):
         model = learnt(X[:n])
         assert model.n_rows == model.n_aligned_rows == n
@@ -71,7 +71,7 @@ def test_no_variable_is_let_go(X):
             assert_is(model, X[:n])
 
 
-def test_is_incremental_pca(X):
+def test_low_rank_pca_equals_incremental_pca(X):
     """With fewer axes than variables, PCA equals IncrementalPCA with the same batches."""
     rank = 2 * FEW["n_components"] + 10
     model = PCA(**FEW)
@@ -87,7 +87,7 @@ def test_is_incremental_pca(X):
     )
 
 
-def test_joint_moments_go_over(X):
+def test_joint_moments_become_low_rank(X):
     """Joint moments become low-rank moments at the row that exceeds the limit of variables."""
     X = X.copy()
     X[:70, 6:] = 0.0
@@ -99,7 +99,7 @@ def test_fading(X):
     assert_is(model, X, 0.98 ** np.arange(N - 1.0, -1.0, -1.0))
 
 
-def test_many_rows_are_as_one_by_one(X):
+def test_frames_equal_single_rows(X):
     model = PCA(**FEW)
     for part in np.split(X, [3, 40, 41, 120]):
         model.learn_many(part)
@@ -112,7 +112,7 @@ def bits(model):
 
 
 @pytest.mark.parametrize("p", [6, 20, P])
-def test_goes_on_from_columns(X, p):
+def test_rows_continue_from_columns(X, p):
     model = PCA(**ALL)
     model.learn_columns(np.asfortranarray(X[:60, :p]))
     for x in X[60:]:
@@ -122,7 +122,7 @@ def test_goes_on_from_columns(X, p):
     assert_is(model, X)
 
 
-def test_goes_on_from_a_pool(X):
+def test_rows_continue_from_a_pool(X):
     """Rows continue from a pool; evicted columns are new variables when rows name them."""
     model = PCA(**ALL, max_loadings=10)
     model.learn_columns(np.asfortranarray(X[:60]))
@@ -136,7 +136,7 @@ def test_goes_on_from_a_pool(X):
 
 @pytest.mark.parametrize("at", [5, 20, 70])
 @pytest.mark.parametrize("narrow", [P, 6])
-def test_merge_is_the_whole(X, at, narrow):
+def test_merge_equals_the_whole(X, at, narrow):
     X = X.copy()
     X[at:, narrow:] = 0.0
     one, other = learnt(X[:at]), learnt(X[at:])
@@ -151,7 +151,7 @@ def test_merge_is_the_whole(X, at, narrow):
     assert_is(one, np.vstack([X, X]))
 
 
-def test_files_and_undo(X):
+def test_files_and_rollback(X):
     model = learnt(X[:67])
     again = pickle.loads(pickle.dumps(model))  # noqa: S301
     bad = row(X[0]) | {"new": float("inf")}
@@ -167,7 +167,7 @@ def test_files_and_undo(X):
         PCA.__new__(PCA).__setstate__(state)
 
 
-def test_what_stands_turns_as_little_as_it_can(X):
+def test_components_in_use_are_aligned(X):
     model = learnt(X[:60], n_components=5)
     before = np.array([[*model.in_use[j].values()] for j in range(P)])
     model.refresh()
@@ -181,7 +181,7 @@ def test_what_stands_turns_as_little_as_it_can(X):
 @pytest.mark.parametrize(
     "params", [{"n_components": 3, "scale": True}, {"n_components": "parallel"}]
 )
-def test_what_needs_joint_moments_keeps_them(X, params):
+def test_joint_moments_are_kept_where_needed(X, params):
     model = learnt(X, **params)
     assert model._row_extension.axes is None
     assert len(model.loadings) == P

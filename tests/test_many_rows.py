@@ -51,7 +51,7 @@ def assert_is(model, X, tolerance):
 
 
 @pytest.mark.parametrize("scale", [False, True])
-def test_is_nearly_pca_after_one_reading_and_pca_after_some(X, scale):
+def test_components_approach_pca_over_passes(X, scale):
     model = learnt(X, scale=scale)
     expected = standardised(X) if scale else X
     assert_is(model, expected, 0.05)
@@ -63,7 +63,7 @@ def test_is_nearly_pca_after_one_reading_and_pca_after_some(X, scale):
     assert model.report().details["n_passes"] == model.n_passes
 
 
-def test_loadings_are_those_of_all_columns(X):
+def test_loadings_cover_all_columns(X):
     model = learnt(X, max_loadings=150)
     model.learn_loadings(X)
     whole = PCA(4, max_loadings=150)
@@ -77,7 +77,7 @@ def test_loadings_are_those_of_all_columns(X):
         assert abs(np.corrcoef(np.asarray(Z)[:, k], whole.embedding[:, k])[0, 1]) > 0.99
 
 
-def test_is_exact_at_once_where_all_columns_are_held(X):
+def test_components_are_exact_if_all_columns_are_stored(X):
     model = learnt(X, max_loadings=P)
     assert_is(model, X, 1e-9)
     Z = decomposition.PCA(4).fit_transform(X)
@@ -86,7 +86,7 @@ def test_is_exact_at_once_where_all_columns_are_held(X):
     assert model.n_passes == 2
 
 
-def test_a_source_that_can_be_read_once_gives_loadings(X):
+def test_sources_of_one_pass_give_loadings(X):
     model = learnt(X)
     before = model.embedding
     model.learn_loadings((j, X[:, j]) for j in range(P))
@@ -96,7 +96,7 @@ def test_a_source_that_can_be_read_once_gives_loadings(X):
 
 
 @pytest.mark.parametrize("scale", [False, True])
-def test_sparse_columns_are_exact_at_once(X, scale):
+def test_sparse_columns_are_exact_after_one_pass(X, scale):
     """Sparse columns are stored, so that components are exact, also of more than one batch."""
     columns = np.hstack([X, X[:, :200] ** 2, X[:, 200:] ** 3])
     sparse = scipy.sparse.csc_array(np.where(np.abs(columns - 1.0) > 8.0, columns, 0.0))
@@ -168,7 +168,7 @@ def test_other_columns_are_refused(X, other):
     assert_is(model, X, 1e-6)
 
 
-def test_what_is_settled_goes_on(X):
+def test_learning_continues_after_convergence(X):
     model, other = learnt(X[:, :200]), learnt(X[:, 200:])
     model.learn_loadings(X[:, :200])
     again = pickle.loads(pickle.dumps(model))  # noqa: S301
@@ -183,7 +183,7 @@ def test_what_is_settled_goes_on(X):
     assert_is(merged, X, 0.05)
 
 
-def test_is_shared(X):
+def test_leading_axes_are_shared(X):
     model = learnt(X, 4)
     other = PCA(2, **FEW)
     other.learn_from(model)
@@ -195,7 +195,7 @@ def test_is_shared(X):
         PCA(5, **FEW).learn_from(model)
 
 
-def test_rows_go_on_from_the_pool(X):
+def test_rows_continue_from_the_pool(X):
     model = learnt(X)
     for x in X[:60]:
         model.learn_one(dict(enumerate(x)))
@@ -227,7 +227,7 @@ def y(X):
 
 
 @pytest.mark.parametrize("scale", [False, True])
-def test_pls_is_exact_after_as_many_readings_as_components(X, y, scale):
+def test_pls_is_exact_after_one_pass_per_component(X, y, scale):
     whole, model = pair(PLS, X, y, n_components=1, scale=scale)
     assert_same_scores(whole, model, 1e-9)
     whole, model = pair(PLS, X, y, n_components=4, scale=scale)
@@ -260,7 +260,7 @@ def test_pls_of_classes_and_covariates(X):
     assert_same_scores(*models, 1e-6)
 
 
-def test_merged_models_know_their_target(X, y):
+def test_merged_models_keep_their_target(X, y):
     models = [PLS(1, **FEW) for _ in range(2)]
     for model, part in zip(models, (slice(0, 150), slice(150, P)), strict=True):
         model.learn_target(y)
@@ -274,7 +274,7 @@ def test_merged_models_know_their_target(X, y):
     assert_same_scores(pair(PLS, X, y, n_components=1)[0], again, 1e-9)
 
 
-def test_private_features_tell_nothing(X, y):
+def test_private_features_do_not_correlate_with_the_attribute(X, y):
     y = np.where(y > 0.0, "a", "b")
     model = PrivateFeatures(3, **(FEW | {"max_loadings": 2 * P}))
     short = PrivateFeatures(3, **FEW)
@@ -287,7 +287,7 @@ def test_private_features_tell_nothing(X, y):
             one.leakage()
 
 
-def test_discriminant_is_near(X, y):
+def test_discriminant_is_approximated(X, y):
     y = np.where(y > 0.0, "a", "b")
     whole, model = pair(Discriminant, X, y, n_components=1, shrinkage=0.9)
     assert_same_scores(whole, model, 0.1)
@@ -303,7 +303,7 @@ def test_ranking_needs_all_axes(X, y, rank_by):
         model.learn_columns(X)
 
 
-def test_what_is_shared_knows_no_other_target(X, y):
+def test_shared_axes_serve_the_same_target_only(X, y):
     model = learnt(X)
     other = PLS(2, scale=False, **FEW)
     other.learn_target(y)
@@ -314,7 +314,7 @@ def test_what_is_shared_knows_no_other_target(X, y):
 
 
 @pytest.mark.parametrize("asked", [0.5, "elbow", "profile", "parallel"])
-def test_what_needs_all_eigenvalues_says_so(X, asked):
+def test_options_that_need_all_eigenvalues_are_refused(X, asked):
     model = PCA(asked, **FEW)
     with pytest.raises(ValueError, match=r"(?s)at most 100 rows.*n_components as a number"):
         model.learn_columns(X)
@@ -324,7 +324,7 @@ def test_what_needs_all_eigenvalues_says_so(X, asked):
 
 
 @pytest.mark.parametrize("part", ["rank", "total"])
-def test_files_that_do_not_fit_are_refused(X, part):
+def test_inconsistent_files_are_refused(X, part):
     model = learnt(X)
     state = model.__getstate__()
     state["state"]["columns"][part] = 3 if part == "rank" else np.nan
@@ -332,7 +332,7 @@ def test_files_that_do_not_fit_are_refused(X, part):
         PCA.__new__(PCA).__setstate__(state)
 
 
-def test_classes_drawn_by_lot_are_no_better_told_than_of_the_matrix():
+def test_random_classes_are_not_separated_better():
     """Leading axes do not separate random classes better than the full matrix does."""
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(400, 3)) * [5, 3, 2]) @ rng.normal(size=(3, 900))

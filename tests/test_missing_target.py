@@ -117,7 +117,7 @@ def test_whole_numbers_with_gaps_are_classes(form):
 
 
 @pytest.mark.parametrize("form", ["array", "pandas", "polars", "pyarrow", "lists"])
-def test_several_targets_of_which_any_is_missing(form):
+def test_rows_with_any_target_missing_are_dropped(form):
     both = np.column_stack([nan(Y), Y**2])
     both[3, 1] = np.nan
     kept = np.setdiff1d(KEPT, [3])
@@ -172,7 +172,7 @@ def test_a_target_may_be_missing_where_the_weight_is_0(y, rest):
         learnt(y, weights=w)
 
 
-def test_what_is_refused():
+def test_invalid_missing_targets_are_refused():
     for missing in ("skip", None, "mean"):
         with pytest.raises(ValueError, match="Expected missing='error' or 'drop'"):
             learnt(Y, missing=missing)
@@ -199,7 +199,7 @@ def test_what_is_refused():
     assert model.n_rows == 0
 
 
-def test_arrays_of_pandas_are_what_their_series_are():
+def test_pandas_arrays_equal_series():
     codes = pd.Categorical([1.5, 2.5, 4.0, 5.5] * 6)
     for y in codes, pd.CategoricalIndex(codes), pd.array(none(CODES), dtype="Int64"):
         found, expected = learnt(y, missing="drop"), learnt(pd.Series(y), missing="drop")
@@ -225,7 +225,7 @@ def test_a_hint_does_not_advise_the_call_that_failed(y, options, hint, missing):
     assert "missing='drop'" not in str(caught.value)
 
 
-def test_a_full_target_is_learnt_as_ever():
+def test_complete_targets_are_unchanged():
     model = learnt(Y, missing="drop")
     assert model._target.kept is None
     assert model.scores == learnt(Y).scores
@@ -235,7 +235,7 @@ def test_a_full_target_is_learnt_as_ever():
     assert alone.n_rows == N
 
 
-def test_rows_go_on_after_rows_that_were_left_out(tmp_path):
+def test_rows_continue_after_dropped_rows(tmp_path):
     model, expected = learnt(nan(Y), missing="drop"), learnt(Y[KEPT], X[KEPT])
     save(model, tmp_path / "model")
     for each in (model, load(tmp_path / "model"), expected):
@@ -290,7 +290,7 @@ def test_on_real_data(dataset):
     st.sampled_from([np.float64, np.float32, np.int8, np.uint8, np.bool_, np.int64]),
     st.booleans(),
 )
-def test_the_values_of_the_rows_that_count(data, dtype, is_sparse):
+def test_values_of_the_kept_rows(data, dtype, is_sparse):
     n, b = data.draw(st.integers(3, 12)), data.draw(st.integers(1, 6))
     X = data.draw(hnp.arrays(np.int64, (n, b), elements=st.integers(0, 3))).astype(dtype)
     lacks = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
@@ -348,7 +348,7 @@ def test_a_forged_state_is_refused(change):
         ProjSe(5)._set_state(state)
 
 
-def test_what_lacks_a_target():
+def test_rows_without_a_target():
     assert is_target_missing([1, 2]).tolist() == [False, False]
     assert is_target_missing(np.array(["a", "nan"])).tolist() == [False, False]
     assert is_target_missing(sp.csr_array([[1.0, np.nan], [0.0, 2.0]])).tolist() == [True, False]

@@ -119,7 +119,7 @@ def frame(request):
 @pytest.mark.parametrize(
     "model", [SelectKBest(6), ForwardSelection(4), MRMR(4), PCA(3, scale=True)], ids=repr
 )
-def test_a_mixed_frame_is_learnt_as_its_numbers(model, frame):
+def test_mixed_frames_equal_their_encoding(model, frame):
     expected = learnt_by_hand(model.clone())
     with pytest.warns(
         UserWarning, match=r"1 column of 10 .* not learnt: 'customer' \(more than"
@@ -175,7 +175,7 @@ def test_files_by_name_are_encoded(tmp_path):
     assert model.report().details == expected.report().details
 
 
-def test_streams_are_learnt_as_they_are():
+def test_streams_are_not_encoded():
     df = polars_frame({"age": COLUMNS["age"], "city": COLUMNS["city"]})
     model = SelectKBest(2)
     with pytest.raises(TypeError, match=r"'city'.*text"):
@@ -187,7 +187,7 @@ def test_streams_are_learnt_as_they_are():
         learnt(projection, df)
 
 
-def test_what_was_learnt_before_an_error_is_kept():
+def test_columns_learnt_before_an_error_are_kept():
     def broken():
         yield "city", np.array(COLUMNS["city"], dtype=object)
         yield "age", np.array(COLUMNS["age"], dtype=float)
@@ -206,7 +206,7 @@ def test_what_was_learnt_before_an_error_is_kept():
     assert "encoded" not in again.report().details
 
 
-def test_details_are_those_of_all_sources_and_in_files(tmp_path):
+def test_details_cover_all_sources_and_are_saved(tmp_path):
     first, second = (
         {name: COLUMNS[name] for name in names} for names in (["city"], ["plan", "seen"])
     )

@@ -52,14 +52,14 @@ def test_three_columns_by_hand():
     np.testing.assert_allclose(list(found.scores.values()), expected, rtol=1e-12)
 
 
-def test_what_is_hardly_in_common_counts_for_a_thousandth():
+def test_small_redundancies_count_as_a_thousandth():
     X = np.linalg.qr(np.c_[np.ones(8), np.random.default_rng(1).normal(size=(8, 3))])[0][:, 1:]
     found = learnt(X, X @ [0.8, 0.5, 0.3], k=2, score="correlation")
     r = 0.5 / np.sqrt(0.98)
     assert found.scores[1] == pytest.approx(r / 0.001, rel=1e-9)
 
 
-def test_the_first_pick_is_that_of_a_filter():
+def test_the_first_pick_has_the_largest_relevance():
     X, y = numbers(0)
     for score in ("f", "correlation"):
         filtered = SelectKBest(1, score=score)
@@ -71,7 +71,7 @@ def test_the_first_pick_is_that_of_a_filter():
         assert found.scores[name] == pytest.approx(filtered.scores[name], rel=1e-12)
 
 
-def test_f_is_that_of_scikit_learn():
+def test_f_equals_scikit_learn():
     X, y = numbers(1)
     labels = np.array(["a", "b", "c"])[np.digitize(y, [-0.5, 0.5])]
     for target, expected in ((y, f_regression(X, y)[0]), (labels, f_classif(X, labels)[0])):
@@ -79,13 +79,13 @@ def test_f_is_that_of_scikit_learn():
         assert found.scores[found.selected[0]] == pytest.approx(expected.max(), rel=1e-9)
 
 
-def test_a_beta_of_nothing_ranks_by_relevance():
+def test_beta_zero_ranks_by_relevance():
     X, y = numbers(2)
     found = learnt(X, y, k=30, scheme="difference", beta=0.0)
     assert list(found.scores.values()) == sorted(found.scores.values(), reverse=True)
 
 
-def test_many_betas_choose_variables_apart():
+def test_large_betas_select_uncorrelated_variables():
     X, y = numbers(3)
     X[:, 10:20] = X[:, 3:4] + 0.1 * X[:, 10:20]
     near = learnt(X, y, k=6, score="correlation", scheme="difference", beta=0.0).selected
@@ -98,7 +98,7 @@ def test_many_betas_choose_variables_apart():
 
 
 @pytest.mark.parametrize("n", [3, 20, 500])
-def test_information_is_that_of_scikit_learn(n):
+def test_information_equals_scikit_learn(n):
     rng = np.random.default_rng(n)
     codes, others = (rng.integers(0, size, (q, n)) for size, q in ((7, 9), (4, 5)))
     found = mutual_information_matrix(codes.astype(np.uint8), others.astype(np.uint8), 7, 4)
@@ -113,7 +113,7 @@ def test_information_of_many_bins():
     )
 
 
-def test_tables_of_the_same_counts_tell_the_same_to_the_last_bit():
+def test_equal_tables_have_information_of_equal_bits():
     rng = np.random.default_rng(5)
     a, b = rng.integers(0, 5, (1, 99)), rng.integers(0, 4, (1, 99))
     for _ in range(20):
@@ -125,7 +125,7 @@ def test_tables_of_the_same_counts_tell_the_same_to_the_last_bit():
         assert found == mutual_information_matrix(a.astype(np.uint8), b.astype(np.uint8), 5, 4)
 
 
-def test_bins_do_not_see_the_scale():
+def test_bins_do_not_depend_on_scale():
     X = np.random.default_rng(6).integers(-3, 4, (20, 50)) * 1.0
     np.testing.assert_array_equal(
         bin_columns_by_frequency(X, 4), bin_columns_by_frequency(X / 7.0 - 0.3, 4)
@@ -162,7 +162,7 @@ def stream(seed):
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_a_pool_read_again_finds_what_all_columns_say(seed):
+def test_multi_pass_pools_equal_all_columns(seed):
     X, y, params = stream(seed)
     expected = answer(X, y, **params)["selected"]
     size = params["k"] + [0, 1, params["k"], 3 * params["k"]][seed % 4]
@@ -172,7 +172,7 @@ def test_a_pool_read_again_finds_what_all_columns_say(seed):
 
 
 @pytest.mark.parametrize("seed", range(100, 200))
-def test_what_is_proven_is_so_at_any_time(seed):
+def test_certificates_hold_at_any_time(seed):
     X, y, params = stream(seed)
     rng = np.random.default_rng(seed)
     model = MRMR(max_candidates=params["k"] + seed % 3, **params)
@@ -186,7 +186,7 @@ def test_what_is_proven_is_so_at_any_time(seed):
             assert model.selected[:n] == answer(X[:, :stop], y, **params)["selected"][:n]
 
 
-def test_a_first_reading_whose_relevance_says_enough_proves_it():
+def test_relevance_alone_can_certify_in_one_pass():
     X, y = numbers(7, n=200, p=300)
     y = 5.0 * X[:, 3] + 2.0 * X[:, 7] + 0.1 * y
     found = learnt(X, y, k=2, max_candidates=5, score="correlation", scheme="difference")
@@ -218,7 +218,7 @@ def test_a_prefix_is_the_answer_for_fewer(seed):
     assert learnt(X, y, k=3).selected == whole[:3]
 
 
-def test_what_tells_nothing_is_not_selected():
+def test_uninformative_columns_are_not_selected():
     X = np.array([[1.0, 1.0], [-1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]])
     assert learnt(X, X[:, 1], k=2).selected == [1]
     assert learnt(X, X[:, 1], k=2, **MI, n_bins=2).selected == [1]
@@ -232,14 +232,14 @@ def test_a_copy_of_the_target_has_a_score_that_is_finite():
     assert all(map(np.isfinite, found.scores.values()))
 
 
-def test_equal_columns_go_by_arrival():
+def test_ties_are_in_order_of_arrival():
     X, y = numbers(9)
     X = np.c_[X[:, 3], 2.0 - X[:, 3], X[:, 3] / 3.0, X]
     for params in ({}, {"scheme": "difference"}, MI):
         assert learnt(X, y, k=1, **params).selected == [0]
 
 
-def test_covariates_are_taken_out():
+def test_covariates_are_projected_out():
     X, y = numbers(10)
     model = MRMR(2)
     model.learn_target(y, covariates=X[:, 3])
@@ -249,7 +249,7 @@ def test_covariates_are_taken_out():
         MRMR(2, **MI).learn_target(y, covariates=X[:, 3])
 
 
-def test_rows_say_what_columns_do():
+def test_rows_equal_columns():
     X, y = numbers(13, n=60)
     for params in ({}, {"scheme": "difference", "score": "correlation"}):
         model = MRMR(5, **params)
@@ -263,7 +263,7 @@ def test_rows_say_what_columns_do():
 # --------------------------------------------------------------------------------- bad input
 
 
-def test_a_weight_needs_a_difference():
+def test_beta_requires_the_difference_scheme():
     with pytest.raises(ValueError, match=r"scheme=.difference. has a weight"):
         MRMR(3, beta=0.5)
 
@@ -275,7 +275,7 @@ def test_information_of_several_targets_is_refused():
     assert len(learnt(X, np.c_[y, X[:, 0]], k=3, redundancy="mutual_info").selected) == 3
 
 
-def test_a_file_goes_on(tmp_path):
+def test_learning_continues_from_a_file(tmp_path):
     X, y = numbers(12, p=200)
     for params in ({}, MI | {"scheme": "difference"}):
         one = learnt(X[:, :120], y, k=4, max_candidates=8, **params)
@@ -289,7 +289,7 @@ def test_a_file_goes_on(tmp_path):
 
 @pytest.mark.parametrize("way", ["save", "deepcopy"])
 @pytest.mark.parametrize("learner", [MRMR, ForwardSelection])
-def test_copies_of_a_pool_that_was_cut_have_the_same_bits(learner, way, tmp_path):
+def test_copies_of_a_pruned_pool_have_the_same_bits(learner, way, tmp_path):
     """Copies of a model with a pruned pool continue bit-identically, without its cached values."""
     for seed in range(4):
         rng = np.random.default_rng(seed)

@@ -54,7 +54,7 @@ def learnt(X, y, **params):
         (100, (5, True), "counts"),
     ],
 )
-def test_of_noise_next_to_no_stream_selects_any(n, of_target, of_columns):
+def test_noise_is_rarely_selected(n, of_target, of_columns):
     """At most about a twentieth of noise streams select any column."""
     rng = np.random.default_rng(n)
     drawn = (
@@ -64,7 +64,7 @@ def test_of_noise_next_to_no_stream_selects_any(n, of_target, of_columns):
     assert wrong <= scipy.stats.binom.ppf(0.999, N_STREAMS, 0.05)
 
 
-def test_a_signal_is_found_that_no_correlation_sees():
+def test_uncorrelated_signals_are_found():
     rng = np.random.default_rng(0)
     found = []
     for _ in range(20):
@@ -76,7 +76,7 @@ def test_a_signal_is_found_that_no_correlation_sees():
 
 @pytest.mark.parametrize("n_bins", [2, 3, 10])
 @pytest.mark.parametrize(("n", "n_of_target"), [(12, 2), (72, 3), (200, 5), (2000, 15)])
-def test_bins_are_as_many_as_their_cells_can_be_filled(n, n_of_target, n_bins, rng):
+def test_number_of_bins_depends_on_rows_per_cell(n, n_of_target, n_bins, rng):
     model = learnt(rng.normal(size=(n, 4)), rng.normal(size=n), n_bins=n_bins)
     codes, size, n_of_columns, *_ = model._prepared
     assert size == min(n_of_target, n_bins)
@@ -95,7 +95,7 @@ def test_bins_are_as_many_as_their_cells_can_be_filled(n, n_of_target, n_bins, r
         ((0, 1, 1, 1, 1, 1, 1), (1, 0, 0, 0, 0, 0, 0)),
     ],
 )
-def test_mean_and_chance_are_those_over_all_orders(a, b):
+def test_mean_and_p_value_equal_all_permutations(a, b):
     """The mean and p-value of the reference equal those over all permutations."""
     seen = reference.mutual_info(a, b)
     every = np.array([reference.mutual_info(a, order) for order in itertools.permutations(b)])

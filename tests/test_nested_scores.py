@@ -38,7 +38,7 @@ def learnt(learner, y, rows, **settings):
 
 
 @pytest.mark.slow
-def test_it_is_the_loop_over_folds_and_inner_folds():
+def test_scores_equal_the_nested_loop():
     sizes, logistic = [1, 3], make_pipeline(StandardScaler(), LOGISTIC)
 
     def judged(k, train, test):
@@ -85,7 +85,7 @@ def test_a_frame_of_one_column_is_a_single_target():
     assert found.score().value == nested_scores(SelectKBest(), X, codes, **settings).score().value
 
 
-def test_numbers_and_a_model_that_is_taken_as_it_is():
+def test_numeric_targets_and_custom_models():
     knn = KNeighborsRegressor(3)
     found = nested_scores(SelectKBest(k=2), X, Y, model=knn, n_folds=4, seed=2)
     everything = []
@@ -106,7 +106,7 @@ def test_numbers_and_a_model_that_is_taken_as_it_is():
 @pytest.mark.parametrize(
     "learner", [PLS(), RandomProjection(), OSFS()], ids=lambda each: type(each).__name__
 )
-def test_what_is_not_held_is_read_again_and_tells_the_same(learner):
+def test_unstored_columns_give_the_same_scores(learner):
     sizes = None if isinstance(learner, OSFS) else [2]
     settings = {"sizes": sizes, "n_folds": 2, "model": "knn"}
     stored = nested_scores(learner, X, LABELS, **settings)
@@ -143,7 +143,7 @@ def test_components_are_learnt_from_training_rows():
 
 
 @pytest.mark.slow
-def test_noise_predicts_nothing():
+def test_noise_has_no_predictive_score():
     noise = np.random.default_rng(1).permutation(np.repeat(["a", "b"], N // 2))
     found = nested_scores(SelectKBest(), X, noise, sizes=[5], n_repeats=2)
     assert found.difference("nothing").low < 0
@@ -160,7 +160,7 @@ def test_the_interval_is_that_of_nadeau_and_bengio():
 
 
 @pytest.mark.slow
-def test_no_interval_leaves_what_a_score_can_be():
+def test_intervals_are_within_the_range_of_scores():
     found = nested_scores(SelectKBest(k=2), X, np.where(X[:, 3] > 0, "a", "b"))
     for score in found.scores:
         for variables in found.variable_sets:
@@ -170,7 +170,7 @@ def test_no_interval_leaves_what_a_score_can_be():
 
 
 @pytest.mark.slow
-def test_all_variables_are_penalized_as_they_need():
+def test_all_variables_have_a_tuned_penalty():
     """All variables have the penalty of ridge regression, and are not worse than the mean."""
     rng = np.random.default_rng(0)
     wide = rng.normal(size=(60, 800))
@@ -253,7 +253,7 @@ def test_differences_are_paired():
     assert found.difference("random") == fold_interval(np.subtract(mine, lots), share, 0.95, limits)
 
 
-def test_lots_are_fair_and_know_no_blocks():
+def test_random_columns_are_uniform_and_ignore_blocks():
     counts = np.zeros(50)
     for seed in range(400):
         whole, pieces = RandomColumns(5, seed), RandomColumns(5, seed)
@@ -268,7 +268,7 @@ def test_lots_are_fair_and_know_no_blocks():
     assert counts.max() < 76
 
 
-def test_json_has_all_of_it():
+def test_json_has_all_results():
     found = nested_scores(SelectKBest(), X, LABELS, sizes=[2, 1], model="knn")
     assert "k" not in found.parameters  # it is one of the sizes
     decoded = json.loads(json.dumps(found.as_dict()))
@@ -279,7 +279,7 @@ def test_json_has_all_of_it():
     assert len(decoded["folds"]) == 5
 
 
-def test_what_is_asked_must_make_sense():
+def test_invalid_arguments_are_refused():
     with pytest.raises(ValueError, match="read more than once"):
         nested_scores(ProjSe(), iter_columns(iter([("a", Y)])), Y)
     with pytest.raises(ValueError, match="determines the number by itself"):

@@ -70,7 +70,7 @@ def expected(X, y, p):
     return [j for j in range(p) if (X[:, j] - X[:, j].mean()) @ y > 0.0][-3:]
 
 
-def test_accepted_and_dropped(data):
+def test_accepted_and_dropped_columns(data):
     X, y = data
     model = newest(X, y, [*range(25)], [*range(25, 40)])
     assert model.selected == expected(X, y, 40)
@@ -83,7 +83,7 @@ def test_accepted_and_dropped(data):
         np.testing.assert_allclose(row, (X[:, j] - X[:, j].mean()) / X[:, j].std() / np.sqrt(30))
 
 
-def test_undone_with_what_was_dropped(data):
+def test_rollback_restores_dropped_columns(data):
     X, y = data
     model = newest(X, y, [*range(15)])
     before = bits(model)
@@ -99,7 +99,7 @@ def test_undone_with_what_was_dropped(data):
     assert bits(model) == bits(newest(X, y, [*range(15)], [*range(15, 40)]))
 
 
-def test_once_there_is_no_room_nothing_changes(data):
+def test_full_pools_do_not_change(data):
     X, y = data
     model = newest(X, y, [*range(20)], max_candidates=2)
     assert model.selected == [j for j in range(20) if (X[:, j] - X[:, j].mean()) @ y > 0.0][:2]
@@ -113,7 +113,7 @@ def test_once_there_is_no_room_nothing_changes(data):
         model.learn_column("bad", np.full(30, np.nan))
 
 
-def test_two_that_have_decided_cannot_be_merged(data):
+def test_models_with_decisions_cannot_be_merged(data):
     X, y = data
     one, other = newest(X, y, [*range(15)]), newest(X, y, [*range(15, 30)])
     before = pickle.dumps(one)
@@ -128,7 +128,7 @@ def test_two_that_have_decided_cannot_be_merged(data):
     assert bits(blank) == bits(other)
 
 
-def test_given_covariates_the_observations_are_what_they_leave(data):
+def test_observations_are_residuals_of_covariates(data):
     X, y = data
     Z = np.column_stack([X[:, 0] + X[:, 5], np.arange(30.0)])
     model = Newest()
@@ -143,7 +143,7 @@ def test_given_covariates_the_observations_are_what_they_leave(data):
 
 
 @over_learners
-def test_rows_cannot_follow_columns_given_covariates(cls, data):
+def test_rows_after_columns_with_covariates_are_refused(cls, data):
     X, y = data
     model = cls()
     model.learn_target(y, covariates=X[:, 7])
@@ -157,7 +157,7 @@ def test_rows_cannot_follow_columns_given_covariates(cls, data):
 
 
 @over_learners
-def test_a_stream_goes_on_from_a_file_as_if_it_had_not_stopped(cls, data):
+def test_streams_continue_from_a_file_without_difference(cls, data):
     X, y = data
     whole, parts = cls(0.4), cls(0.4)
     for model in (whole, parts):
@@ -171,7 +171,7 @@ def test_a_stream_goes_on_from_a_file_as_if_it_had_not_stopped(cls, data):
 
 
 @over_learners
-def test_a_window_is_decided_on_from_the_beginning(cls, data):
+def test_windows_are_decided_from_the_start(cls, data):
     X, y = data
     model = cls(0.4, window_size=30)
     for _ in range(3):
@@ -184,7 +184,7 @@ def test_a_window_is_decided_on_from_the_beginning(cls, data):
 
 
 @pytest.mark.parametrize("memory", [{}, {"seen": 1.0, "more": 2.0}, {"seen": "1"}, {"seen": None}])
-def test_a_state_that_does_not_remember_what_it_should_is_refused(memory, data):
+def test_states_without_required_memory_are_refused(memory, data):
     model = newest(*data, [*range(5)])
     state = model._get_state()
     state["columns"]["memory"] = memory

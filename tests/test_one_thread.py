@@ -58,7 +58,7 @@ def numbers():
 
 
 @pytest.mark.parametrize("second", ["learn_one", "learn_many"])
-def test_two_threads_that_learn_rows(second, X):
+def test_concurrent_row_learning_is_refused(second, X):
     gate, model = Gate(), SelectKBest(k=1)
     model.learn_one({"a": 1.0}, 1.0)
     thread, failed = in_a_thread(lambda: model.learn_one(Row(gate, b=2.0), 2.0))
@@ -72,7 +72,7 @@ def test_two_threads_that_learn_rows(second, X):
     assert model.n_rows == 3
 
 
-def test_two_threads_that_learn_columns(X):
+def test_concurrent_column_learning_is_refused(X):
     gate, model = Gate(), SelectKBest(k=1)
     model.learn_target(X[:, 0])
     thread, failed = in_a_thread(
@@ -88,7 +88,7 @@ def test_two_threads_that_learn_columns(X):
     assert model.n_columns == 3
 
 
-def test_threads_with_a_model_each(X):
+def test_threads_with_separate_models(X):
     models = [SelectKBest(k=1) for _ in range(4)]
     threads = [in_a_thread(lambda m=m: m.learn_many(X, X[:, 0])) for m in models]
     for thread, failed in threads:

@@ -83,7 +83,7 @@ def test_a_higher_rate_discovers_all_that_a_lower_one_does(seed):
 
 @pytest.mark.parametrize("rule", RULES)
 @given(seed=st.integers(0, 10**6), most=st.integers(1, 9))
-def test_with_room_for_so_many_it_has_the_first(rule, seed, most):
+def test_a_bounded_number_keeps_the_first_selected(rule, seed, most):
     X, y = planted(seed)
     bounded = learnt(X, y, rule=rule, fdr=0.2, max_candidates=most)
     assert bounded.selected == learnt(X, y, rule=rule, fdr=0.2).selected[:most]

@@ -33,7 +33,7 @@ def at_angle(rho, x, other):
 
 @pytest.mark.parametrize("fast", [True, False])
 @pytest.mark.parametrize("order", [*permutations(["cause", "middle", "noise"])])
-def test_of_a_chain_the_middle_is_enough(order, fast):
+def test_only_the_middle_of_a_chain_is_kept(order, fast):
     y = E[0]
     middle = at_angle(0.8, y, E[1])
     columns = {"cause": at_angle(0.7, middle, E[2]), "middle": middle, "noise": E[3]}
@@ -46,7 +46,7 @@ def test_of_a_chain_the_middle_is_enough(order, fast):
 @pytest.mark.parametrize("fast", [True, False])
 @pytest.mark.parametrize(("depth", "stays"), [(1, True), (2, False)])
 @pytest.mark.parametrize("order", [*permutations(range(3))])
-def test_two_together_say_what_neither_says_alone(fast, depth, stays, order):
+def test_conditional_tests_use_several_columns(fast, depth, stays, order):
     """A column that depends on the target given each of two is excluded given both."""
     y = E[0] + E[1] + 0.5 * E[2]
     columns = [E[0], E[1], E[0] + E[1] + E[3]]
@@ -74,13 +74,13 @@ def test_partial_correlation_at_its_threshold():
 
 
 @pytest.mark.parametrize(("fast", "stays"), [(True, "first"), (False, "copy")])
-def test_of_copies_one_stays(fast, stays):
+def test_one_of_two_copies_is_kept(fast, stays):
     """One of two copies is kept: the first, or the last if the newcomer is tested last."""
     x = at_angle(0.5, E[0], E[1])
     assert learnt({"first": x, "copy": 3.0 - 2.0 * x}, E[0], fast=fast).selected == [stays]
 
 
-def test_a_target_that_is_told_in_full_leaves_nothing_to_tell():
+def test_nothing_is_added_to_a_fully_explained_target():
     y = E[0] + E[1]
     columns = {"one": E[0], "other": E[1], "both": E[0] + E[1] + E[2]}
     assert learnt(columns, y).selected == ["one", "other"]
@@ -139,7 +139,7 @@ def streams(draw):
 
 
 @given(streams(), st.sampled_from([0.01, 0.3]), st.integers(1, 3), st.booleans())
-def test_what_stays_is_separated_by_none_of_the_others(data, alpha, depth, fast):
+def test_kept_columns_depend_on_the_target_given_any_others(data, alpha, depth, fast):
     X, y = data
     model = learnt(X, y, alpha=alpha, max_conditioning_set=depth, fast=fast)
     U = space(y, "auto")
@@ -161,7 +161,7 @@ def test_scale_offset_and_sign_do_not_matter(data, fast):
 
 
 @pytest.mark.parametrize("c", [1, 2])
-def test_covariates_are_given_with_every_set(rng, c):
+def test_covariates_are_in_every_conditioning_set(rng, c):
     n, d = 40, 2
     Z = rng.normal(size=(n, d))
     X = rng.normal(size=(n, 12)) + Z @ rng.normal(size=(d, 12))
@@ -186,7 +186,7 @@ def test_few_observations_allow_few_tests(rng, n, found):
     assert len(learnt({"x": x, "copy": 2 * x}, x, alpha=0.5).selected) == found
 
 
-def test_no_more_than_the_most_are_held():
+def test_kept_columns_are_at_most_max_candidates():
     y = E[:4].sum(axis=0)
     model = learnt(E[:4].T, y, max_candidates=2)
     assert model.selected == [0, 1]

@@ -69,7 +69,7 @@ def test_no_optional_library_is_loaded_before_it_is_needed():
 
 
 @pytest.mark.slow
-def test_columns_are_selected_without_what_only_reports_and_compilation_need():
+def test_selection_does_not_import_reporting_or_compilation():
     """Selection does not import modules that only reports or compilation need."""
     program = (
         "import sys\n"
@@ -121,7 +121,7 @@ def test_command_line_help_does_not_load_the_learners():
 
 
 @pytest.mark.parametrize(("module", "name"), PUBLIC)
-def test_public_names_are_there_and_listed(module, name):
+def test_public_names_exist_and_are_listed(module, name):
     module = importlib.import_module(module)
     assert getattr(module, name) is not None
     assert name in dir(module)
@@ -133,7 +133,7 @@ def test_unknown_names_are_refused():
 
 
 @pytest.mark.slow
-def test_names_are_loaded_once_and_listed_before_that():
+def test_lazy_names_are_loaded_once_and_listed():
     program = (
         "import importlib\n"
         "packages = ['', '.evaluate', '.extraction', '.reporting', '.selection', '.sklearn']\n"
@@ -152,11 +152,11 @@ def test_names_are_loaded_once_and_listed_before_that():
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
 
 
-def test_type_checkers_are_told():
+def test_the_package_has_a_typed_marker():
     assert files("streamsel").joinpath("py.typed").is_file()
 
 
-def test_version_is_told_once():
+def test_version_is_defined_once():
     assert streamsel.__version__ == importlib.metadata.version("streamsel")
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     if ".dev" in streamsel.__version__:
@@ -202,7 +202,7 @@ def imports(path):
     return names
 
 
-def test_only_the_kernels_know_numba():
+def test_only_kernels_import_numba():
     users = {
         path.relative_to(PACKAGE).parts[0]
         for path in PACKAGE.rglob("*.py")
@@ -224,7 +224,7 @@ def test_a_kernel_calls_only_kernels_of_its_own_file(path):
     assert ours <= {"streamsel._kernels.compile", "streamsel._kernels.compile.kernel"}
 
 
-def test_kernels_that_share_counts_agree_on_their_places():
+def test_kernels_share_the_indices_of_counts():
     for other in (joint_moments, aligned_moments):
         assert (other.STEP, other.KEEP) == (row_moments.STEP, row_moments.KEEP)
 
@@ -245,7 +245,7 @@ def test_private_modules_are_imported_in_their_own_package_only():
 
 
 @pytest.mark.slow
-def test_no_class_or_public_function_has_the_name_of_another():
+def test_names_of_classes_and_public_functions_are_unique():
     names = Counter(
         node.name
         for path in PACKAGE.rglob("*.py")

@@ -37,7 +37,7 @@ def test_the_recipe_has_the_dependencies_of_the_project():
         ("host", PROJECT["build-system"]["requires"]),
     ],
 )
-def test_the_recipe_builds_and_runs_with_what_the_project_does(in_recipe, in_project):
+def test_the_recipe_has_the_build_and_run_requirements(in_recipe, in_project):
     listed = requirements(RECIPE["requirements"][in_recipe])
     if in_recipe == "host":
         assert listed.pop("python") == "${{ python_min }}.*"
@@ -72,7 +72,7 @@ PAPER = (ROOT / "docs" / "paper" / "paper.md").read_text(encoding="utf-8")
 BIBLIOGRAPHY = (ROOT / "docs" / "paper" / "paper.bib").read_text(encoding="utf-8")
 
 
-def test_the_paper_cites_what_its_bibliography_has():
+def test_the_paper_cites_its_bibliography():
     cited = set(re.findall(r"(?<=[\[ ;])@(\w+)", PAPER))
     entries = re.findall(r"^@\w+\{(\w+),$", BIBLIOGRAPHY, re.MULTILINE)
     assert sorted(cited) == sorted(entries)

@@ -203,7 +203,7 @@ def test_a_tiny_p_value_ranks_by_the_likelihood_ratio():
     assert set(model.p_values.values()) == {0.0}
 
 
-def test_what_needs_all_values_is_refused(study):
+def test_options_that_need_all_values_are_refused(study):
     X, y, _ = study
     for params, name in (
         ({"score": "mutual_info"}, "score"),
@@ -245,7 +245,7 @@ def test_the_estimator_takes_missing_values(study):
         Estimator(k=3).fit(X, y)
 
 
-def test_on_expression_of_leukaemia(dataset):
+def test_leukaemia_expression_equals_scipy(dataset):
     X, y, *_ = dataset("all_bcrabl")
     X = X[:, :2000].astype(np.float64)
     X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan

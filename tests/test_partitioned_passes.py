@@ -39,7 +39,7 @@ def test_streams(name, part):
 
 
 @pytest.mark.parametrize("learner", [ProjSe, MRMR, ForwardSelection, Lasso])
-def test_readings_change_nothing_but_by_what_is_taken(learner, made, rng):
+def test_passes_change_a_model_only_when_applied(learner, made, rng):
     """Passes change a model only when applied, and can be repeated with the same result."""
     X, y = made
     model = learner(k=5, max_candidates=6, exact=True)
@@ -90,7 +90,7 @@ def test_another_source_is_refused(change, made, rng):
     np.testing.assert_array_equal(model._columns.to_state()["unchanged_since"], state)
 
 
-def test_every_reading_proves_one_stage_more(rng):
+def test_every_pass_certifies_one_more_stage(rng):
     """Every pass certifies at least one more pick, in a hard case with a pool of k columns."""
     X = rng.normal(size=(12, 400))
     model = ForwardSelection(k=8, ridge=0.0, max_candidates=8, exact=True)
@@ -107,7 +107,7 @@ def test_every_reading_proves_one_stage_more(rng):
     assert proven == 8
 
 
-def test_what_is_sent_is_of_the_size_of_the_answer(made):
+def test_messages_have_the_size_of_the_answer(made):
     X, y = made
     sizes = []
     for columns in (X, np.tile(X, 10) + np.arange(3000)):
@@ -119,7 +119,7 @@ def test_what_is_sent_is_of_the_size_of_the_answer(made):
     assert max(sizes) < 8 * 50 * 20
 
 
-def test_of_copies_the_first_is_active():
+def test_the_first_of_two_copies_is_active():
     """Results in parts are correct for Lasso streams where the later of two copies was kept."""
     for seed in (7, 2056, 3354):
         assert wrong_in_parts("Lasso", seed) is None
@@ -141,7 +141,7 @@ MANY_ROWS = {"max_gram_rows": 40}
         (RidgeComponents, {}),
     ],
 )
-def test_loadings_are_those_of_one_process(learner, params, made, rng):
+def test_loadings_equal_those_of_one_process(learner, params, made, rng):
     X, y = made
     model = learner(n_components=3, max_loadings=40, **params)
     if learner is not PCA:
@@ -183,7 +183,7 @@ def test_loadings_of_another_source_are_refused(params, change, made, rng):
 # ----------------------------------------------------------------------------- supported learners
 
 
-def test_who_cannot_learn_in_parts_says_so_before_anything_is_read():
+def test_unsupported_learners_are_refused_before_reading():
     assert "all earlier columns" in AlphaInvesting()._reason_not_partitioned()
     assert "all earlier columns" in SparsePCA()._reason_not_partitioned()
     assert SelectKBest()._reason_not_partitioned() is None

@@ -105,7 +105,7 @@ def test_a_long_refresh_is_in_use_before_the_next_is_due(model, monkeypatch):
 
 @every_model
 @pytest.mark.parametrize("size", [3, 50])
-def test_frames_put_it_into_use_at_the_same_row(four_rows, model, size):
+def test_frames_use_the_snapshot_from_the_same_row(four_rows, model, size):
     import pandas as pd
 
     X, xs, ys = rows(82)
@@ -123,7 +123,7 @@ def test_frames_put_it_into_use_at_the_same_row(four_rows, model, size):
 
 @every_model
 @pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
-def test_a_copy_goes_on_as_the_model_does(four_rows, model, copied, tmp_path):
+def test_copies_continue_as_the_model(four_rows, model, copied, tmp_path):
     _, xs, ys = rows(50)
     model = model.clone()
     for x, y in zip(xs[:42], ys[:42], strict=True):
@@ -152,7 +152,7 @@ def test_a_file_with_another_pending_snapshot_is_refused(four_rows, key, value):
         PCA(2)._set_state(state | {"pending": state["pending"] | {key: value}})
 
 
-def test_a_refresh_asked_for_replaces_one_that_is_pending(four_rows):
+def test_manual_refreshes_replace_pending_ones(four_rows):
     _, xs, _ = rows(42)
     model = PCA(2)
     for x in xs:
@@ -164,7 +164,7 @@ def test_a_refresh_asked_for_replaces_one_that_is_pending(four_rows):
     np.testing.assert_allclose(span(model.in_use), span(model.loadings), atol=1e-9)
 
 
-def test_a_merge_computes_it_again_with_all_rows(four_rows):
+def test_merges_recompute_the_snapshot_with_all_rows(four_rows):
     _, xs, _ = rows(88)
     one, other = PCA(2), PCA(2)
     for model, part in ((one, xs[:42]), (other, xs[42:84])):
@@ -179,7 +179,7 @@ def test_a_merge_computes_it_again_with_all_rows(four_rows):
     np.testing.assert_allclose(span(one.in_use), now, atol=1e-9)
 
 
-def test_a_refresh_at_every_row_is_at_once(four_rows):
+def test_refreshes_at_every_row_are_immediate(four_rows):
     _, xs, ys = rows(40)
     model = PLS(2, refresh_factor=1.0, warm_up=0)
     for x, y in zip(xs, ys, strict=True):
@@ -187,7 +187,7 @@ def test_a_refresh_at_every_row_is_at_once(four_rows):
         assert model._refresh.pending is None
 
 
-def test_models_of_few_variables_and_selectors_refresh_at_once():
+def test_small_models_and_selectors_refresh_immediately():
     _, xs, ys = rows(60)
     for model in (PCA(2), ProjSe(2, warm_up=8)):
         for x, y in zip(xs, ys, strict=True):
@@ -203,9 +203,7 @@ def test_the_history_notes_the_row_of_first_use(four_rows):
     assert [event.row for event in history.events] == [24, 44]
 
 
-def test_an_error_is_raised_when_the_snapshot_is_needed_and_nothing_is_lost(
-    four_rows, monkeypatch, tmp_path
-):
+def test_errors_are_raised_when_the_snapshot_is_used(four_rows, monkeypatch, tmp_path):
     _, xs, _ = rows(60)
     model = PCA(2)
     for x in xs[:19]:
@@ -229,7 +227,7 @@ def test_an_error_is_raised_when_the_snapshot_is_needed_and_nothing_is_lost(
     assert other.in_use
 
 
-def test_without_threads_it_is_computed_at_once(four_rows, monkeypatch):
+def test_snapshots_are_immediate_without_threads(four_rows, monkeypatch):
     _, xs, ys = rows(60)
     expected, found = RidgeComponents(2), RidgeComponents(2)
     for x, y in zip(xs, ys, strict=True):
@@ -244,7 +242,7 @@ def test_without_threads_it_is_computed_at_once(four_rows, monkeypatch):
     assert found.in_use == expected.in_use
 
 
-def test_a_fork_computes_it_again(monkeypatch):
+def test_forks_recompute_the_snapshot(monkeypatch):
     started, done, in_thread = threading.Event(), threading.Event(), threading.get_ident()
 
     def compute():
@@ -261,7 +259,7 @@ def test_a_fork_computes_it_again(monkeypatch):
     done.set()
 
 
-def test_rows_wait_for_their_share_only():
+def test_rows_wait_for_their_share_of_work_only():
     """Rows wait only for their share of a computation; otherwise this test would not end."""
     done = threading.Event()
     pending = PendingSnapshot(lambda: done.wait(60.0), 8, 16)

@@ -81,7 +81,7 @@ def test_strata_in_a_frame_of_one_column_are_strata():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_as_the_definition_says(name):
+def test_p_values_are_their_definition(name):
     case = CASES[name]
     X, y = problem(1, classes=case.get("classes", 0))
     Z, strata, w = asked(case, len(y), np.random.default_rng(2))
@@ -106,7 +106,7 @@ def test_as_the_definition_says(name):
 
 
 @pytest.mark.parametrize("strata", [None, np.arange(40) % 3])
-def test_weights_stay_on_their_rows(strata):
+def test_weights_are_not_permuted(strata):
     """Each permutation reorders the target, while the weights stay on their rows."""
     X, y = problem(13)
     w = np.random.default_rng(14).lognormal(sigma=2.0, size=40)
@@ -118,7 +118,7 @@ def test_weights_stay_on_their_rows(strata):
         assert most[b] == pytest.approx(max(permuted.relevance.values()), rel=1e-9)
 
 
-def test_tiny_weights_are_weights_of_zero():
+def test_tiny_weights_count_as_zero():
     X, y = problem(15)
     w = np.random.default_rng(16).lognormal(size=40)
     tiny, zero = w.copy(), w.copy()
@@ -159,7 +159,7 @@ def draw(name, rng):
         "counts",
     ],
 )
-def test_noise_is_found_in_one_of_twenty_runs(name):
+def test_false_positive_rate_of_noise_is_five_percent(name):
     found = 0
     for seed in range(60):
         X, y, arguments = draw(name, np.random.default_rng(seed))
@@ -185,7 +185,7 @@ def test_counts_are_permuted_in_units_of_their_standard_deviations():
 
 
 @pytest.mark.parametrize("kind", ["binary", "count"])
-def test_permuted_statistics_vary_as_a_null_model_where_outcomes_are_certain(kind):
+def test_permuted_statistics_of_certain_outcomes(kind):
     rng = np.random.default_rng(3)
     z, X = np.exp(1.5 * rng.normal(size=200)), rng.normal(size=(200, 200))
     y = rng.random(200) < 1 / (1 + np.exp(1.5 - 1.5 * z))
@@ -226,7 +226,7 @@ def same_null(one, other):
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), cuts=st.lists(st.integers(0, 90), max_size=4))
-def test_however_the_columns_are_cut_merged_and_stored(seed, cuts):
+def test_null_does_not_depend_on_blocks_merges_or_files(seed, cuts):
     X, y = problem(seed)
     whole, parts, one = learnt(X, y), [], learnt(X[:, :0], y)
     edges = [0, *sorted(cuts), 90]
@@ -254,7 +254,7 @@ def test_single_columns_and_sparse_ones():
     same_null(whole, sparse)
 
 
-def test_bases_that_do_not_fit_are_made_again(monkeypatch):
+def test_bases_beyond_memory_are_recomputed(monkeypatch):
     X, y = problem(6, classes=3)
     Z = np.random.default_rng(0).normal(size=(40, 1))
     kept = learnt(X, y, covariates=Z)
@@ -264,7 +264,7 @@ def test_bases_that_do_not_fit_are_made_again(monkeypatch):
     same_null(kept, learnt(X, y, covariates=Z))
 
 
-def test_an_error_undoes_what_was_counted():
+def test_errors_roll_back_counts():
     X, y = problem(7)
     model = learnt(X, y)
     before = pickle.dumps(model)
@@ -275,7 +275,7 @@ def test_an_error_undoes_what_was_counted():
     assert pickle.dumps(model) == before
 
 
-def test_a_copy_goes_on():
+def test_copies_continue():
     X, y = problem(8)
     strata = np.arange(40) % 3
     whole = learnt(X, y, strata=strata)
@@ -308,7 +308,7 @@ def test_a_copy_goes_on():
         (RidgeComponents, {"n_components": 2}),
     ],
 )
-def test_every_learner_has_the_floor_of_its_columns(cls, params):
+def test_every_learner_has_a_permutation_noise_floor(cls, params):
     X, y = problem(9)
     model = cls(permutations=B, **params)
     model.learn_target(y)
@@ -327,7 +327,7 @@ def test_every_learner_has_the_floor_of_its_columns(cls, params):
         ]
 
 
-def test_rows_end_the_permutations():
+def test_permutations_are_unavailable_after_rows():
     X, y = problem(10)
     model = learnt(X, y)
     model.learn_one(dict(enumerate(X[0])), y[0])
@@ -338,7 +338,7 @@ def test_rows_end_the_permutations():
     assert 0.0 < model.noise_floor() < 1.0
 
 
-def test_too_few_permutations_tell_nothing():
+def test_too_few_permutations_give_a_noise_floor_of_one():
     X, y = problem(11)
     model = learnt(X, y, permutations=9)
     assert model.noise_floor(0.05) == 1.0
@@ -346,7 +346,7 @@ def test_too_few_permutations_tell_nothing():
     assert not any(row["above_noise"] for row in model.report().results)
 
 
-def test_what_is_refused():
+def test_invalid_options_are_refused():
     X, y = problem(12)
     for cls, params in ((SelectKBest, {"score": "margin"}), (ProjSe, {"kernel": "rbf"})):
         with pytest.raises(ValueError, match="permutations"):
@@ -369,7 +369,7 @@ def test_what_is_refused():
             model.noise_floor(level, method=method)
 
 
-def test_ridge_components_count_above_a_floor_of_permutations():
+def test_ridge_components_use_the_permutation_noise_floor():
     """Permutations give copies the noise floor of one column, below the Gaussian noise floor."""
     rng = np.random.default_rng(2)
     x, y = np.linalg.qr(rng.normal(size=(60, 3)))[0][:, 1:].T

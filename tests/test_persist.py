@@ -94,7 +94,7 @@ def exactly(value):
 
 @QUICK
 @given(st.lists(NAMES, max_size=12))
-def test_names_come_back_with_their_types(tmp_path_factory, names):
+def test_names_are_restored_with_their_types(tmp_path_factory, names):
     path = tmp_path_factory.mktemp("names") / "model"
     assert exactly(round_trip(shelf(names=names), path).state["names"]) == exactly(names)
 
@@ -118,7 +118,7 @@ def test_awkward_names(tmp_path, names):
     assert exactly(twin.state["other"]) == exactly({"a": [names]})
 
 
-def test_numpy_scalars_are_stored_as_what_they_equal(tmp_path):
+def test_numpy_scalars_are_stored_as_python_values(tmp_path):
     names = [np.int64(3), np.float64(0.5), np.str_("a"), np.bool_(True), (np.float32(0.1),)]
     twin = round_trip(shelf(names=names), tmp_path / "model")
     assert exactly(twin.state["names"]) == exactly([3, 0.5, "a", True, (float(np.float32(0.1)),)])
@@ -128,7 +128,7 @@ def test_numpy_scalars_are_stored_as_what_they_equal(tmp_path):
     "name",
     [b"bytes", frozenset({1}), 1 + 2j, np.datetime64("2020-01-01"), object(), range(3), Shelf, ...],
 )
-def test_names_that_have_no_place_in_a_file(tmp_path, name):
+def test_unsupported_names_are_refused(tmp_path, name):
     path = tmp_path / "model"
     path.write_text("what was there")
     with pytest.raises(TypeError) as info:
@@ -159,7 +159,7 @@ def test_very_many_names(tmp_path, kind):
         np.arange(3, dtype=">i4"),
     ],
 )
-def test_arrays_come_back(tmp_path, array):
+def test_arrays_are_restored(tmp_path, array):
     twin = round_trip(shelf(a=array), tmp_path / "model").state["a"]
     np.testing.assert_array_equal(twin, array)
     assert twin.shape == array.shape
@@ -192,7 +192,7 @@ def test_arrays_deep_in_the_state(tmp_path):
 
 
 @pytest.mark.parametrize("learner", [ForwardSelection(k=3), MRMR(k=3), Lasso(k=3)], ids=str)
-def test_pools_that_have_let_nothing_go_come_back(tmp_path, learner):
+def test_complete_pools_are_restored(tmp_path, learner):
     # More than twice the limit of a pruned pool: observations of all columns fit into memory.
     X = np.random.default_rng(0).normal(size=(40, 3_000))
     learner.learn_target(X[:, 7] + X[:, 70])
@@ -205,7 +205,7 @@ def test_pools_that_have_let_nothing_go_come_back(tmp_path, learner):
     assert back.n_columns == 3_009
 
 
-def test_notes(tmp_path):
+def test_metadata_are_restored(tmp_path):
     path = tmp_path / "model"
     notes = {"source": "a.parquet", "rows": (1, 2.5), 3: [None, True], ("a", 1): {"deep": {}}}
     save(shelf(), path, metadata=notes)
@@ -216,7 +216,7 @@ def test_notes(tmp_path):
         save(shelf(), path, metadata={"when": object()})
 
 
-def test_numpy_can_look_inside(tmp_path):
+def test_numpy_can_read_the_arrays(tmp_path):
     save(shelf(weights=np.arange(3.0), names=["a"]), tmp_path / "model")
     with np.load(tmp_path / "model", allow_pickle=False) as archive:
         np.testing.assert_array_equal(archive["weights"], np.arange(3.0))
@@ -233,13 +233,13 @@ def test_a_history_is_not_saved_but_its_learner(tmp_path):
 
 
 @pytest.mark.parametrize("thing", [None, "model", {"a": 1}, SOSPCA, object()])
-def test_what_is_no_learner_is_not_saved(tmp_path, thing):
+def test_other_objects_are_refused(tmp_path, thing):
     with pytest.raises(TypeError, match="Expected one of streamsel's learners"):
         save(thing, tmp_path / "model")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_learner_of_somebody_else_is_not_saved(tmp_path):
+def test_third_party_learners_are_refused(tmp_path):
     class Mine(SOSPCA):
         pass
 
@@ -247,7 +247,7 @@ def test_a_learner_of_somebody_else_is_not_saved(tmp_path):
         save(Mine(), tmp_path / "model")
 
 
-def test_a_pipeline_is_not_saved_but_its_learner_and_pickled_whole(tmp_path):
+def test_hints_about_pipelines_work(tmp_path):
     """The hints work: a saved learner in a new pipeline, and a pickle of the old pipeline."""
     rng = np.random.default_rng(0)
     rows = [dict(enumerate(x)) for x in rng.normal(size=(60, 5)).tolist()]
@@ -279,7 +279,7 @@ def test_a_pipeline_is_not_saved_but_its_learner_and_pickled_whole(tmp_path):
 # ------------------------------------------------------------------------------ writing files
 
 
-def test_the_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+def test_files_are_replaced_atomically(tmp_path, monkeypatch):
     path = tmp_path / "model"
     save(shelf(names=["old"]), path)
 
@@ -294,7 +294,7 @@ def test_the_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_an_interrupted_save_leaves_no_litter(tmp_path, monkeypatch):
+def test_interrupted_saves_leave_no_temporary_files(tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
@@ -304,14 +304,14 @@ def test_an_interrupted_save_leaves_no_litter(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_file_has_the_permissions_of_any_other(tmp_path):
+def test_files_have_the_usual_permissions(tmp_path):
     plain = tmp_path / "plain"
     plain.write_text("")
     save(shelf(), tmp_path / "model")
     assert (tmp_path / "model").stat().st_mode == plain.stat().st_mode
 
 
-def test_a_link_stays_a_link(tmp_path):
+def test_links_are_kept(tmp_path):
     (tmp_path / "data").mkdir()
     link = tmp_path / "model"
     link.symlink_to(tmp_path / "data" / "real")
@@ -320,7 +320,7 @@ def test_a_link_stays_a_link(tmp_path):
     assert (tmp_path / "data" / "real").is_file()
 
 
-def test_paths_are_strings_too(tmp_path):
+def test_paths_may_be_strings(tmp_path):
     save(shelf(), os.fspath(tmp_path / "model"))
     assert load(os.fspath(tmp_path / "model")).state == {}
 
@@ -408,7 +408,7 @@ def test_foreign_files(tmp_path, monkeypatch, refuses, content, message):
     assert not (tmp_path / "executed").exists()
 
 
-def test_archives_of_others(refuses):
+def test_other_archives_are_refused(refuses):
     for write in (np.savez, np.savez_compressed):
         file = io.BytesIO()
         write(file, a=np.arange(3))
@@ -451,14 +451,14 @@ def array_entry(array=None, *, header=None, body=b""):
     return file.getvalue()
 
 
-def test_a_forgery_without_fault_is_read(tmp_path):
+def test_valid_forged_files_are_read(tmp_path):
     """A forged file with valid contents is loaded; otherwise the refusals would prove nothing."""
     header = {**HEADER, "state": {"a": {"array": "a.npy"}}}
     (tmp_path / "forged").write_bytes(forge(header, [("a.npy", array_entry(np.arange(3.0)))]))
     np.testing.assert_array_equal(load(tmp_path / "forged").state["a"], np.arange(3.0))
 
 
-def test_no_header(refuses):
+def test_files_without_header_are_refused(refuses):
     assert "no header.json" in refuses(forge(None, [("a.npy", array_entry(np.arange(3.0)))]))
 
 
@@ -534,7 +534,7 @@ def test_values_of_headers(refuses, fields):
     refuses(forge(changed(**fields)), loading_only=True)
 
 
-def test_notes_that_cannot_be_read(tmp_path):
+def test_invalid_metadata_are_refused(tmp_path):
     (tmp_path / "forged").write_bytes(forge(changed(metadata={"pickle": "gASV"})))
     with pytest.raises(ValueError, match="metadata"):
         archive.read_metadata(tmp_path / "forged")
@@ -566,14 +566,14 @@ def bomb_header(shape, descr="'<f8'"):
         pickle.dumps(Evil()),
     ],
 )
-def test_arrays_that_are_not_what_they_say(tmp_path, monkeypatch, refuses, entry):
+def test_invalid_arrays_are_refused(tmp_path, monkeypatch, refuses, entry):
     monkeypatch.chdir(tmp_path)
     forged = forge(changed(state={"a": {"array": "a.npy"}}), [("a.npy", entry)])
     refuses(forged, loading_only=True)
     assert not (tmp_path / "executed").exists()
 
 
-def test_entries_that_do_not_belong(refuses):
+def test_unexpected_entries_are_refused(refuses):
     array = array_entry(np.arange(3.0))
     assert "a.npy" in refuses(forge(HEADER, [("a.npy", array)]), loading_only=True)
     assert "b.npy" in refuses(forge(HEADER, [("../b.npy", array)]), loading_only=True)
@@ -587,7 +587,7 @@ def test_entries_that_do_not_belong(refuses):
     refuses(twice)
 
 
-def test_bombs(refuses):
+def test_decompression_bombs_are_refused(refuses):
     state = {"a": {"array": "a.npy"}}
     bomb = array_entry(np.zeros(1 << 20))
     packed = forge(changed(state=state), [("a.npy", bomb)], compression=zipfile.ZIP_DEFLATED)
@@ -605,7 +605,7 @@ def test_bombs(refuses):
 
 
 @pytest.mark.parametrize("learner", [ProjSe, SelectKBest])
-def test_what_does_not_vary_yet(learner, tmp_path):
+def test_models_with_constant_variables_are_restored(learner, tmp_path):
     model = learner(k=2)
     for row, label in enumerate("xxy"):
         model.learn_one({"varies": float(row), "flat": 2.0}, label)
@@ -613,7 +613,7 @@ def test_what_does_not_vary_yet(learner, tmp_path):
         assert load(tmp_path / "model").relevance == pytest.approx(model.relevance, nan_ok=True)
 
 
-def test_what_covariates_explain_in_full(tmp_path):
+def test_fully_explained_columns_are_restored(tmp_path):
     X = np.random.default_rng(0).normal(size=(20, 3))
     model = ProjSe(k=2)
     model.learn_target(X @ [1.0, 2.0, 3.0], covariates=X[:, 0])

@@ -79,7 +79,7 @@ def centred(X):
 @pytest.mark.parametrize("scale", [True, False])
 @pytest.mark.parametrize("shape", [TALL, WIDE])
 @pytest.mark.parametrize("kind", ["one", "three", "classes"])
-def test_pls_scores_are_scikit_learns(shape, kind, scale):
+def test_pls_scores_equal_scikit_learn(shape, kind, scale):
     X = columns(shape)
     y = {"one": numbers(X), "three": numbers(X, 3), "classes": labels(X)}[kind]
     Y = y if kind != "classes" else (y[:, None] == np.unique(y)).astype(float)
@@ -97,7 +97,7 @@ def test_pls_scores_are_scikit_learns(shape, kind, scale):
 
 
 @pytest.mark.parametrize("c", [1, 3])
-def test_pls_of_rows_is_that_of_columns(c):
+def test_pls_of_rows_equals_columns(c):
     X = columns(TALL)
     one, other = learnt(PLS(4), X, numbers(X, c)), on_rows(PLS(4), X, numbers(X, c))
     np.testing.assert_allclose(weights(one, 12), weights(other, 12), **EXACT)
@@ -113,7 +113,7 @@ def test_pls_has_no_more_components_than_the_rank():
     assert (explained < 1e-18 * 50).all()
 
 
-def test_pls_ends_when_the_target_is_told():
+def test_pls_ends_when_the_target_is_explained():
     rng = np.random.default_rng(0)
     X = np.linalg.qr(centred(rng.normal(size=(50, 8))))[0]
     model = learnt(PLS(6, scale=False), X, X[:, 4])
@@ -122,7 +122,7 @@ def test_pls_ends_when_the_target_is_told():
     assert model.relevance["pls0"] == pytest.approx(1.0, abs=1e-12)
 
 
-def test_pls_of_a_target_of_which_one_column_is_constant():
+def test_pls_of_targets_with_a_constant_column():
     X = columns(WIDE)
     y = numbers(X)
     one = learnt(PLS(3), X, y)
@@ -130,7 +130,7 @@ def test_pls_of_a_target_of_which_one_column_is_constant():
     np.testing.assert_allclose(one.embedding, other.embedding, **EXACT)
 
 
-def test_given_covariates_it_is_pls_of_what_they_leave():
+def test_pls_with_covariates_is_pls_of_residuals():
     X, Z = columns(WIDE), np.random.default_rng(5).normal(size=(40, 2))
     y = numbers(X) + Z[:, 0]
     basis = np.linalg.qr(np.c_[np.ones(40), Z])[0]
@@ -143,7 +143,7 @@ def test_given_covariates_it_is_pls_of_what_they_leave():
 # --------------------------------------------------------------------------------- Discriminant
 
 
-def test_discriminants_without_shrinkage_are_scikit_learns():
+def test_discriminants_without_shrinkage_equal_scikit_learn():
     X = columns((90, 10))
     y, varying = labels(X), np.flatnonzero(X.std(axis=0) > 0.0)
     model = learnt(Discriminant(2, shrinkage=0.0), X, y)
@@ -155,7 +155,7 @@ def test_discriminants_without_shrinkage_are_scikit_learns():
 
 @pytest.mark.parametrize("shrinkage", [0.01, 0.5, 0.9])
 @pytest.mark.parametrize("shape", [TALL, WIDE])
-def test_shrunk_discriminants_span_scikit_learns_functions(shape, shrinkage):
+def test_shrunk_discriminants_span_those_of_scikit_learn(shape, shrinkage):
     X = columns(shape)
     X, y = X[:, X.std(axis=0) > 0.0], labels(X)
     model = learnt(Discriminant(2, shrinkage=shrinkage), X, y)
@@ -166,7 +166,7 @@ def test_shrunk_discriminants_span_scikit_learns_functions(shape, shrinkage):
     np.testing.assert_allclose(B.T @ theirs.covariance_ @ B, np.eye(2), **EXACT)
 
 
-def test_discriminants_in_full_shrinkage_are_of_the_means():
+def test_full_shrinkage_gives_the_class_means():
     X = columns(WIDE)
     y = labels(X)
     B = weights(learnt(Discriminant(2, shrinkage=1.0), X, y), 150)
@@ -174,14 +174,14 @@ def test_discriminants_in_full_shrinkage_are_of_the_means():
     assert subspace_angles(B, np.linalg.svd(means)[2][:2].T).max() < 1e-7
 
 
-def test_one_component_less_than_classes():
+def test_components_are_one_fewer_than_classes():
     X = columns(WIDE)
     model = learnt(Discriminant(5), X, labels(X, 2))
     assert model.embedding.shape == (40, 1)
     assert (model.transform_many(X)[:, 1:] == 0.0).all()
 
 
-def test_no_shrinkage_where_there_is_no_answer_without():
+def test_zero_shrinkage_is_raised_if_singular():
     X = columns(WIDE)
     y = labels(X)
     model = learnt(Discriminant(2, shrinkage=0.0), X, y)
@@ -192,7 +192,7 @@ def test_no_shrinkage_where_there_is_no_answer_without():
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1.0, 1e140])
-def test_the_likeliest_shrinkage_has_no_units(scale):
+def test_fitted_shrinkage_ignores_units(scale):
     X = columns(TALL)
     one, other = (learnt(Discriminant(2), part, labels(X)) for part in (X, scale * X))
     assert 0.0 < one.fitted_shrinkage < 1.0
@@ -200,7 +200,7 @@ def test_the_likeliest_shrinkage_has_no_units(scale):
     np.testing.assert_allclose(one.embedding, other.embedding, rtol=0.0, atol=1e-8)
 
 
-def test_discriminants_of_rows_are_those_of_columns():
+def test_discriminants_of_rows_equal_columns():
     X = columns(TALL)
     one, other = (make(Discriminant(2), X, labels(X)) for make in (learnt, on_rows))
     assert other.fitted_shrinkage == pytest.approx(one.fitted_shrinkage, rel=1e-9)
@@ -208,7 +208,7 @@ def test_discriminants_of_rows_are_those_of_columns():
 
 
 @pytest.mark.parametrize("model", [PLS(2), Discriminant(2), PrivateFeatures(2)], ids=repr)
-def test_a_class_that_nobody_is_of(model):
+def test_classes_without_rows(model):
     X = columns(WIDE)
     y = labels(X)
     one = learnt(model.clone(), X, pd.Series(pd.Categorical(y)))
@@ -216,7 +216,7 @@ def test_a_class_that_nobody_is_of(model):
     np.testing.assert_allclose(one.embedding, other.embedding, **EXACT)
 
 
-def test_every_row_a_class_of_its_own():
+def test_one_class_per_row():
     """Two rows may be two classes; more rows with a class each are refused."""
     X = columns(WIDE)
     model = learnt(Discriminant(2), X[:2], ["a", "b"])
@@ -229,7 +229,7 @@ def test_every_row_a_class_of_its_own():
 @pytest.mark.parametrize(
     "model", [PLS(2), Discriminant(2), PrivateFeatures(2), RankedPCA(2), SupervisedPCA(2)], ids=repr
 )
-def test_columns_that_do_not_vary_have_no_components(model):
+def test_constant_columns_have_no_components(model):
     X = columns(WIDE)
     model = learnt(model, np.full((40, 3), 5.0), labels(X))
     assert model.relevance == {}
@@ -249,7 +249,7 @@ def correlation(Z, y):
 @pytest.mark.parametrize("scale", [True, False])
 @pytest.mark.parametrize("shape", [TALL, WIDE])
 @pytest.mark.parametrize("kind", ["one", "three", "classes"])
-def test_nothing_linear_is_left(shape, kind, scale):
+def test_no_covariance_with_the_attribute_is_left(shape, kind, scale):
     X = columns(shape)
     y = {"one": numbers(X), "three": numbers(X, 3), "classes": labels(X)}[kind]
     model = learnt(PrivateFeatures(100, scale=scale), X, y)
@@ -265,7 +265,7 @@ def test_nothing_linear_is_left(shape, kind, scale):
 
 
 @pytest.mark.parametrize("most", [15_000, 30])
-def test_nothing_linear_is_left_of_features_of_some_columns(most):
+def test_bounded_features_leave_no_covariance_with_the_attribute(most):
     """Features are uncorrelated with the attribute, also with a bounded pool or leading axes."""
     X = columns(WIDE)
     y = numbers(X, 2)
@@ -278,7 +278,7 @@ def test_nothing_linear_is_left_of_features_of_some_columns(most):
     assert correlation(model.embedding, y) < 1e-10
 
 
-def test_private_features_vary_as_much_as_they_can():
+def test_private_features_have_maximal_variance():
     X = columns(WIDE)
     y = numbers(X, 2)
     C = centred(X)
@@ -289,7 +289,7 @@ def test_private_features_vary_as_much_as_they_can():
     np.testing.assert_allclose(Z.T @ Z / most[0], np.diag(most / most[0]), **EXACT)
 
 
-def test_of_a_property_that_nothing_tells_they_are_principal_components():
+def test_uncorrelated_attributes_give_principal_components():
     X = columns(TALL)
     C = np.c_[np.ones(60), X]
     y = np.random.default_rng(3).normal(size=60)
@@ -298,12 +298,12 @@ def test_of_a_property_that_nothing_tells_they_are_principal_components():
     np.testing.assert_allclose(one.embedding, other.embedding, rtol=0.0, atol=1e-7)
 
 
-def test_of_a_column_that_is_the_property_nothing_is_left():
+def test_columns_equal_to_the_attribute_are_removed():
     y = np.random.default_rng(3).normal(size=60)
     assert learnt(PrivateFeatures(2), y[:, None], y).embedding.shape == (60, 0)
 
 
-def test_leakage_makes_features_anew():
+def test_leakage_recomputes_features_per_fold():
     """Leakage from the Gram matrix alone equals that of a model of the columns."""
     X = columns(WIDE)
     y = labels(X)
@@ -317,7 +317,7 @@ def test_leakage_makes_features_anew():
     np.testing.assert_allclose(signed(theirs, again), again, rtol=0.0, atol=1e-8)
 
 
-def test_leakage_tells_what_is_left():
+def test_leakage_reports_nonlinear_dependence():
     rng = np.random.default_rng(0)
     secret = rng.normal(size=300)
     shown = np.c_[secret, secret**2 - 1.0, rng.normal(size=300)]
@@ -335,7 +335,7 @@ def test_leakage_tells_what_is_left():
     assert learnt(PrivateFeatures(2), X, secret**2).leakage().fresh["5-NN"] > 0.2
 
 
-def test_leakage_of_noise_is_that_of_chance():
+def test_leakage_of_noise_is_at_chance_level():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 30)), np.array(["a", "b"])[rng.integers(2, size=200)]
     model = learnt(PrivateFeatures(4), X, y)
@@ -345,7 +345,7 @@ def test_leakage_of_noise_is_that_of_chance():
     assert max(shares) < found.chance + 0.12
 
 
-def test_leakage_refuses():
+def test_invalid_leakage_arguments_are_refused():
     X = columns(TALL)
     model = PrivateFeatures(2)
     with pytest.raises(ValueError, match="Expected a model"):
@@ -367,7 +367,7 @@ def test_leakage_refuses():
 
 
 @pytest.mark.parametrize("shape", [TALL, WIDE])
-def test_ranked_are_principal_components(shape):
+def test_ranked_components_are_principal_components(shape):
     X = columns(shape)
     rank = min(shape[1] - 1, shape[0] - 1)
     every = learnt(PCA(rank), X, None).embedding
@@ -380,7 +380,7 @@ def test_ranked_are_principal_components(shape):
 
 
 @pytest.mark.parametrize("blocks", [1, 30])
-def test_supervised_components_are_those_of_the_most_relevant(blocks):
+def test_supervised_components_use_the_most_relevant_columns(blocks):
     X = columns((50, 300))
     y = numbers(X)
     model = SupervisedPCA(3, max_candidates=20)
@@ -394,7 +394,7 @@ def test_supervised_components_are_those_of_the_most_relevant(blocks):
     np.testing.assert_allclose(model.embedding, Z, rtol=0.0, atol=1e-8)
 
 
-def test_a_threshold_that_nobody_reaches():
+def test_thresholds_above_every_relevance():
     X = columns(WIDE)
     y = np.random.default_rng(9).normal(size=40)
     model = learnt(SupervisedPCA(2, threshold=0.99), X, y)
@@ -404,7 +404,7 @@ def test_a_threshold_that_nobody_reaches():
 
 
 @pytest.mark.parametrize("model", [PrivateFeatures(1), RankedPCA(1, rank_by="private")], ids=repr)
-def test_who_varies_least_goes_and_not_who_tells_least(model):
+def test_columns_of_least_variance_are_evicted_first(model):
     """In a bounded vocabulary of rows the variable of smallest variance is evicted."""
     rng = np.random.default_rng(0)
     y = rng.normal(size=300)

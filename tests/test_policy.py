@@ -43,10 +43,10 @@ def test_the_first_compilation_is_announced_once(cache):
 
 
 @pytest.mark.slow
-def test_it_can_be_left_unsaid(tmp_path):
+def test_the_message_can_be_silenced(tmp_path):
     assert _stderr(tmp_path, seen=True, before="compile.silence_compile_message()") == ""
 
 
 @pytest.mark.slow
-def test_only_a_terminal_is_told(tmp_path):
+def test_only_terminals_show_the_message(tmp_path):
     assert _stderr(tmp_path, seen=False) == ""

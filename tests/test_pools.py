@@ -33,7 +33,7 @@ def filled(X, *args, **params):
 
 
 @pytest.mark.parametrize("name", SELECTORS)
-def test_what_a_selector_keeps_outlives_it(name, rng):
+def test_selector_state_does_not_refer_to_the_learner(name, rng):
     """The state of a selector does not refer to the learner, nor need it."""
     X = rng.normal(size=(30, 12))
     model = registry.fetch(name)(target_type="numeric")
@@ -49,7 +49,7 @@ def test_what_a_selector_keeps_outlives_it(name, rng):
 
 
 @pytest.mark.parametrize("name", SELECTORS)
-def test_bases_of_a_selector_are_few(name):
+def test_selectors_have_few_bases(name):
     """A selector has at most one mixin between its method and the base class."""
     mro = registry.fetch(name).__mro__
     own = [cls.__name__ for cls in mro[: mro.index(Selector)] if "streamsel" in cls.__module__]
@@ -57,7 +57,7 @@ def test_bases_of_a_selector_are_few(name):
 
 
 @pytest.mark.parametrize("samples", [False, True])
-def test_a_ranking_decides_what_stays(rng, samples):
+def test_rankings_decide_which_columns_are_kept(rng, samples):
     X = rng.normal(size=(20, 60)) * rng.permutation(60)
     pool = filled(X, 5, TopRanked(variances), samples=samples)
     best = np.argsort(-X.var(axis=0))
@@ -71,7 +71,7 @@ def test_a_ranking_decides_what_stays(rng, samples):
     assert filled(X, 5, samples=samples).names[:5] == [j for j in range(60) if X[:, j].any()][:5]
 
 
-def test_ties_are_relative_but_for_relevance(rng):
+def test_ties_of_scores_are_relative(rng):
     X = np.ones((4, 1)) * np.array([1e-9, 1.0, 1.0])
     X[:2] *= -1.0
     X[:, 1] *= 1.0 + 1e-10
@@ -81,7 +81,7 @@ def test_ties_are_relative_but_for_relevance(rng):
     assert MOST_RELEVANT.relevance_cutoff(0.5) == 0.5
 
 
-def test_a_pool_with_a_pool_is_taken_back_with_it(rng):
+def test_nested_pools_are_rolled_back_together(rng):
     class Alternating:
         def rejection_threshold(self, space):
             return 0.0
@@ -128,7 +128,7 @@ def test_a_certifier_needs_a_limit(rng):
 
 
 @pytest.mark.parametrize("beta", [-1.0, np.nan, 0.5])
-def test_both_forms_of_a_score_are_one_formula(rng, beta):
+def test_both_forms_of_a_score_have_equal_bits(rng, beta):
     rel, red = rng.uniform(size=9), np.abs(rng.normal(size=(9, 4))) + 0.1
     rel[4] = -np.inf
     stages, scores, total = np.empty((9, 5)), np.empty(9), np.zeros(9)

@@ -145,23 +145,23 @@ def output(code, **environment):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
-def test_learners_have_all_they_need():
+def test_all_kernels_of_learners_are_loaded():
     assert output(LOADED) == []
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
-def test_learners_of_groups_have_all_they_need():
+def test_all_kernels_of_groups_are_loaded():
     assert output(GROUPS) == []
 
 
 @pytest.mark.slow
-def test_nothing_is_compiled_after_it(tmp_path):
+def test_nothing_is_compiled_after_precompile(tmp_path):
     assert output(COMPILED, NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "0"]
 
 
 @sampled(MODES)
-def test_the_model_is_left_as_it_is(mode):
+def test_precompile_does_not_change_the_model(mode):
     model = build(mode)
     before = bits(model)
     model.precompile()
@@ -169,7 +169,7 @@ def test_the_model_is_left_as_it_is(mode):
     assert model.n_rows == 0
 
 
-def test_a_model_that_has_learnt():
+def test_precompile_of_a_trained_model():
     model, twin = SelectKBest(k=1), SelectKBest(k=1)
     for one in (model, twin):
         one.learn_one({"a": 1.0, "b": 2.0}, 1.0)

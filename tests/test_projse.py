@@ -55,7 +55,7 @@ def two_tasks(dataset, name, view=12):
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_linear_is_the_batch_definition_and_lapacks_order(dataset, name):
+def test_linear_equals_the_definition_and_pivoted_qr(dataset, name):
     for X, y, Y in two_tasks(dataset, name):
         picks = reference.linear(X, Y, 30)
         model = learn(X, y, 30)
@@ -70,7 +70,7 @@ def test_linear_is_the_batch_definition_and_lapacks_order(dataset, name):
         np.testing.assert_allclose(list(model.scores.values())[:m], squares[:m], atol=1e-9)
 
 
-def test_linear_on_more_rows_is_lapacks_order(dataset):
+def test_linear_on_more_rows_equals_pivoted_qr(dataset):
     X, y, _, npz = dataset("isolet")
     labels = npz["classes"][y]
     model = learn(X, labels, 25)
@@ -90,7 +90,7 @@ KERNELS = [
 
 @pytest.mark.parametrize("options", KERNELS, ids=lambda o: "-".join(map(str, o.values())))
 @pytest.mark.parametrize("name", ["glioma", "sonar", "leukemia_golub3571"])
-def test_kernels_are_the_dense_formula(dataset, name, options):
+def test_kernels_equal_the_dense_formula(dataset, name, options):
     for wide, y, Y in two_tasks(dataset, name):
         X = wide[:, :600]
         picks = reference.kernel(X, Y, 30, **options)
@@ -119,7 +119,7 @@ def test_kernels_without_scaling(options):
 
 @pytest.mark.parametrize("scale", [True, False])
 @pytest.mark.parametrize("options", [{}, *KERNELS], ids=lambda o: "-".join(map(str, o.values())))
-def test_unsupervised_is_pivoted_cholesky_of_the_kernel_matrix(options, scale):
+def test_unsupervised_equals_pivoted_cholesky(options, scale):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(14, 90)) @ np.diag(rng.uniform(0.3, 2.0, size=90))
     X[:, 40] = -2 * X[:, 3] + 1
@@ -139,7 +139,7 @@ def test_unsupervised_on_real_data(dataset):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
-def test_one_round_is_the_papers_algorithm(dataset, kernel):
+def test_one_round_equals_the_papers_algorithm(dataset, kernel):
     X, _, Y2, _ = dataset("ml_emotions")
     X, Y = reference.prepared(X, True), reference.prepared(Y2, True)
     expected = reference.paper_algorithm(X, Y, 5, kernel)
@@ -147,7 +147,7 @@ def test_one_round_is_the_papers_algorithm(dataset, kernel):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
-def test_after_rank_stop_is_one_round(kernel):
+def test_on_rank_exhausted_stop_is_one_round(kernel):
     rng = np.random.default_rng(2)
     X, Y = rng.normal(size=(40, 50)), rng.normal(size=(40, 3))
     stopped = learn(X, Y, 20, kernel=kernel, on_rank_exhausted="stop")
@@ -160,7 +160,7 @@ def test_after_rank_stop_is_one_round(kernel):
     assert [turns.count(turn) for turn in sorted(set(turns))] == [3] * 6 + [2]
 
 
-def test_scores_never_rise_in_a_round_and_relevance_is_its_own():
+def test_scores_decrease_within_a_round():
     rng = np.random.default_rng(3)
     X, Y = rng.normal(size=(40, 200)), rng.normal(size=(40, 7))
     model = learn(X, Y, 60)
@@ -173,7 +173,7 @@ def test_scores_never_rise_in_a_round_and_relevance_is_its_own():
         assert model.relevance[name] == pytest.approx(space.relevance(X[:, name], U), abs=1e-12)
 
 
-def test_k_of_all_columns_takes_them_all():
+def test_k_of_all_columns_selects_all():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(20, 12))
     X[:, 5] = 1.0
@@ -184,7 +184,7 @@ def test_k_of_all_columns_takes_them_all():
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
 @pytest.mark.parametrize("y", ["numbers", "none"])
-def test_a_copy_is_never_picked_in_the_round_of_its_original(kernel, y):
+def test_copies_are_picked_in_later_rounds(kernel, y):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(30, 20))
     X = np.hstack([X, X, 3 * X + 1, np.round(X, 1)])
@@ -197,7 +197,7 @@ def test_a_copy_is_never_picked_in_the_round_of_its_original(kernel, y):
         assert len(originals) == len(set(originals))
 
 
-def test_ties_go_to_the_column_that_came_first():
+def test_ties_are_in_order_of_arrival():
     rng = np.random.default_rng(6)
     X = rng.normal(size=(30, 10))
     y = X[:, 4]
@@ -224,7 +224,7 @@ def test_mixing_the_columns_of_the_target(kernel):
     np.testing.assert_allclose(list(first.scores.values()), list(second.scores.values()), atol=1e-9)
 
 
-def test_two_views_are_each_others_target(dataset):
+def test_two_views_as_targets_of_each_other(dataset):
     X, _, Y2, _ = dataset("ml_emotions")
     X, Y = X.astype(float), Y2.astype(float)
     check(learn(X, Y, 12), reference.linear(X, Y, 12))
@@ -273,7 +273,7 @@ def tasks(draw):
     st.sampled_from(["restart", "stop"]),
     st.sampled_from([1, 3, 1000]),
 )
-def test_the_certificate_never_claims_what_is_not_true(task, k, more, on_rank_exhausted, cut):
+def test_certificates_are_correct(task, k, more, on_rank_exhausted, cut):
     X, Y = task
     model = ProjSe(
         k, max_candidates=k + more, on_rank_exhausted=on_rank_exhausted, target_type="numeric"
@@ -291,7 +291,7 @@ def test_the_certificate_never_claims_what_is_not_true(task, k, more, on_rank_ex
 @pytest.mark.slow
 @QUICK
 @given(tasks(), st.integers(1, 6), st.integers(0, 4))
-def test_the_certificate_without_a_target(task, k, more):
+def test_certificates_without_a_target(task, k, more):
     X, _ = task
     model = learn(X, None, k, max_candidates=k + more)
     certified_is_true(model, reference.unsupervised(X, k))
@@ -299,7 +299,7 @@ def test_the_certificate_without_a_target(task, k, more):
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_certificate_on_noise(kernel, seed):
+def test_certificates_on_noise(kernel, seed):
     rng = np.random.default_rng(seed)
     X, Y = rng.normal(size=(20, 800)), rng.normal(size=(20, 5))
     X[:, 700:] += Y @ rng.normal(size=(5, 100))  # the best are last
@@ -353,7 +353,7 @@ def pools(X, Y, k, cuts, **options):
 @pytest.mark.slow
 @QUICK
 @given(tasks(), st.integers(1, 6), st.integers(0, 4), st.lists(st.integers(0, 40), max_size=4))
-def test_going_on_from_the_last_cut_is_a_greedy_from_the_beginning(task, k, more, cuts):
+def test_cached_cuts_equal_a_full_greedy_search(task, k, more, cuts):
     X, Y = task
     cuts = sorted(min(cut, X.shape[1]) for cut in cuts)
     options = {"max_candidates": k + more, "target_type": "numeric"}
@@ -370,7 +370,7 @@ def test_going_on_from_the_last_cut_is_a_greedy_from_the_beginning(task, k, more
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
 @pytest.mark.parametrize(("n", "c"), [(9, None), (40, None), (9, 3), (40, 12), (40, 1)])
 @pytest.mark.parametrize("m", [6, 15, 40])
-def test_going_on_from_the_last_cut_on_noise(rng, kernel, n, c, m):
+def test_cached_cuts_on_noise(rng, kernel, n, c, m):
     X = rng.normal(size=(n, 500))
     X[:, 200:240] = -2 * X[:, :40]
     Y = None if c is None else rng.normal(size=(n, c))
@@ -384,7 +384,7 @@ def test_going_on_from_the_last_cut_on_noise(rng, kernel, n, c, m):
 
 @pytest.mark.parametrize("c", [None, 3, 7])
 @pytest.mark.parametrize("m", [8, 20])
-def test_exact_reads_as_often_cut_by_cut(rng, c, m):
+def test_cached_cuts_need_the_same_number_of_passes(rng, c, m):
     X = rng.normal(size=(30, 600))
     X[:, 200:240] = X[:, :40]
     Y = None if c is None else rng.normal(size=(30, c))
@@ -395,7 +395,7 @@ def test_exact_reads_as_often_cut_by_cut(rng, c, m):
 
 
 @pytest.mark.parametrize("c", [None, 3])
-def test_a_pool_goes_on_alike_without_what_it_noted_of_the_last_cut(rng, c):
+def test_pools_continue_equally_without_cached_cuts(rng, c):
     # Files do not contain it, and errors discard it.
     X = rng.normal(size=(20, 300))
     Y = None if c is None else rng.normal(size=(20, c))
@@ -413,7 +413,7 @@ def test_a_pool_goes_on_alike_without_what_it_noted_of_the_last_cut(rng, c):
 
 
 @pytest.mark.parametrize("name", ["glioma", "isolet"])
-def test_a_pool_of_four_k_holds_nearly_all_of_the_score(dataset, name):
+def test_a_pool_of_four_k_has_nearly_the_full_score(dataset, name):
     X, y, _, npz = dataset(name)
     labels = npz["classes"][y]
     batch = learn(X, labels, 25)
@@ -429,7 +429,7 @@ def test_a_pool_of_four_k_holds_nearly_all_of_the_score(dataset, name):
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
 @pytest.mark.parametrize("supervised", [True, False])
 @pytest.mark.parametrize("m", [8, 30])
-def test_exact_is_batch(kernel, supervised, m):
+def test_exact_equals_batch(kernel, supervised, m):
     rng = np.random.default_rng(8)
     X = rng.normal(size=(30, 900))
     X[:, 500:520] = X[:, :20]
@@ -449,7 +449,7 @@ def test_exact_is_batch(kernel, supervised, m):
 @pytest.mark.slow
 @QUICK
 @given(tasks(), st.integers(1, 7), st.integers(0, 3), st.booleans())
-def test_exact_is_batch_on_awkward_numbers(task, k, more, supervised):
+def test_exact_equals_batch_on_ties(task, k, more, supervised):
     X, Y = task
     options = {"max_candidates": k + more, "exact": True, "target_type": "numeric"}
     model = learn(X, Y if supervised else None, k, **options)
@@ -484,7 +484,7 @@ def test_exact_over_several_rounds(rng, c, on_rank_exhausted):
 
 
 @pytest.mark.parametrize("c", [None, 4])
-def test_a_file_keeps_what_is_proven(rng, tmp_path, c):
+def test_files_keep_certificates(rng, tmp_path, c):
     X = rng.normal(size=(30, 400))
     Y = None if c is None else rng.normal(size=(30, c))
     model = learn(X, Y, 8, max_candidates=10, exact=True)
@@ -494,7 +494,7 @@ def test_a_file_keeps_what_is_proven(rng, tmp_path, c):
     assert (again.scores, again.rounds, again.n_certified) == (model.scores, model.rounds, 8)
 
 
-def test_exact_reads_no_further_than_it_must(rng):
+def test_exact_stops_passes_early(rng):
     """The last pass ends as soon as all columns have been seen by the last changed stage."""
     X = rng.normal(size=(60, 1000))
     Y = rng.normal(size=(60, 12))
@@ -505,7 +505,7 @@ def test_exact_reads_no_further_than_it_must(rng):
     assert model.n_passes != round(model.n_passes)
 
 
-def test_exact_counts_every_column_once():
+def test_exact_counts_columns_once():
     rng = np.random.default_rng(9)
     X = rng.normal(size=(20, 500))
     X[:, 77] = 0.0
@@ -515,7 +515,7 @@ def test_exact_counts_every_column_once():
     assert model.n_constant == 1
 
 
-def test_exact_needs_a_source_that_can_be_read_again():
+def test_exact_requires_a_reiterable_source():
     rng = np.random.default_rng(10)
     X = rng.normal(size=(20, 100))
     model = ProjSe(5, max_candidates=10, exact=True)
@@ -529,7 +529,7 @@ def test_exact_needs_a_source_that_can_be_read_again():
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
 @pytest.mark.parametrize("supervised", [True, False])
-def test_merge_is_the_whole(kernel, supervised):
+def test_merge_equals_the_whole(kernel, supervised):
     rng = np.random.default_rng(11)
     X = rng.normal(size=(25, 90))
     y = rng.normal(size=(25, 3)) if supervised else None
@@ -548,7 +548,7 @@ def test_merge_is_the_whole(kernel, supervised):
 @pytest.mark.slow
 @QUICK
 @given(tasks(), st.integers(1, 5), st.integers(0, 4), st.integers(0, 40))
-def test_merge_of_pools_claims_only_what_is_true(task, k, more, cut):
+def test_certificates_of_merged_pools_are_correct(task, k, more, cut):
     X, Y = task
     cut = min(cut, X.shape[1])
     models = [ProjSe(k, max_candidates=k + more, target_type="numeric") for _ in range(2)]
@@ -577,7 +577,7 @@ def test_transform_selects_in_order():
 
 
 @given(seed=st.integers(0, 10_000), p=st.integers(0, 40), limit=st.integers(1, 45))
-def test_sorted_rounds_of_one_are_searched_ones(seed, p, limit):
+def test_sorted_rounds_equal_searched_ones(seed, p, limit):
     """Sorting equals searching for equal scores, nearly equal ones, and zeros."""
     rng = np.random.default_rng(seed)
     scores = rng.random(p) if seed % 4 == 0 else np.round(rng.random(p), 1)
