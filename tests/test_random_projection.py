@@ -37,7 +37,7 @@ def entries(kind="gaussian", names=NAMES, k=70):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_entries_are_those_of_the_definition(kind):
+def test_entries_equal_the_definition(kind):
     names = [*range(-20, 20), "a", "b c", 2**63 - 1, -(2**63)]
     found = RandomProjection(130, kind=kind, density=0.2, seed=11).to_matrix(names)
     expected = reference.matrix(names, 130, kind, 0.2, 11)
@@ -61,7 +61,7 @@ DIGESTS = {
 }
 
 
-def test_entries_are_what_they_ever_were():
+def test_entries_equal_stored_values():
     for name, expected in GOLDEN.items():
         found = RandomProjection(4, kind="gaussian").to_matrix([name])[0]
         assert " ".join(map(float.hex, found.tolist())) == expected
@@ -70,7 +70,7 @@ def test_entries_are_what_they_ever_were():
 
 
 @pytest.mark.slow
-def test_another_process_says_the_same():
+def test_entries_are_equal_in_other_processes():
     """Entries do not depend on the process or its hash seed."""
     code = (
         "import json; from streamsel import RandomFourier, RandomProjection\n"
@@ -97,7 +97,7 @@ def test_another_process_says_the_same():
     assert fourier == [v.hex() for v in RandomFourier(9).transform_one(row).values()]
 
 
-def test_names_that_are_equal_are_one():
+def test_equal_names_have_equal_keys():
     groups = [
         (1, 1.0, True, np.int8(1), np.float32(1), np.True_, 1 + 0j),
         (2.5, np.float32(2.5), np.float64(2.5)),
@@ -113,14 +113,14 @@ def test_names_that_are_equal_are_one():
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, unique=True))
-def test_whole_numbers_have_keys_of_their_own(whole):
+def test_integers_have_distinct_keys(whole):
     keys = NameHash(0, "test")
     found = keys(whole)
     assert len(set(found.tolist())) == len(whole)
     assert found.tolist() == [int(keys((name, "text"))[0]) for name in whole]
 
 
-def test_a_name_that_is_an_address_is_refused():
+def test_names_that_show_addresses_are_refused():
     with pytest.raises(TypeError, match=r"Expected[\s\S]*Got[\s\S]*Hint"):
         encode_name(object())
 
@@ -168,7 +168,7 @@ def test_signs_are_even_and_independent(kind, density):
 # ------------------------------------------------------------------------------- guarantees
 
 
-def test_how_many_components():
+def test_number_of_components():
     """The number of components follows the theorem of Achlioptas (2003)."""
     assert RandomProjection.n_components_for(1000, 0.2, 1.0) == math.ceil(
         6.0 / (0.02 - 0.008 / 3.0) * math.log(1000)
@@ -184,7 +184,7 @@ def test_how_many_components():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_distances_are_kept(kind):
+def test_distances_are_preserved(kind):
     """Nearly all projections, a share of 1 - n^-beta, preserve all pairwise distances."""
     n, eps, beta = 20, 0.5, 1.0
     rng = np.random.default_rng(1)
@@ -204,7 +204,7 @@ def model_of(model, X):
     return model.embedding
 
 
-def test_products_of_fourier_features_are_the_kernel():
+def test_products_of_fourier_features_estimate_the_kernel():
     """Products of Fourier features estimate the kernel without bias, with the expected variance."""
     X = np.random.default_rng(0).normal(size=(12, 30))
     K = np.exp(-0.02 * np.square(X[:, None] - X).sum(axis=2))
@@ -234,7 +234,7 @@ def rows():
 
 
 @each
-def test_order_cut_and_container_do_not_matter(make, X):
+def test_order_blocks_and_container_do_not_matter(make, X):
     whole = model_of(make(), X)
     turned = np.random.default_rng(1).permutation(200)
     model = make()
@@ -247,7 +247,7 @@ def test_order_cut_and_container_do_not_matter(make, X):
 
 
 @each
-def test_merged_is_learnt_together(make, X):
+def test_merge_equals_the_whole(make, X):
     one, other = make(), make()
     one.learn_columns(X[:, :70], range(70))
     other.learn_columns(X[:, 70:], range(70, 200))
@@ -257,7 +257,7 @@ def test_merged_is_learnt_together(make, X):
 
 
 @each
-def test_a_row_is_what_its_embedding_was(make, X):
+def test_transformed_rows_equal_the_embedding(make, X):
     model = make()
     model.learn_columns(X)
     Z = model.embedding
@@ -274,7 +274,7 @@ def test_a_row_is_what_its_embedding_was(make, X):
 
 
 @each
-def test_values_not_observed_in_many_rows(make, X):
+def test_missing_values_in_many_rows(make, X):
     gone = np.random.default_rng(2).random(X.shape) < 0.1
     expected = make().transform_many(np.where(gone, 0.0, X))
     with_gaps = np.where(gone, np.nan, X)
@@ -286,7 +286,7 @@ def test_values_not_observed_in_many_rows(make, X):
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 1e200])
 @each
-def test_what_is_infinite_is_refused(make, value, X):
+def test_infinite_values_are_refused(make, value, X):
     X[4, 7] = value
     for handed_in in (X, sp.csc_array(X), sp.csr_array(X)):
         with pytest.raises(ValueError, match=r"7, row 4"):
@@ -311,7 +311,7 @@ def test_rows_without_a_number_of_components():
 
 
 @each
-def test_few_weights_are_remembered(make, monkeypatch):
+def test_full_weight_caches_change_nothing(make, monkeypatch):
     """A full cache of weights does not change the results."""
     monkeypatch.setattr(hashed_extractor, "_CACHE_BYTES", 30 * 12 * 8)
     rng, bounded, plain = np.random.default_rng(0), make(), make()
@@ -331,7 +331,7 @@ def test_few_weights_are_remembered(make, monkeypatch):
 
 
 @each
-def test_rows_leave_nothing_but_their_number(make):
+def test_state_of_rows_is_their_number(make):
     model = make()
     for i in range(300):
         model.learn_one({f"once {i}": 1.0, "b": float(i)})
@@ -342,7 +342,7 @@ def test_rows_leave_nothing_but_their_number(make):
     assert math.isnan(model.noise_floor())
 
 
-def test_in_a_pipeline():
+def test_fourier_features_in_a_pipeline():
     """A linear model of random Fourier features learns a nonlinear target."""
     rng = np.random.default_rng(0)
     linear = linear_model.LogisticRegression()
@@ -359,7 +359,7 @@ def test_in_a_pipeline():
     assert right[1] > 430
 
 
-def test_the_order_in_which_a_row_names_its_features_changes_no_bit(rng):
+def test_order_of_features_changes_no_bit(rng):
     """The order of a row's features changes no bit, though sums of large terms are rounded."""
     model = RandomFourier(200, gamma=10.0)
     for _ in range(20):
@@ -371,7 +371,7 @@ def test_the_order_in_which_a_row_names_its_features_changes_no_bit(rng):
             assert model.transform_one({name: row[name] for name in names}) == expected
 
 
-def test_rivers_check_of_the_order_of_features_with_a_hundred_components():
+def test_rivers_feature_order_check_with_many_components():
     for seed in range(3):
         random.seed(seed)
         for check in yield_checks(RandomFourier()):

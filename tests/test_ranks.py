@@ -58,7 +58,7 @@ cases = given(
 
 
 @cases
-def test_a_numeric_target_is_spearmans(kind, form, n, seed):
+def test_numeric_targets_use_spearman(kind, form, n, seed):
     rng = np.random.default_rng(seed)
     X, y = KINDS[kind](rng, (n, 6)), rng.integers(-5, 6, size=n) / 3.0
     model = learnt(FORMS[form](X), y, score="rank", target_type="numeric")
@@ -115,7 +115,7 @@ def test_few_rows_of_noise_are_no_discoveries(n):
 
 
 @cases
-def test_classes_are_those_of_kruskal_and_wallis(kind, form, n, seed):
+def test_classes_use_kruskal_wallis(kind, form, n, seed):
     rng = np.random.default_rng(seed)
     X, y = KINDS[kind](rng, (n, 6)), labels(rng, n, 2 + seed % 4)
     model = learnt(FORMS[form](X), y, score="rank")
@@ -127,7 +127,7 @@ def test_classes_are_those_of_kruskal_and_wallis(kind, form, n, seed):
 
 
 @cases
-def test_a_class_against_the_rest_is_mann_and_whitneys(kind, form, n, seed):
+def test_one_class_against_the_rest_uses_mann_whitney(kind, form, n, seed):
     rng = np.random.default_rng(seed)
     X, y = KINDS[kind](rng, (n, 6)), labels(rng, n, 2 + seed % 4)
     model = learnt(FORMS[form](X), y, score="rank", per_class=True)
@@ -151,7 +151,7 @@ def test_a_class_against_the_rest_is_mann_and_whitneys(kind, form, n, seed):
 
 
 @cases
-def test_xi_is_chatterjees(kind, form, n, seed):
+def test_xi_equals_scipy(kind, form, n, seed):
     rng = np.random.default_rng(seed)
     X = KINDS[kind](rng, (n, 4))
     y = labels(rng, n, 2) if seed % 3 == 0 else rng.normal(size=n).round(seed % 3)
@@ -183,7 +183,7 @@ def test_the_p_value_of_xi_is_that_of_all_orders_of_two_classes(sick):
 
 
 @pytest.mark.slow
-def test_xi_calls_no_noise_significant_with_unequal_classes():
+def test_xi_has_no_false_positives_with_unequal_classes():
     rng = np.random.default_rng(3)
     y = np.arange(400) < 20
     # With ties the null distribution is approximate.
@@ -215,7 +215,7 @@ def test_reports_warn_of_unequal_classes(sick, codes):
     assert [w.code for w in model.report().warnings if w.code == "unequal_classes"] == codes
 
 
-def test_a_rounding_error_is_no_variance():
+def test_rounding_errors_are_no_variance():
     X = np.array([[0.0], [1.0], [0.0], [1.0], [0.0]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -225,7 +225,7 @@ def test_a_rounding_error_is_no_variance():
 
 @pytest.mark.parametrize("score", ["rank", "xi", "mutual_info"])
 @pytest.mark.parametrize("after_columns", [False, True])
-def test_the_table_counts_the_rows_that_scores_are_from(score, after_columns):
+def test_the_table_counts_the_rows_of_scores(score, after_columns):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(50, 3))
     y = X[:, 1] + rng.normal(size=50)
@@ -239,7 +239,7 @@ def test_the_table_counts_the_rows_that_scores_are_from(score, after_columns):
     assert model.statistics()["n"].tolist() == [20] * 3
 
 
-def test_windows_say_what_they_got():
+def test_window_errors_name_the_option():
     with pytest.raises(ValueError, match=r"Got: fading_factor=0\.1\."):
         SelectKBest(score="rank", fading_factor=0.1)
     model = SelectKBest(score="xi")
@@ -256,7 +256,7 @@ SCORED = [
 
 @pytest.mark.parametrize("params", SCORED)
 @pytest.mark.parametrize("form", ["dense", "sparse"])
-def test_no_bit_depends_on_cuts_or_threads(params, form):
+def test_bits_do_not_depend_on_blocks_or_threads(params, form):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(700, 800)) * (rng.random((700, 800)) < 0.3)
     X[:, ::3] = rng.poisson(0.5, size=X[:, ::3].shape)
@@ -332,7 +332,7 @@ def test_rank_sums_of_many_rows_are_exact():
 
 
 @pytest.mark.parametrize("n_classes", [0, 2, 5])
-def test_false_positives_are_as_many_as_the_level(n_classes):
+def test_false_positive_rate_equals_the_level(n_classes):
     rng = np.random.default_rng(7)
     X = rng.normal(size=(200, 6000))
     X[:, ::2] = rng.poisson(0.8, size=(200, 3000))
@@ -358,7 +358,7 @@ def test_the_variance_of_xi_is_that_of_all_permutations(x, r):
     assert found == pytest.approx(np.var(sums), rel=1e-10)
 
 
-def test_a_relation_that_is_no_trend_is_found_by_xi():
+def test_xi_finds_nonmonotone_relations():
     rng = np.random.default_rng(8)
     X = rng.normal(size=(300, 200))
     y = np.cos(4.0 * X[:, 31]) + 0.2 * rng.normal(size=300)
@@ -448,7 +448,7 @@ def test_markers_survive_files_copies_merges_and_windows(tmp_path):
     save(later, tmp_path / "later")
 
 
-def test_what_is_refused():
+def test_unsupported_options_are_refused():
     X, y = np.eye(6), np.arange(6.0)
     with pytest.raises(ValueError, match="Expected score='rank' with per_class=True"):
         SelectKBest(per_class=True)
@@ -472,7 +472,7 @@ def test_what_is_refused():
         SelectKBest(fdr=0.1, fdr_method="holm")
 
 
-def test_leukaemia_has_the_genes_of_scipys_tests(dataset):
+def test_leukaemia_genes_equal_those_of_scipy(dataset):
     X, y, *_ = dataset("all_bcrabl")
     X = np.asarray(X, dtype=np.float64)
     model = learnt(X, y, 20, score="rank", target_type="class", fdr_method="by")

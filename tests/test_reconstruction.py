@@ -27,20 +27,20 @@ def read(stream):
     return np.hstack([np.asarray(block.values) for block in stream.blocks()])
 
 
-def test_is_what_scikit_learn_makes_of_its_components(X):
+def test_reconstruction_equals_scikit_learn(X):
     peer = decomposition.PCA(3, svd_solver="full")
     expected = peer.inverse_transform(peer.fit_transform(X))
     np.testing.assert_allclose(read(learnt(X).reconstruct(X)), expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8])
-def test_numbers_may_be_of_any_kind(X, dtype):
+def test_all_numeric_types_are_accepted(X, dtype):
     expected = read(learnt(X).reconstruct(X.astype(dtype).astype(np.float64)))
     np.testing.assert_allclose(read(learnt(X).reconstruct(X.astype(dtype))), expected, atol=1e-10)
 
 
 @pytest.mark.slow
-def test_sparse_columns_are_few_at_a_time():
+def test_few_sparse_columns_are_converted_at_a_time():
     rng = np.random.default_rng(0)
     X = sparse.random(2_000, 3_000, 0.001, format="csc", random_state=0)
     model = learnt(rng.normal(size=(2_000, 5)))
@@ -51,20 +51,20 @@ def test_sparse_columns_are_few_at_a_time():
     np.testing.assert_allclose(read(model.reconstruct(X)), dense, atol=1e-12)
 
 
-def test_before_columns_there_is_nothing_to_show_them_by(X):
+def test_reconstruction_before_learning_is_refused(X):
     with pytest.raises(ValueError, match=r"Hint: learn_columns\(X\) first"):
         PCA(n_components=3).reconstruct(X)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_a_gap_is_not_spread_over_its_column(X, value):
+def test_non_finite_values_are_refused_by_column(X, value):
     gap = X.copy()
     gap[3, 7] = value
     with pytest.raises(ValueError, match="column 7"):
         read(learnt(X).reconstruct(gap))
 
 
-def test_columns_have_as_many_rows_as_those_learnt(X):
+def test_columns_must_have_the_number_of_rows_learnt(X):
     with pytest.raises(ValueError, match=r"(?s)Expected 40 values.*Got: 5"):
         read(learnt(X).reconstruct(X[:5]))
 

@@ -222,7 +222,7 @@ def test_the_type_of_the_columns_does_not_matter(families, dtype):
     assert sparse.p_values == expected.p_values
 
 
-def test_bits_depend_neither_on_cuts_nor_on_threads():
+def test_bits_do_not_depend_on_blocks_or_threads():
     rng = np.random.default_rng(3)
     X, y = np.asfortranarray(rng.normal(size=(150, 700))), rng.normal(size=150)
     K = kinship(X)
@@ -246,7 +246,7 @@ def test_bits_depend_neither_on_cuts_nor_on_threads():
     assert np.array_equal(relatedness[0].matrix, relatedness[1].matrix)
 
 
-def test_a_bad_column_is_refused_by_its_name_and_harms_no_other(families):
+def test_bad_columns_are_named_and_change_no_other(families):
     X, y, _ = families
     X = X.copy()
     X[7, 5] = np.nan
@@ -297,7 +297,7 @@ def test_p_values_of_heavy_tails_are_those_of_the_f_test(make):
     ],
     ids=["SelectKBest", "ForwardSelection", "Lasso", "MRMR", "ProjSe", "SOSPCA"],
 )
-def test_learners_are_themselves_on_whitened_columns(families, make):
+def test_learners_equal_those_on_whitened_columns(families, make):
     X, y, Z = families
     K = kinship(X)
     model = learnt(make(), X, y, K, covariates=Z)
@@ -466,7 +466,7 @@ def test_the_gram_matrix_of_residuals_is_refused(families):
         (lambda K: -np.eye(N), "a positive semi-definite relatedness matrix"),
     ],
 )
-def test_matrices_that_are_no_relatedness_are_refused(families, change, message):
+def test_invalid_relatedness_matrices_are_refused(families, change, message):
     X, y, _ = families
     model = SelectKBest(5)
     with pytest.raises(ValueError, match=message):
@@ -561,7 +561,7 @@ def test_groups_by_a_function_or_by_matrices_agree(families, left_out):
     assert model.p_values == pytest.approx(whole.p_values, rel=1e-9)
 
 
-def test_bits_with_groups_do_not_depend_on_cuts(families, left_out):
+def test_bits_with_groups_do_not_depend_on_blocks(families, left_out):
     X, y, Z = families
     relatedness = Relatedness.from_columns(X, {j: "abc"[j % 3] for j in range(P)})
     model = SelectKBest(P, n_jobs=2)
@@ -657,7 +657,7 @@ def test_groups_that_cannot_be_hashed_are_refused(families):
             Relatedness.from_columns(X, groups)
 
 
-def test_what_needs_a_common_frame_refuses_groups(families, left_out):
+def test_learners_of_joint_columns_refuse_groups(families, left_out):
     X, y, _ = families
     groups = Relatedness.from_columns(X, {j: j % 2 for j in range(P)})
     for model in (ForwardSelection(3), Lasso(k=3), SOSPCA(2)):
@@ -680,7 +680,7 @@ def test_what_needs_a_common_frame_refuses_groups(families, left_out):
 # --------------------------------------------------------------------- files, copies, rows, reports
 
 
-def test_files_and_copies_go_on_with_the_same_bits(families, left_out, tmp_path):
+def test_files_and_copies_continue_with_the_same_bits(families, left_out, tmp_path):
     X, y, _ = families
     single = learnt(SelectKBest(P), X, y, kinship(X))
     for model in (single, left_out):
@@ -807,7 +807,7 @@ def test_the_report_shows_variance_components(families, left_out):
     assert f"explains {row['heritability']:.0%} of the variance" in str(page)
 
 
-def test_inflation_is_of_whitened_columns(families):
+def test_inflation_uses_whitened_columns(families):
     rng = np.random.default_rng(5)
     family = np.repeat(np.arange(20), 5)
     X = rng.normal(size=(100, 1500)) + 1.5 * rng.normal(size=(20, 1500))[family]
@@ -823,7 +823,7 @@ def test_inflation_is_of_whitened_columns(families):
     assert not model.report().warnings
 
 
-def test_whitening_has_no_state_of_its_own(families):
+def test_whitening_is_restored_from_its_state(families):
     X, y, _ = families
     whitening = Whitening.of(
         [(None, Spectrum.of(kinship(X), 1e-6))], y[:, None], np.zeros((N, 0)), ratio=0.4
@@ -854,7 +854,7 @@ def test_p_values_of_related_mice_are_no_longer_inflated(dataset):
 
 @pytest.mark.parametrize("kind", ["binary", "count"])
 @pytest.mark.parametrize("relatedness", ["auto", np.eye(20)])
-def test_targets_with_variances_of_their_own(kind, relatedness):
+def test_targets_with_unequal_variances_are_refused(kind, relatedness):
     model = SelectKBest(2, target_type=kind)
     with pytest.raises(ValueError, match="whose residuals have one variance"):
         model.learn_target(np.arange(20) % 2, relatedness=relatedness)

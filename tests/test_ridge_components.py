@@ -67,7 +67,7 @@ def test_gram_mode_agrees_in_any_container(kind, container):
 
 @settings(max_examples=30)
 @given(st.integers(0, 10**6), st.data())
-def test_cuts_and_order_change_nothing_but_rounding(seed, draw):
+def test_blocks_and_order_matter_to_rounding_only(seed, draw):
     X, y = data(n=30, p=40, kind="numbers", seed=seed % 5)
     rng = np.random.default_rng(seed)
     order = rng.permutation(40)
@@ -88,7 +88,7 @@ def test_cuts_and_order_change_nothing_but_rounding(seed, draw):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_one_column_at_a_time_is_the_same(n_jobs):
+def test_single_columns_equal_blocks(n_jobs):
     X, y = data()
     one = RidgeComponents(4)
     one.learn_target(y)
@@ -101,7 +101,7 @@ def test_one_column_at_a_time_is_the_same(n_jobs):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("max_support", [None, 15])
-def test_covariates_are_taken_out_of_target_and_variables(kind, max_support):
+def test_covariates_are_projected_out(kind, max_support):
     X, y = data(n=50, kind=kind, seed=2)
     Z = np.c_[X[:, 0] + X[:, 20] + X[:, 40], np.random.default_rng(6).normal(size=50)]
     numbers = space.numbers(y).reshape(50, -1)
@@ -115,7 +115,7 @@ def test_covariates_are_taken_out_of_target_and_variables(kind, max_support):
         agree(model, expected, range(60))
 
 
-def test_scores_are_those_of_the_loadings():
+def test_embedding_equals_data_times_loadings():
     X, y = data(kind="labels")
     for rule in ({}, {"max_support": 10}, {"max_loadings": 20}):
         model = learnt(X, y, n_components=3, **rule)
@@ -133,7 +133,7 @@ def test_scores_are_those_of_the_loadings():
 # --------------------------------------------------------------------------- loadings
 
 
-def test_a_pool_that_does_not_hold_all_comes_near():
+def test_bounded_pools_approximate_all_columns():
     X, y = data(n=80, kind="numbers", seed=4)
     model = learnt(X, y, n_components=4, max_loadings=12)
     exact = reference.answer(X, y, n_components=4)
@@ -150,7 +150,7 @@ def test_a_pool_that_does_not_hold_all_comes_near():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_second_reading_gives_exact_loadings(kind):
+def test_a_second_pass_gives_exact_loadings(kind):
     X, y = data(n=30, p=90, kind=kind)
     exact = reference.answer(X, y, n_components=4)
     model = learnt(X, y, n_components=4)
@@ -169,7 +169,7 @@ def test_a_second_reading_gives_exact_loadings(kind):
     same_up_to_sign(few.embedding, exact["embedding"])
 
 
-def test_a_second_reading_may_be_cut_and_ordered_otherwise():
+def test_a_second_pass_may_have_other_blocks_and_order():
     X, y = data(n=30, p=90)
     names = [f"v{j}" for j in range(90)]
     one, other = (learnt(X, y, names, n_components=3, max_loadings=20) for _ in range(2))
@@ -181,7 +181,7 @@ def test_a_second_reading_may_be_cut_and_ordered_otherwise():
     np.testing.assert_array_equal((mine != 0).sum(), (theirs != 0).sum())
 
 
-def test_a_second_reading_is_of_the_same_columns():
+def test_a_second_pass_must_have_the_same_columns():
     X, y = data(n=30, p=50)
     model = learnt(X, y, n_components=3, max_loadings=20)
     before = bits(model)
@@ -221,7 +221,7 @@ def test_pool_mode_agrees_after_every_column(kind, limit, n):
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_pool_mode_agrees_by_any_rule(rule):
+def test_pool_mode_agrees_for_all_parameters(rule):
     X, y = data(p=120, kind="labels", seed=8)
     rule = {"n_components": 3, "max_support": 14} | rule
     agree(learnt(X, y, **rule), reference.answer(X, y, **rule), range(120))
@@ -229,7 +229,7 @@ def test_pool_mode_agrees_by_any_rule(rule):
 
 @pytest.mark.parametrize("interleaved", [True, False])
 @pytest.mark.parametrize("small", [0.0, 1e-3])
-def test_copies_add_up(interleaved, small):
+def test_weights_of_copies_are_added(interleaved, small):
     """Each of forty columns is represented with the total weight of its thirty copies."""
     rng = np.random.default_rng(2)
     n = 200
@@ -252,7 +252,7 @@ def test_copies_add_up(interleaved, small):
 
 @settings(max_examples=40)
 @given(st.integers(0, 10**6), st.integers(2, 12), st.integers(5, 40))
-def test_what_goes_leaves_what_it_has_in_common(seed, limit, n):
+def test_evicted_columns_leave_their_common_weight(seed, limit, n):
     """The total weight is 1 per admitted column, minus μ(1 − R⁴) for each evicted one."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 6))[:, rng.integers(6, size=80)] + 0.3 * rng.normal(size=(n, 80))
@@ -301,7 +301,7 @@ def test_a_rejected_column_changes_nothing():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_merged_grams_are_one(kind):
+def test_merged_gram_matrices_equal_one(kind):
     X, y = data(kind=kind)
     left, middle, right = (
         learnt(X[:, c], y, c.tolist(), n_components=4) for c in np.split(np.arange(60), 3)
@@ -328,7 +328,7 @@ def test_merged_pools_are_pruned_together():
 
 
 @pytest.mark.parametrize("rule", [{}, {"max_support": 8}, {"relevance_power": (1.0, 3.0)}], ids=str)
-def test_copied_in_the_middle_goes_on_to_the_same_bits(rule, tmp_path):
+def test_copies_continue_with_the_same_bits(rule, tmp_path):
     X, y = data(p=100, kind="labels")
     whole = RidgeComponents(3, max_loadings=20, **rule)
     whole.learn_target(y)
@@ -348,7 +348,7 @@ def test_copied_in_the_middle_goes_on_to_the_same_bits(rule, tmp_path):
     [("by-gram", {"max_loadings": 8}), ("pool", {"max_support": 8})],
     ids=["by-gram", "pool"],
 )
-def test_files_of_0_4_go_on(file, rule):
+def test_files_of_0_4_continue(file, rule):
     """Files of 0.4 continue: pools without correlations, and K as one triangle."""
     X, y = data(n=30, p=60)
     model = load(Path(__file__).parent / "files" / f"ridge-components-{file}.streamsel")
@@ -367,7 +367,7 @@ def test_files_of_0_4_go_on(file, rule):
 
 @pytest.mark.parametrize("rule", [{}, {"max_support": 8}], ids=str)
 @pytest.mark.parametrize("at", [50, 77, 99])
-def test_a_bad_column_is_undone(rule, at):
+def test_bad_columns_are_rolled_back(rule, at):
     X, y = data(p=100)
     model, expected = (learnt(X[:, :50], y, n_components=3, **rule) for _ in range(2))
     bad = X[:, 50:].copy()

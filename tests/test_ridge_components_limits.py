@@ -38,7 +38,7 @@ def basis(y):
 
 @QUICK
 @given(SEEDS)
-def test_without_weights_and_much_ridge_it_is_pls(seed):
+def test_large_ridge_without_weights_is_pls(seed):
     X, y = data(n=30, p=50, seed=seed)
     model = learnt(X, y, n_components=1, relevance_power=0.0, alpha=1e12)
     pls = PLSRegression(1, scale=True).fit(X, y)
@@ -48,7 +48,7 @@ def test_without_weights_and_much_ridge_it_is_pls(seed):
 
 @QUICK
 @given(SEEDS)
-def test_without_weights_and_much_ridge_it_is_the_svd_of_the_correlations(seed):
+def test_large_ridge_without_weights_is_the_correlation_svd(seed):
     X, y = data(n=30, p=50, kind="numbers", seed=seed)
     model = learnt(X, y, n_components=3, relevance_power=0.0, alpha=1e12)
     W = np.linalg.svd(standardised(X).T @ basis(y), full_matrices=False)[0]
@@ -58,7 +58,7 @@ def test_without_weights_and_much_ridge_it_is_the_svd_of_the_correlations(seed):
 
 @QUICK
 @given(SEEDS, st.sampled_from([0.0, 1.0]))
-def test_without_ridge_it_is_least_squares(seed, power):
+def test_no_ridge_is_least_squares(seed, power):
     X, y = data(n=60, p=8, seed=seed)
     model = learnt(X, y, n_components=1, relevance_power=power, alpha=1e-13)
     A = np.column_stack([np.ones(60), X])
@@ -68,7 +68,7 @@ def test_without_ridge_it_is_least_squares(seed, power):
 
 @QUICK
 @given(SEEDS)
-def test_without_ridge_it_is_the_discriminant_space(seed):
+def test_no_ridge_is_the_discriminant_space(seed):
     X, y = data(n=80, p=8, kind="labels", seed=seed)
     model = learnt(X, y, n_components=3, relevance_power=0.0, alpha=1e-13)
     lda = LinearDiscriminantAnalysis().fit(X, y).transform(X)
@@ -77,7 +77,7 @@ def test_without_ridge_it_is_the_discriminant_space(seed):
 
 @QUICK
 @given(SEEDS, st.sampled_from(["reml", "gcv", 0.1, 10.0]), st.sampled_from([0.0, 1.0, 2.0, 4.0]))
-def test_the_first_is_ridge_regression_on_weighted_columns(seed, alpha, power):
+def test_first_component_is_weighted_ridge_regression(seed, alpha, power):
     X, y = data(n=30, p=50, seed=seed)
     model = learnt(X, y, n_components=1, relevance_power=power, alpha=alpha)
     U = standardised(X)
@@ -90,7 +90,7 @@ def test_the_first_is_ridge_regression_on_weighted_columns(seed, alpha, power):
 
 @QUICK
 @given(SEEDS, st.sampled_from(["numbers", "labels"]))
-def test_the_first_r_span_the_ridge_regressions_of_the_targets(seed, kind):
+def test_first_components_span_the_ridge_regressions(seed, kind):
     X, y = data(n=40, p=50, kind=kind, seed=seed)
     U, T = standardised(X), basis(y)
     model = learnt(X, y, n_components=T.shape[1], relevance_power=1.0)
@@ -107,7 +107,7 @@ def normed(B):
 
 @QUICK
 @given(SEEDS, st.sampled_from(["number", "labels"]))
-def test_components_are_as_uncorrelated_as_they_can_be(seed, kind):
+def test_later_components_are_uncorrelated(seed, kind):
     """The components after the first r are uncorrelated with all others."""
     X, y = data(n=40, p=50, kind=kind, seed=seed)
     Z = learnt(X, y, n_components=6).embedding
@@ -177,7 +177,7 @@ def test_copies_count_as_weight():
 
 @QUICK
 @given(SEEDS, st.sampled_from(["number", "labels"]), st.sampled_from(["reml", "gcv"]))
-def test_no_other_alpha_is_likelier(seed, kind, alpha):
+def test_fitted_alpha_has_maximum_likelihood(seed, kind, alpha):
     X, y = data(n=30, p=40, kind=kind, seed=seed)
     model = learnt(X, y, n_components=2, alpha=alpha)
     of, U = reference.variables(X, basis(y)), basis(y)
@@ -200,7 +200,7 @@ def test_no_other_alpha_is_likelier(seed, kind, alpha):
 
 @QUICK
 @given(SEEDS, st.sampled_from(STATES))
-def test_powers_have_equal_parts(seed, state):
+def test_order_of_powers_does_not_matter(seed, state):
     """The order of several powers does not matter, and a tuple of one power is that power."""
     X, y = data(n=30, p=40, kind="numbers", seed=seed)
     for one, other in ((2.0, (2.0,)), ((0.0, 1.0, 4.0), (4.0, 0.0, 1.0))):
@@ -212,7 +212,7 @@ def test_powers_have_equal_parts(seed, state):
 
 
 @pytest.mark.parametrize("state", STATES, ids=str)
-def test_pure_noise_is_said_to_be_noise(state):
+def test_pure_noise_is_reported_as_noise(state):
     rng = np.random.default_rng(5)
     X, y = rng.normal(size=(50, 2000)), rng.normal(size=50)
     model = learnt(X, y, **state)
@@ -222,7 +222,7 @@ def test_pure_noise_is_said_to_be_noise(state):
 
 @pytest.mark.parametrize("kind", ["number", "labels"])
 @pytest.mark.parametrize("state", STATES, ids=str)
-def test_how_many_are_above_noise(state, kind):
+def test_number_of_components_above_noise(state, kind):
     X, y = data(n=60, p=100, kind=kind)
     model = learnt(X, y, **state)
     U = basis(y)
@@ -251,7 +251,7 @@ def test_extreme_scales(state):
 
 @pytest.mark.parametrize("state", STATES, ids=str)
 @pytest.mark.parametrize("kind", ["number", "numbers", "labels"])
-def test_constant_columns_are_as_if_they_were_not_there(state, kind):
+def test_constant_columns_change_nothing(state, kind):
     X, y = data(n=30, p=60, kind=kind)
     without = learnt(X[:, ::2], y, range(0, 60, 2), n_components=3, **state)
     X[:, 1::2] = np.arange(30)
@@ -267,7 +267,7 @@ def test_constant_columns_are_as_if_they_were_not_there(state, kind):
 @pytest.mark.parametrize("state", STATES, ids=str)
 @pytest.mark.parametrize("kind", ["number", "numbers", "labels"])
 @pytest.mark.parametrize(("n", "p"), [(30, 1), (30, 2), (30, 4), (6, 3), (6, 20), (5, 60)])
-def test_few_of_all(state, kind, n, p):
+def test_few_components_of_small_problems(state, kind, n, p):
     X, y = data(n=n, p=max(p, 6), kind=kind, seed=n + p)
     X = X[:, :p]
     for q in (1, 2, 5, 10):
@@ -291,7 +291,7 @@ def test_more_target_columns_than_observations():
     assert np.isfinite(learnt(X, Y, n_components=4).embedding).all()
 
 
-def test_an_answer_before_anything_is_learnt():
+def test_an_answer_before_learning():
     model = RidgeComponents(2)
     assert model.transform_one({"a": 1.0}) == {}
     assert (model.loadings, model.relevance) == ({}, {})
@@ -335,7 +335,7 @@ def test_bad_parameters_are_refused(bad):
 # ---------------------------------------------------------------------------- real data
 
 
-def test_one_component_of_breast_cancer_is_worth_more_than_that_of_pls():
+def test_first_component_is_more_accurate_than_pls():
     X, y = load_breast_cancer(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))
     train, test = order[:200], order[200:]

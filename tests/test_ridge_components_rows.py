@@ -70,7 +70,7 @@ def both_learn(model, oracle, stream):
 
 @pytest.mark.parametrize("alpha", ["reml", "gcv", 0.2])
 @pytest.mark.parametrize("kind", KINDS)
-def test_after_every_row_it_is_the_batch_over_all(kind, alpha):
+def test_answers_equal_the_batch_after_every_row(kind, alpha):
     model, oracle = pair(n_components=2, alpha=alpha)
     for i, row in enumerate(rows(60, kind=kind)):
         both_learn(model, oracle, [row])
@@ -80,7 +80,7 @@ def test_after_every_row_it_is_the_batch_over_all(kind, alpha):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fading_factor", [0.02, 0.1])
-def test_rows_that_fade(kind, fading_factor):
+def test_fading_rows(kind, fading_factor):
     model, oracle = pair(n_components=2, fading_factor=fading_factor)
     for i, row in enumerate(rows(120, kind=kind, seed=1)):
         both_learn(model, oracle, [row])
@@ -90,7 +90,7 @@ def test_rows_that_fade(kind, fading_factor):
 
 @settings(max_examples=25)
 @given(SEEDS, st.sampled_from(KINDS))
-def test_absent_is_nothing_and_missing_is_the_mean(seed, kind):
+def test_absent_is_zero_and_missing_is_the_mean(seed, kind):
     model, oracle = pair(n_components=2, relevance_power=1.0)
     stream = rows(50, p=5, kind=kind, seed=seed, absent=0.3, missing=0.1, late=(3, 4))
     both_learn(model, oracle, stream)
@@ -112,7 +112,7 @@ def test_powers(power):
     compare(model, oracle)
 
 
-def test_frames_are_their_rows():
+def test_frames_equal_loops_of_rows():
     X, y = data(n=90, p=8)
     loop, many = RidgeComponents(2), RidgeComponents(2)
     for x, t in as_rows(X, y, range(8)):
@@ -126,7 +126,7 @@ def test_frames_are_their_rows():
     near(many.transform_many(X), loop.transform_many(X))
 
 
-def test_limit_on_rows_is_that_of_the_pool():
+def test_the_limit_on_rows_equals_that_of_the_pool():
     """On rows at most max_support variables have loadings, as after pruning of the pool."""
     model, oracle = pair(n_components=2, max_support=5, limit=5)
     for i, row in enumerate(rows(80, p=12, seed=2)):
@@ -139,7 +139,7 @@ def test_limit_on_rows_is_that_of_the_pool():
 @pytest.mark.slow
 @settings(max_examples=10)
 @given(SEEDS)
-def test_a_bounded_vocabulary_uses_one_period_for_all(seed):
+def test_a_bounded_vocabulary_uses_one_aligned_window(seed):
     """With a bounded vocabulary, components are computed from the aligned window."""
     rng = np.random.default_rng(seed)
     model = RidgeComponents(2, max_features=8, grace_period=10, relevance_power=1.0)
@@ -170,7 +170,7 @@ def test_a_bounded_vocabulary_uses_one_period_for_all(seed):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("max_support", [None, 20, 60])
-def test_rows_go_on_from_columns_that_are_all_held(kind, max_support):
+def test_rows_continue_from_complete_columns(kind, max_support):
     X, y = data(n=40, p=12, kind=kind, seed=1)
     names = [f"v{j:02d}" for j in range(12)]
     model = learnt(X[:30], y[:30], names, n_components=2, max_support=max_support)
@@ -187,7 +187,7 @@ def test_rows_go_on_from_columns_that_are_all_held(kind, max_support):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_masses_stay_what_columns_left(kind):
+def test_weights_of_columns_are_kept(kind):
     """Variables keep the weights from the column phase; new ones have weight 1."""
     X, y = data(n=60, p=120, kind=kind, seed=3)
     X[:, 60:] = X[:, :60] + 0.3 * np.random.default_rng(0).normal(size=(60, 60))
@@ -205,7 +205,7 @@ def test_masses_stay_what_columns_left(kind):
     assert {name: mass for name, mass in masses(model).items() if name in left} == left
 
 
-def test_going_over_moves_nothing():
+def test_first_rows_change_components_continuously():
     """The first row after columns changes components continuously."""
     X, y = data(n=400, p=20)
     model = learnt(X, y, n_components=3, alpha=0.5)
@@ -219,7 +219,7 @@ def test_going_over_moves_nothing():
         model.embedding  # noqa: B018
 
 
-def test_what_was_found_on_columns_stands_at_once():
+def test_column_results_are_in_use_at_once():
     X, y = data(n=60, p=30, kind="labels")
     model = learnt(X, y, n_components=3)
     before = model.transform_many(X)
@@ -236,7 +236,7 @@ def loadings_in_use(model, names):
 
 @pytest.mark.parametrize("kind", ["number", "labels"])
 @pytest.mark.parametrize("fading_factor", [0.0, 0.01])
-def test_calm_and_without_turning(fading_factor, kind):
+def test_components_in_use_are_stable_and_aligned(fading_factor, kind):
     """Components in use change at refreshes only, and are aligned to the earlier ones."""
     warm_up, p = 20, 7
     model = RidgeComponents(3, warm_up=warm_up, fading_factor=fading_factor)
@@ -278,7 +278,7 @@ def spans(new, C, loadings):
 
 
 @pytest.mark.parametrize("kind", ["number", "labels"])
-def test_a_pipeline_that_begins_on_rows(kind):
+def test_pipelines_that_start_on_rows(kind):
     """A pipeline that starts on rows learns, although the first rows have no components."""
     model = compose.Pipeline(
         preprocessing.StandardScaler(), RidgeComponents(2, warm_up=20), naive_bayes.GaussianNB()
@@ -302,7 +302,7 @@ def test_a_pipeline_that_begins_on_rows(kind):
 
 
 @pytest.mark.parametrize("max_support", [None, 6])
-def test_copied_in_the_middle_goes_on_to_the_same_bits(max_support, tmp_path):
+def test_copies_continue_with_the_same_bits(max_support, tmp_path):
     X, y = data(n=40, p=30, kind="labels")
     model = learnt(X, y, n_components=2, max_support=max_support)
     kept = [*masses(model)]
@@ -324,7 +324,7 @@ def test_copied_in_the_middle_goes_on_to_the_same_bits(max_support, tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_merged_along_rows_is_learnt_together(kind):
+def test_row_merges_equal_the_whole(kind):
     stream = rows(100, kind=kind, seed=5)
     whole, oracle = pair(n_components=2)
     both_learn(whole, oracle, stream)
@@ -337,7 +337,7 @@ def test_merged_along_rows_is_learnt_together(kind):
     compare(whole, oracle)
 
 
-def test_a_bad_row_is_undone():
+def test_bad_rows_are_rolled_back():
     model, oracle = pair(n_components=2)
     both_learn(model, oracle, rows(40))
     before = bits(model)
@@ -348,7 +348,7 @@ def test_a_bad_row_is_undone():
     compare(model, oracle)
 
 
-def test_columns_of_a_gram_matrix_that_the_pool_let_go():
+def test_rows_continue_from_representatives_of_the_pool():
     """Rows continue from the pool's representatives, also after a complete Gram matrix."""
     X, y = data(n=60, p=80)
     names = [f"v{j:02d}" for j in range(80)]
@@ -365,7 +365,7 @@ def test_columns_of_a_gram_matrix_that_the_pool_let_go():
         compare(model, oracle)
 
 
-def test_components_of_variables_in_other_units_start_with_a_scale_of_their_own():
+def test_scales_are_reset_after_large_changes_of_variance():
     """A merge may change the variance of a component by any factor; its scale is then reset."""
     aligned = align_components(np.eye(2), np.eye(2), np.array([1e179, 4.0]), np.zeros(2))
     np.testing.assert_allclose(aligned.matrix, np.diag([1.0, 2.0]), atol=1e-6)

@@ -52,7 +52,7 @@ def same(one, other):
     return all(np.array_equal(mine[key], theirs[key]) for key in mine)
 
 
-def test_is_incremental_pca(rng):
+def test_axes_equal_incremental_pca(rng):
     X = falling(rng, 10 * WIDTH)
     peer = IncrementalPCA(RANK, batch_size=WIDTH).fit(X)
     level = learnt(X).with_buffer(P)
@@ -64,7 +64,7 @@ def test_is_incremental_pca(rng):
 
 @pytest.mark.parametrize("keep", [1.0, 0.97])
 @pytest.mark.parametrize("n", [1, 2, WIDTH - 1, WIDTH, 3 * WIDTH + 7])
-def test_loses_nothing_of_as_many_axes_as_are_kept(rng, n, keep):
+def test_low_rank_rows_are_exact(rng, n, keep):
     X = falling(rng, n)
     level = learnt(X, keep=keep, rank=P).with_buffer(P)
     weights = keep ** np.arange(n - 1.0, -1.0, -1.0)
@@ -74,7 +74,7 @@ def test_loses_nothing_of_as_many_axes_as_are_kept(rng, n, keep):
     np.testing.assert_allclose(level.weight, weights.sum())
 
 
-def test_is_never_above_the_whole(rng):
+def test_products_are_never_above_the_exact_ones(rng):
     X = falling(rng, 7 * WIDTH + 3)
     _, expected = about_mean(X)
     d = np.linalg.eigvalsh(expected - products(learnt(X).with_buffer(P)))
@@ -90,14 +90,14 @@ def test_offset(rng):
 
 @settings(max_examples=20, deadline=None)
 @given(cuts=st.lists(st.integers(0, 70), max_size=6), seed=st.integers(0, 2**32 - 1))
-def test_any_cut_has_the_same_bits(cuts, seed):
+def test_bits_do_not_depend_on_blocks(cuts, seed):
     X = falling(np.random.default_rng(seed), 70)
     whole, parts = learnt(X).with_buffer(P), learnt(X, cuts).with_buffer(P)
     for mine, theirs in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
 
-def test_variables_that_a_row_does_not_name_were_0(rng):
+def test_absent_variables_are_zero(rng):
     X = falling(rng, 3 * WIDTH + 7) * (rng.uniform(size=(3 * WIDTH + 7, P)) < 0.2)
     state = RowSubspace(P, 1.0)
     for x in X:
@@ -108,7 +108,7 @@ def test_variables_that_a_row_does_not_name_were_0(rng):
     np.testing.assert_allclose(products(level), expected, atol=1e-11 * expected.max())
 
 
-def test_variables_that_come_late_were_0(rng):
+def test_late_variables_were_zero(rng):
     X = falling(rng, 3 * WIDTH + 7)
     X[: WIDTH + 3, 10:] = 0.0
     state = RowSubspace(P, 1.0)
@@ -120,7 +120,7 @@ def test_variables_that_come_late_were_0(rng):
     np.testing.assert_allclose(products(level), expected, atol=1e-11 * expected.max())
 
 
-def test_variables_that_come_late_and_may_have_been_others(rng):
+def test_late_variables_with_unknown_past(rng):
     """Late variables are used from their first row on if earlier zeros are not known."""
     X = falling(rng, 3 * WIDTH + 7) + 1e3
     X[: WIDTH + 3, 10:] = np.nan
@@ -136,7 +136,7 @@ def test_variables_that_come_late_and_may_have_been_others(rng):
     np.testing.assert_array_equal(level.weight[10:], 2 * WIDTH + 4)
 
 
-def test_what_was_not_observed_has_its_mean(rng):
+def test_missing_values_are_the_mean(rng):
     X = falling(rng, WIDTH + 3)
     X[rng.uniform(size=X.shape) < 0.2] = np.nan
     X[:, 3] = np.nan
@@ -151,7 +151,7 @@ def test_what_was_not_observed_has_its_mean(rng):
 
 
 @pytest.mark.parametrize("at", [1, WIDTH, 2 * WIDTH + 3])
-def test_merge_is_the_whole(rng, at):
+def test_merge_equals_the_whole(rng, at):
     X = falling(rng, 3 * WIDTH)
     one, other = learnt(X[:at], rank=P), learnt(X[at:, ::-1], rank=P)
     before = copy.deepcopy(other)
@@ -172,7 +172,7 @@ def test_merge_of_other_variables(rng):
     np.testing.assert_allclose(products(one.with_buffer(P)), expected, atol=1e-11 * expected.max())
 
 
-def test_files_and_undo(rng):
+def test_files_and_rollback(rng):
     X = falling(rng, 2 * WIDTH + 5)
     state, again = learnt(X, cuts=[44]), RowSubspace(RANK, 1.0)
     again.set_state(copy.deepcopy(state.to_state()))
@@ -197,7 +197,7 @@ def test_files_and_undo(rng):
         ("buffered", "ends", np.arange(5) * P),
     ],
 )
-def test_files_that_do_not_fit_are_refused(rng, part, field, value):
+def test_inconsistent_files_are_refused(rng, part, field, value):
     state = learnt(falling(rng, 2 * WIDTH + 5)).to_state()
     state[part][field] = value
     with pytest.raises(ValueError, match=r"^Expected"):

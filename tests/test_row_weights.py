@@ -43,7 +43,7 @@ def one_by_one(model, X, y, w):
 
 
 @over(EXACT_MODES)
-def test_rows_that_weigh_are_columns_that_weigh(mode):
+def test_weighted_rows_equal_weighted_columns(mode):
     X, y = data(mode, n=40, p=8)
     w = np.random.default_rng(2).exponential(size=40)
     w /= w.mean()
@@ -70,7 +70,7 @@ def by_moments():
 
 
 @over(by_moments())
-def test_one_by_one_or_many_at_once(mode):
+def test_single_rows_equal_frames(mode):
     X, y = data(mode, n=60, p=8)
     w = np.random.default_rng(3).choice([0.0, 0.25, 1.0, 5.0], size=60)
     one, many = (mode.cls(**mode.params) for _ in range(2))
@@ -85,7 +85,7 @@ def test_one_by_one_or_many_at_once(mode):
 
 
 @pytest.mark.parametrize("make", [lambda: SOSPCA(2), lambda: SparsePCA(2), lambda: ProjSe(k=2)])
-def test_twice_the_weight_is_the_row_twice(make):
+def test_double_weight_equals_the_row_twice(make):
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(50, 6)), rng.normal(size=50)
     weighs, twice = make(), make()
@@ -109,7 +109,7 @@ def test_twice_the_weight_is_the_row_twice(make):
 
 
 @pytest.mark.parametrize("keep", [1.0, 0.9])
-def test_axes_of_rows_that_weigh(keep):
+def test_axes_of_weighted_rows(keep):
     X = np.random.default_rng(5).normal(size=(30, 6))
     w = np.random.default_rng(6).integers(1, 4, size=30)
     indices = np.arange(6)
@@ -124,7 +124,7 @@ def test_axes_of_rows_that_weigh(keep):
     )
 
 
-def test_a_file_keeps_the_weights_of_rows_that_wait(tmp_path):
+def test_files_keep_weights_of_buffered_rows(tmp_path):
     X = np.random.default_rng(7).normal(size=(45, 12))
     w = np.random.default_rng(8).exponential(size=45)
     model = PCA(2, max_features=5)
@@ -133,7 +133,7 @@ def test_a_file_keeps_the_weights_of_rows_that_wait(tmp_path):
     same(streamsel.load(tmp_path / "model"), model)
 
 
-def test_a_pipeline_hands_it_on():
+def test_pipelines_pass_weights():
     rng = np.random.default_rng(9)
     X, y, w = rng.normal(size=(80, 5)), rng.normal(size=80), rng.exponential(size=80)
     pipeline = compose.Pipeline(ProjSe(k=2), linear_model.LinearRegression())
@@ -164,7 +164,7 @@ def test_weights_may_be_a_number_a_list_or_a_series():
 
 
 @pytest.mark.parametrize("w", [-1.0, np.nan, np.inf, 1e200, "a", None])
-def test_what_is_no_weight_is_refused(w):
+def test_invalid_weights_are_refused(w):
     for model in (ProjSe(k=1), RandomProjection(2)):
         y = (1.0,) if model._is_supervised else ()
         with pytest.raises((ValueError, TypeError), match="eight"):
@@ -176,7 +176,7 @@ def test_what_is_no_weight_is_refused(w):
         ProjSe(k=1).learn_many(np.ones((2, 2)), np.ones(2), w=np.ones(3))
 
 
-def test_windows_refuse_it():
+def test_windows_refuse_weights():
     for model in (SelectKBest(k=1, score="mutual_info"), streamsel.OSFS(), streamsel.KernelPCA(2)):
         y = (1.0,) if model._is_supervised else ()
         model.learn_one({"a": 1.0}, *y, w=1.0)
@@ -187,7 +187,7 @@ def test_windows_refuse_it():
         assert model.n_rows == 1
 
 
-def test_rows_fade_however_they_weigh():
+def test_fading_does_not_depend_on_weights():
     model = ForwardSelection(k=2, fading_factor=0.1)
     rng = np.random.default_rng(11)
     X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
@@ -208,7 +208,7 @@ def learnt_by_weight(X, y, w):
 
 
 @pytest.mark.parametrize("cls", [streamsel.PCA, RandomProjection, streamsel.KernelPCA])
-def test_a_target_is_not_taken_for_a_weight(cls):
+def test_targets_are_not_used_as_weights(cls):
     model = cls(2)
     x, X = {"a": 1.0, "b": 2.0, "c": 4.0}, np.ones((3, 3))
     for call in (

@@ -86,7 +86,7 @@ def test_after_every_row(rng, kernel, kind, fading_factor):
 
 
 @pytest.mark.parametrize("fading_factor", [0.0, 0.05])
-def test_after_rank_stop(rng, kernel, fading_factor):
+def test_on_rank_exhausted_stop(rng, kernel, fading_factor):
     model, rows = pair(fading_factor=fading_factor, on_rank_exhausted="stop", **kernel)
     both(model, rows, stream(rng, 25, "label"))
     assert 2 <= len(model.selected) <= 4
@@ -94,7 +94,7 @@ def test_after_rank_stop(rng, kernel, fading_factor):
 
 @pytest.mark.parametrize("kernel", ["poly-2-1", "rbf"], indirect=True)
 @pytest.mark.parametrize("fading_factor", [0.0, 0.05])
-def test_kernels_that_see_the_scale(rng, kernel, fading_factor):
+def test_kernels_that_depend_on_scale(rng, kernel, fading_factor):
     kernel = {"gamma": 0.05} | kernel
     model, rows = pair(fading_factor=fading_factor, scale=False, **kernel)
     both(model, rows, stream(rng, 20, "dict"))
@@ -116,7 +116,7 @@ def test_the_moments_of_the_reference_are_weighted_moments(rng):
     assert rows.cyy()[None, None] == pytest.approx(C[2, 2], rel=1e-12)
 
 
-def test_few_words_a_row_of_a_large_vocabulary(rng):
+def test_sparse_rows_of_a_large_vocabulary(rng):
     model, rows = pair(k=30)
     for i in range(60):
         x = {f"w{j}": int(rng.integers(1, 4)) for j in rng.zipf(1.3, size=8) % 500}
@@ -144,7 +144,7 @@ def test_offsets_and_scales(rng, kernel, x_scale, y_scale, fading_factor):
 
 @pytest.mark.parametrize("level", [1e4, 1e6, 1e9])
 @pytest.mark.parametrize("came", ["absent before", "zero before"])
-def test_a_level_that_comes_late_while_the_old_is_forgotten(rng, came, level):
+def test_late_offsets_with_fading_rows(rng, came, level):
     """A level that appears late, such as a time stamp, costs no digits while old rows fade."""
     model, rows = pair(fading_factor=0.2)
     for i in range(300):
@@ -158,7 +158,7 @@ def test_a_level_that_comes_late_while_the_old_is_forgotten(rng, came, level):
             agree(model, rows)
 
 
-def test_a_target_whose_level_moves_while_the_old_is_forgotten(rng):
+def test_drifting_targets_with_fading_rows(rng):
     model, rows = pair(fading_factor=0.2)
     for i in range(300):
         x = {"a": rng.normal(), "b": rng.normal()}
@@ -203,13 +203,13 @@ def streams(draw):
     fading_factor=st.sampled_from([0.0, 0.05, 0.5]),
     on_rank_exhausted=st.sampled_from(["restart", "stop"]),
 )
-def test_everything_at_once(rows, kernel, fading_factor, on_rank_exhausted):
+def test_all_options_together(rows, kernel, fading_factor, on_rank_exhausted):
     both(*pair(fading_factor=fading_factor, on_rank_exhausted=on_rank_exhausted, **kernel), rows)
 
 
 @pytest.mark.parametrize("on_rank_exhausted", ["restart", "stop"])
 @pytest.mark.parametrize("kind", TARGETS)
-def test_rows_are_the_column_axis(rng, kernel, kind, on_rank_exhausted):
+def test_rows_equal_columns(rng, kernel, kind, on_rank_exhausted):
     target = "class" if kind == "class" else "auto"
     by_rows, rows = pair(on_rank_exhausted=on_rank_exhausted, target_type=target, **kernel)
     for x, y in stream(rng, 30, kind):
@@ -237,7 +237,7 @@ def labels(rows):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"], indirect=True)
-def test_real_rows_are_the_column_axis(dataset, kernel):
+def test_real_rows_equal_columns(dataset, kernel):
     """Rows of real data (word counts of SMS messages) give the results of columns."""
     X, y, _, archive = dataset("sms_spam")
     words, classes = archive["feature_names"].tolist(), archive["classes"][y].tolist()
@@ -259,7 +259,7 @@ def test_real_rows_are_the_column_axis(dataset, kernel):
 # ------------------------------------------------------------------------- ties and classes
 
 
-def test_ties_go_to_the_name_that_came_first_then_to_canonical_order():
+def test_ties_are_in_order_of_arrival_then_canonical():
     model = ProjSe(5)
     model.learn_one({"z": 1.0, 10: 1.0, 9: 1.0}, 1.0)
     model.learn_one({}, 0.0)
@@ -272,7 +272,7 @@ def test_ties_go_to_the_name_that_came_first_then_to_canonical_order():
 @pytest.mark.parametrize(
     "labels", [[3, 1, 2], ["b", 1, (2, "c")], [frozenset("ab"), 2.5, "a"], [(1, "a"), ("a", 1), 1j]]
 )
-def test_anything_hashable_is_a_class(rng, labels):
+def test_any_hashable_is_a_class(rng, labels):
     model, rows = pair(target_type="class")
     for i, x in enumerate(rng.normal(size=(12, 3)).tolist()):
         both(model, rows, [(dict(enumerate(x)), labels[i % 3])])
@@ -314,7 +314,7 @@ for file in row_moments, sweep:
 
 
 @pytest.mark.slow
-def test_one_compilation_of_every_kernel():
+def test_every_kernel_is_compiled_once():
     """Every kernel is compiled once (in a separate process, as other tests call kernels freely)."""
     environment = {key: value for key, value in os.environ.items() if "DISABLE_JIT" not in key}
     run = subprocess.run(

@@ -11,7 +11,7 @@ from streamsel import SOSPCA, ProjSe
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_a_class_and_a_name_that_come_together_at_a_full_vocabulary(rng, kernel):
+def test_new_class_and_name_at_a_full_vocabulary(rng, kernel):
     model = ProjSe(1, kernel=kernel, max_features=3, grace_period=1)
     for i in range(20):
         model.learn_one({name: rng.normal() for name in "abc"}, "xy"[i % 2])
@@ -21,7 +21,7 @@ def test_a_class_and_a_name_that_come_together_at_a_full_vocabulary(rng, kernel)
     assert all(0.0 <= r <= 1.0 for r in model.relevance.values())
 
 
-def test_the_door_does_not_remember_a_refused_hand_over(rng):
+def test_refused_first_rows_change_nothing(rng):
     X, y, late = rng.normal(size=(40, 12)), rng.normal(size=80), rng.normal(size=40).tolist()
     found = []
     for refused in (False, True):
@@ -40,7 +40,7 @@ def test_the_door_does_not_remember_a_refused_hand_over(rng):
 
 
 @pytest.mark.parametrize("name", ["aa", "zz"])
-def test_no_name_starves_by_the_alphabet(rng, name):
+def test_admission_does_not_depend_on_alphabetical_order(rng, name):
     model = ProjSe(5, max_features=100, grace_period=100)
     for i in range(2000):
         y = rng.normal()
@@ -50,7 +50,7 @@ def test_no_name_starves_by_the_alphabet(rng, name):
 
 
 @pytest.mark.parametrize("most", [20, 40])
-def test_a_small_vocabulary_of_components_has_room_for_newcomers(rng, most):
+def test_small_vocabularies_of_components_admit_new_names(rng, most):
     model = SOSPCA(2, max_features=most, grace_period=20)
     for i in range(2000):
         y = rng.normal()
@@ -60,12 +60,12 @@ def test_a_small_vocabulary_of_components_has_room_for_newcomers(rng, most):
     assert "good" in model.loadings
 
 
-def test_a_vocabulary_of_components_has_a_least_size():
+def test_vocabularies_of_components_have_a_minimum_size():
     with pytest.raises(ValueError, match="max_features"):
         SOSPCA(2, max_features=2)
 
 
-def test_one_target_of_labels_takes_no_number():
+def test_label_targets_refuse_numbers():
     model = ProjSe(1)
     model.learn_one({"a": 1.0}, {"t": "a"})
     with pytest.raises(TypeError, match="number"):
@@ -81,12 +81,12 @@ def test_targets_of_an_array_are_numbers(rng):
     assert len(model._moments.target) == 2
 
 
-def test_a_label_in_a_dict_has_no_sign():
+def test_signed_models_refuse_labels_in_a_dict():
     with pytest.raises(ValueError, match="signed"):
         SOSPCA(1, signed=True).learn_one({"a": 1.0}, {"t": "label"})
 
 
-def test_booleans_of_a_frame_are_numbers_where_numbers_came():
+def test_booleans_after_numbers_are_numbers():
     one, many = ProjSe(1), ProjSe(1)
     for model in (one, many):
         model.learn_one({"a": 1.0}, {"p": 2.0, "q": 1.0})
@@ -96,7 +96,7 @@ def test_booleans_of_a_frame_are_numbers_where_numbers_came():
     np.testing.assert_allclose(one._moments.target_moments, many._moments.target_moments)
 
 
-def test_a_copy_does_not_begin_to_doubt_the_target(rng):
+def test_copies_do_not_warn_about_the_target(rng):
     model = ProjSe(1)
     for _ in range(100):
         model.learn_one({"a": rng.normal()}, rng.normal())
@@ -105,7 +105,7 @@ def test_a_copy_does_not_begin_to_doubt_the_target(rng):
         copy.deepcopy(model).learn_many(rng.normal(size=(5, 1)), np.arange(5))
 
 
-def test_the_cap_holds_from_the_first_row_after_columns(rng):
+def test_max_features_holds_from_the_first_row_after_columns(rng):
     model = ProjSe(3, max_features=10)
     model.learn_target(rng.normal(size=30))
     model.learn_columns(rng.normal(size=(30, 100)))
@@ -113,7 +113,7 @@ def test_the_cap_holds_from_the_first_row_after_columns(rng):
     assert len(model._moments.table) <= 10
 
 
-def test_a_masked_cell_is_not_observed(rng):
+def test_masked_cells_are_missing(rng):
     X = np.ma.masked_array(rng.normal(size=(20, 2)), mask=False)
     X[3, 0] = 1e6
     X[3, 0] = np.ma.masked
@@ -135,7 +135,7 @@ def test_constants_are_counted_once_in_a_merge(rng):
 
 
 @pytest.mark.parametrize(("value", "error"), [("1", TypeError), (np.inf, ValueError)])
-def test_a_transform_refuses_what_is_no_number(rng, value, error):
+def test_transforms_refuse_non_numeric_values(rng, value, error):
     model = SOSPCA(1, grace_period=5, warm_up=10)
     for _ in range(10):
         x = rng.normal()
@@ -145,7 +145,7 @@ def test_a_transform_refuses_what_is_no_number(rng, value, error):
     assert model.transform_one({"a": pd.NA}) == {"sospca0": 0.0}
 
 
-def test_numeric_refuses_text_and_takes_bools():
+def test_numeric_refuses_text_and_accepts_bools():
     model = ProjSe(2, target_type="numeric")
     with pytest.raises(TypeError, match="text"):
         model.learn_one({"a": 1.0}, "text")

@@ -68,7 +68,7 @@ def refused(model, error, act, match=None):
 
 @pytest.mark.parametrize("missing", [NAN, None])
 @pytest.mark.parametrize("fading_factor", [0.0, 0.01, 0.02, 0.04, 0.3, 0.9])
-def test_of_whom_nothing_is_known_does_not_join(fading_factor, missing):
+def test_unobserved_candidates_do_not_join(fading_factor, missing):
     """A candidate that no row has observed since it became one does not join.
 
     Its covariances, all 0, were once scaled to all rows by 1 / 0, or by 1 / rounding: loadings were
@@ -89,7 +89,7 @@ def test_of_whom_nothing_is_known_does_not_join(fading_factor, missing):
 
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("fading_factor", [0.0, 0.05, 0.3])
-def test_the_decisions_of_the_reference_where_cells_are_missing_for_long(fading_factor, signed):
+def test_decisions_with_long_gaps_equal_the_reference(fading_factor, signed):
     """Decisions equal the reference with long gaps, and more variables than candidates."""
     rng = np.random.default_rng(1)
     options = {"grace_period": 2, "fading_factor": fading_factor, "signed": signed}
@@ -111,7 +111,7 @@ def test_the_decisions_of_the_reference_where_cells_are_missing_for_long(fading_
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
 @pytest.mark.parametrize("scale", [True, False])
-def test_a_first_row_that_names_more_than_are_tracked(kernel, scale):
+def test_first_rows_with_more_names_than_tracked(kernel, scale):
     """A first row may name more variables than are tracked; there is no relevance yet."""
     one, many = (ProjSe(1, kernel=kernel, scale=scale, max_features=2) for _ in range(2))
     x = {"a": 1.0, "b": 2.0, "c": 3.0}
@@ -123,7 +123,7 @@ def test_a_first_row_that_names_more_than_are_tracked(kernel, scale):
         assert sound(model, x)
 
 
-def test_components_that_come_by_a_merge_are_not_let_go_in_it(rng):
+def test_variables_of_merged_components_are_kept(rng):
     """A merge into a full vocabulary keeps the variables of the other model's components."""
     few, many = (SOSPCA(1, max_features=4, grace_period=10) for _ in range(2))
     for name in "abcd":
@@ -142,7 +142,7 @@ def test_components_that_come_by_a_merge_are_not_let_go_in_it(rng):
     assert sound(few, x)
 
 
-def test_a_merge_brings_a_signed_model_no_second_target(rng):
+def test_merges_add_no_second_target_to_signed_models(rng):
     one, other = (SOSPCA(1, signed=True, grace_period=2) for _ in range(2))
     for _ in range(6):
         one.learn_one({"a": float(rng.normal())}, {"s": float(rng.normal())})
@@ -155,7 +155,7 @@ def test_a_merge_brings_a_signed_model_no_second_target(rng):
 
 @pytest.mark.parametrize("options", [{}, {"kernel": "poly"}, {"kernel": "rbf"}])
 @pytest.mark.parametrize("y", [1.0, "b", {"s": 1.0, "c": "x"}])
-def test_the_noise_floor_of_a_target_that_does_not_vary(rng, options, y):
+def test_noise_floor_of_a_constant_target(rng, options, y):
     """The noise floor of a constant target is 1 after the first row, and NaN from then on."""
     model = ProjSe(1, **options)
     model.learn_one({"a": 1.0}, y)
@@ -166,7 +166,7 @@ def test_the_noise_floor_of_a_target_that_does_not_vary(rng, options, y):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_narrow_kernel_knows_a_variable_from_itself(seed):
+def test_narrow_kernels_of_identical_variables(seed):
     """In a narrow kernel a variable is identical to itself (rounding once made exp overflow)."""
     X = np.random.default_rng(seed).normal(size=(30, 3)) * 1e10
     columns, rows = (ProjSe(3, kernel="rbf", scale=False, gamma=1.0) for _ in range(2))
@@ -180,7 +180,7 @@ def test_a_narrow_kernel_knows_a_variable_from_itself(seed):
 
 
 @pytest.mark.parametrize("value", [INF, -INF])
-def test_a_transform_of_many_refuses_what_that_of_one_refuses(rng, value):
+def test_transform_many_refuses_as_transform_one(rng, value):
     """`transform_many` refuses the values that `transform_one` refuses (once infinity or NaN)."""
     model = SOSPCA(2, grace_period=2, warm_up=6)
     model.learn_many(rng.normal(size=(6, 3)), rng.normal(size=6))
@@ -210,7 +210,7 @@ def test_a_target_too_large_for_a_float(numbers):
 
 
 @pytest.mark.parametrize("y", [decimal.Decimal("NaN"), decimal.Decimal("sNaN")])
-def test_a_decimal_that_is_missing_is_no_class(y):
+def test_missing_decimals_are_not_classes(y):
     model = ProjSe(1, target_type="class")
     refused(model, ValueError, lambda: model.learn_one({"a": 1.0}, y), match="non-missing")
     model.learn_one({"a": y}, "b")
@@ -272,7 +272,7 @@ def bad_calls(rng, model, form):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_an_error_leaves_no_trace(seed):
+def test_errors_change_nothing(seed):
     rng = np.random.default_rng(seed)
     for model in learners(rng):
         form = str(rng.choice(["number", "class", "several"]))
@@ -377,12 +377,12 @@ def test_random_streams(seed, fading_factor):
 
 
 @pytest.mark.parametrize("y", [1e300, -1e153, 10**400])
-def test_a_finite_target_is_not_called_missing(y):
+def test_finite_targets_are_not_missing(y):
     with pytest.raises(ValueError, match=r"finite target of at most 1e152.*\nHint: rescale"):
         ProjSe(1).learn_one({"a": 1.0}, y)
 
 
-def test_a_finite_target_of_many_rows_is_not_called_missing():
+def test_finite_targets_of_frames_are_not_missing():
     with pytest.raises(ValueError, match=r"at most 1e152. Got: 1e\+300 in row 1") as caught:
         ProjSe(1).learn_many(pd.DataFrame({"a": [1.0, 2.0]}), pd.Series([0.5, 1e300]))
     assert "missing" not in str(caught.value)

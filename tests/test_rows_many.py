@@ -72,7 +72,7 @@ def batches(draw, backend):
     fading_factor=st.sampled_from([0.0, 0.1]),
     kernel=st.sampled_from(["linear", "poly", "rbf"]),
 )
-def test_any_split_is_a_loop_of_learn_one(backend, data, fading_factor, kernel):
+def test_any_split_equals_a_loop_of_learn_one(backend, data, fading_factor, kernel):
     trio = Trio(backend, fading_factor=fading_factor, kernel=kernel)
     for columns, y, many in data.draw(batches(backend)):
         trio.learn(columns, y, many=many)
@@ -174,7 +174,7 @@ def test_dtypes_and_layouts(rng, dtype, way):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_column_of_nothing_but_nulls(rng, backend):
+def test_columns_of_nulls(rng, backend):
     """A column of nulls, which has its own type in some frames, is learnt as missing values."""
     trio = Trio(backend)
     for a in ([1.0, 2.0, 4.0], [None] * 3, [3.0, None, 1.0]):
@@ -183,7 +183,7 @@ def test_a_column_of_nothing_but_nulls(rng, backend):
         trio.check()
 
 
-def test_pieces_between_which_the_levels_are_followed(rng):
+def test_frames_with_moving_origins(rng):
     """Frames equal a loop where old rows fade fast, so that origins move within a frame."""
     X = rng.normal(size=(80, 3)) + 5.0
     y = X[:, 1] + rng.normal(size=80) + np.arange(80)
@@ -198,7 +198,7 @@ def test_pieces_between_which_the_levels_are_followed(rng):
 @pytest.mark.parametrize("c", [1, 3])
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("fading_factor", [0.0, 1e-3])
-def test_more_rows_and_columns_than_are_summed_at_once(rng, order, c, missing, fading_factor):
+def test_more_rows_and_columns_than_one_batch(rng, order, c, missing, fading_factor):
     X = np.array(rng.normal(loc=[1e9, 0.0, 5.0], size=(9000, 3)), order=order)
     Y = X[:, :1] + rng.normal(size=(9000, c))
     if missing:
@@ -221,7 +221,7 @@ def test_more_rows_and_columns_than_are_summed_at_once(rng, order, c, missing, f
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 1.1e152, -1e200])
 @pytest.mark.parametrize("row", [0, 6, 9])
 @pytest.mark.parametrize("missing", [False, True])
-def test_a_value_too_large_in_columns_that_are_known(rng, order, value, row, missing):
+def test_too_large_values_in_known_columns(rng, order, value, row, missing):
     model = ProjSe(2)
     X, y = np.array(rng.normal(size=(10, 3)), order=order), rng.normal(size=10)
     model.learn_many(X, y)
@@ -239,7 +239,7 @@ def test_a_value_too_large_in_columns_that_are_known(rng, order, value, row, mis
     assert model.n_rows == 20
 
 
-def test_a_part_of_a_pandas_frame_has_its_names(rng):
+def test_parts_of_pandas_frames_keep_names(rng):
     X = pd.DataFrame(rng.normal(size=(12, 3)), columns=list("bac"))
     y = rng.normal(size=12)
     model, other = ProjSe(2), ProjSe(2)
@@ -256,7 +256,7 @@ def test_a_part_of_a_pandas_frame_has_its_names(rng):
         model.learn_many(X.set_axis(list("aac"), axis=1), y)
 
 
-def test_a_frame_with_a_name_twice_is_not_transformed(rng):
+def test_frames_with_repeated_names_are_refused(rng):
     model = SOSPCA(1)
     X = pd.DataFrame(rng.normal(size=(12, 3)), columns=list("bac"))
     model.learn_many(X, rng.normal(size=12))

@@ -22,7 +22,7 @@ def tracked(model):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fading_factor", [0.0, 0.02])
-def test_the_cap_is_kept_and_so_are_the_selected_and_the_new(rng, fading_factor):
+def test_max_features_keeps_selected_and_new_variables(rng, fading_factor):
     cap, grace = 10, 4
     model = ProjSe(2, fading_factor=fading_factor, max_features=cap, grace_period=grace)
     rows, since, gone = Rows(fading_factor), {}, set()
@@ -44,7 +44,7 @@ def test_the_cap_is_kept_and_so_are_the_selected_and_the_new(rng, fading_factor)
     assert model.n_columns > 40
 
 
-def test_the_least_relevant_makes_room(rng):
+def test_the_least_relevant_is_evicted(rng):
     model = ProjSe(1, max_features=4, grace_period=5)
     for i in range(30):
         a, b, c, d = rng.normal(size=4).tolist()
@@ -54,7 +54,7 @@ def test_the_least_relevant_makes_room(rng):
     assert tracked(model) == ["a", "b", "c", "new"]
 
 
-def test_a_new_name_waits_until_one_can_go(rng):
+def test_new_names_wait_for_an_eviction(rng):
     model = ProjSe(1, max_features=3, grace_period=8)
     for i in range(12):
         a, b, c = rng.normal(size=3).tolist()
@@ -65,7 +65,7 @@ def test_a_new_name_waits_until_one_can_go(rng):
 
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
 @pytest.mark.parametrize("size", [1, 3, 7, 50])
-def test_a_cap_is_the_same_in_frames(rng, backend, size):
+def test_max_features_is_equal_in_frames(rng, backend, size):
     """Frames equal a loop, also if variables are evicted and admitted within a frame."""
     many, loop = (ProjSe(2, max_features=8, grace_period=5) for _ in range(2))
     X, y = rng.normal(size=(100, 3)), rng.normal(size=100)

@@ -49,7 +49,7 @@ def data(n, p=P, seed=0, *, copies=True):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 30), st.data())
-def test_a_factor_has_the_products_of_a_matrix(seed, m, draw):
+def test_factors_have_the_products_of_the_matrix(seed, m, draw):
     rng = np.random.default_rng(seed)
     rank = draw.draw(st.integers(1, m))
     W = rng.normal(size=(rank, m)) * 10.0 ** rng.uniform(-2, 2, m)
@@ -64,7 +64,7 @@ def test_a_factor_has_the_products_of_a_matrix(seed, m, draw):
     np.testing.assert_allclose(F @ factor.coordinates(A), A, rtol=0, atol=1e-8 * np.abs(A).max())
 
 
-def test_the_rank_is_bounded_by_the_rows_that_matter():
+def test_rank_is_bounded_by_effective_rows():
     assert bound_rank(80.0, 80.0) == 80.0
     weights = 0.9 ** np.arange(2_000.0)
     effective = weights.sum() ** 2 / (weights**2).sum()
@@ -85,7 +85,7 @@ def test_the_rank_is_bounded_by_the_rows_that_matter():
     ],
     ids=str,
 )
-def test_ridge_components_are_the_batch_over_all_rows(n, parameters):
+def test_ridge_components_equal_the_batch(n, parameters):
     X, y = data(n)
     model = RidgeComponents(4, **parameters)
     rule = {name: getattr(model, name) for name in ("n_components", "relevance_power", "alpha")}
@@ -104,7 +104,7 @@ def test_ridge_components_are_the_batch_over_all_rows(n, parameters):
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("scale", [False, True])
 @pytest.mark.parametrize("cls", MODULES)
-def test_linear_components_are_those_of_the_definition(cls, scale, n):
+def test_linear_components_equal_the_definition(cls, scale, n):
     X, y = data(n)
     if cls is PCA:
         y = None
@@ -125,7 +125,7 @@ def vars_of(model):
 @pytest.mark.parametrize("rule", [3, 0.8, "parallel", "profile", "elbow"])
 @pytest.mark.parametrize("fading_factor", [0.0, 0.01, 0.2])
 @pytest.mark.parametrize("n", SIZES)
-def test_the_axes_chosen_do_not_matter(n, fading_factor, rule, monkeypatch):
+def test_factored_axes_equal_unfactored_ones(n, fading_factor, rule, monkeypatch):
     X, _ = data(n)
     w = np.random.default_rng(1).uniform(0.5, 2.0, n)
     model = PCA(rule, fading_factor=fading_factor)
@@ -164,7 +164,7 @@ def test_only_dependent_columns_are_factored(n, power, copies):
 
 @pytest.mark.parametrize("power", [2.0, 8.0])
 @pytest.mark.parametrize("n", SIZES)
-def test_a_factor_is_as_good_as_correlations(n, power, monkeypatch):
+def test_factors_equal_correlations(n, power, monkeypatch):
     X, y = data(n)
     model = RidgeComponents(3, relevance_power=power)
     model.learn_many(X, y)
@@ -180,7 +180,7 @@ def test_a_factor_is_as_good_as_correlations(n, power, monkeypatch):
 
 
 @pytest.mark.parametrize("count", [3, 12, 40])
-def test_shifts_that_move_by_blocks_have_the_bits_of_those_that_do_not(count, monkeypatch):
+def test_block_shifts_have_the_same_bits(count, monkeypatch):
     windows = []
     for share in (0, 1000):
         monkeypatch.setattr(aligned_columns, "_WIDE_SHARE", share)
@@ -209,7 +209,7 @@ def test_a_slice_has_the_values_of_its_indices(indices):
 
 @pytest.mark.parametrize("covariates", [None, ("z",)])
 @pytest.mark.parametrize("fading_factor", [0.0, 0.1])
-def test_products_of_combinations_are_those_of_the_variables(covariates, fading_factor):
+def test_products_of_combinations_equal_those_of_variables(covariates, fading_factor):
     rng = np.random.default_rng(0)
     model = RidgeComponents(3, covariates=covariates, fading_factor=fading_factor)
     for i in range(60):

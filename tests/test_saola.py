@@ -30,7 +30,7 @@ def column(*parts):
 
 
 @pytest.mark.parametrize("order", [*permutations(["best", "alike", "apart"])])
-def test_of_two_alike_the_more_relevant_stays(order):
+def test_the_more_relevant_of_two_similar_columns_is_kept(order):
     columns = {
         "best": column(0.8, 0.0, 0.6),
         "alike": column(0.6, 0.1, 0.7),  # correlation 0.9 with the best, 0.6 with the target
@@ -45,7 +45,7 @@ def test_of_two_alike_the_more_relevant_stays(order):
 
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize(("rho", "stays"), [(0.5 - 1e-6, True), (0.5, False)])
-def test_as_much_of_each_other_as_of_the_target_is_too_much(rho, stays, sign):
+def test_correlation_equal_to_relevance_discards_a_column(rho, stays, sign):
     """The less relevant column is discarded if rho is at least its 0.5 with the target."""
     columns = {"best": sign * column(0.8, 0.6), "other": column(0.5, (rho - 0.4) / 0.6)}
     for order in (columns, dict(reversed(columns.items()))):
@@ -53,12 +53,12 @@ def test_as_much_of_each_other_as_of_the_target_is_too_much(rho, stays, sign):
         assert "best" in learnt(order, E[0]).selected
 
 
-def test_of_equals_the_first_stays():
+def test_the_first_of_equal_columns_is_kept():
     x = column(0.5)
     assert learnt({"first": x, "copy": 2.0 - 3.0 * x}, E[0]).selected == ["first"]
 
 
-def test_a_newcomer_that_is_refused_displaces_nobody():
+def test_refused_newcomers_discard_no_column():
     """A newcomer that the second column excludes does not displace the first."""
     columns = {
         "first": column(0.4, 0.3),
@@ -103,7 +103,7 @@ def test_real_columns_after_every_one(delta):
 
 
 @given(st.integers(0, 2**32), st.sampled_from([5, 12, 60]), st.sampled_from([0.0, 0.3, 1.0]))
-def test_no_two_that_stay_say_more_of_each_other(seed, n, noise):
+def test_kept_columns_correlate_less_than_their_relevance(seed, n, noise):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3)) @ rng.normal(size=(3, 15)) + noise * rng.normal(size=(n, 15))
     y = X[:, 0] + rng.normal(size=n)
@@ -116,7 +116,7 @@ def test_no_two_that_stay_say_more_of_each_other(seed, n, noise):
             assert common[i, j] < min(scores[i], scores[j])
 
 
-def test_covariates_are_given(rng):
+def test_covariates_are_projected_out(rng):
     n, d = 40, 2
     Z = rng.normal(size=(n, d))
     X = rng.normal(size=(n, 12)) + Z @ rng.normal(size=(d, 12))
@@ -135,12 +135,12 @@ def test_covariates_are_given(rng):
 
 
 @pytest.mark.parametrize(("n", "found"), [(3, 0), (4, 1)])
-def test_few_observations_allow_no_test(rng, n, found):
+def test_few_observations_select_nothing(rng, n, found):
     x = rng.normal(size=n)
     assert len(learnt({"x": x, "copy": 2 * x}, x, alpha=0.5).selected) == found
 
 
-def test_no_more_than_the_most_are_held():
+def test_kept_columns_are_at_most_max_candidates():
     y = E[:4].sum(axis=0)
     assert learnt(E[:4].T, y, max_candidates=2).selected == [0, 1]
     assert learnt(E[:4].T, y).selected == [0, 1, 2, 3]

@@ -18,7 +18,7 @@ def seeded(request, monkeypatch):
     monkeypatch.setattr(seed, "SEED", request.param)
 
 
-def test_combinations_have_every_value(seeded):
+def test_covering_cases_have_every_value(seeded):
     chosen = seed.covering(CASES, "test")
     assert chosen < set(CASES)
     assert len(chosen) <= len(VALUES)
@@ -27,7 +27,7 @@ def test_combinations_have_every_value(seeded):
     assert seed.covering({name: CASES[name] for name in list(CASES)[:1]}, "test") == {"0-w-True"}
 
 
-def test_some_are_in_order(seeded):
+def test_some_cases_are_in_order(seeded):
     chosen = seed.some(range(100), 10, "test")
     assert len(chosen) == 10
     assert chosen == sorted(set(chosen))
@@ -46,7 +46,7 @@ def test_four_seeds_in_a_row_choose_every_case_once(monkeypatch):
     assert len(seed.one_in_four(range(40), "test")) == 10
 
 
-def test_every_seed_chooses_others(monkeypatch):
+def test_every_seed_chooses_other_cases(monkeypatch):
     found = []
     for number in range(60):
         monkeypatch.setattr(seed, "SEED", str(number))
@@ -61,7 +61,7 @@ def test_the_choice_of_a_seed_is_fixed(monkeypatch):
     assert seed.some(range(100), 3, "test") == [23, 35, 98]
 
 
-def test_all_are_run_on_request(monkeypatch):
+def test_all_cases_are_run_on_request(monkeypatch):
     monkeypatch.setattr(seed, "SEED", seed.EVERYTHING)
     assert seed.covering(CASES, "test") == set(CASES)
     assert seed.some(range(100), 10, "test") == list(range(100))

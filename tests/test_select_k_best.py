@@ -22,7 +22,7 @@ def learnt(**params):
 
 @pytest.mark.parametrize("score", ["correlation", "f", "t", "mutual_info"])
 @pytest.mark.parametrize("asked", [{}, {"k": 4}, {"k": np.int64(4)}, {"k": "all"}, {"fdr": 0.05}])
-def test_how_many(score, asked):
+def test_number_of_selected_columns(score, asked):
     model, expected = learnt(score=score, **asked), reference.answer(X, Y, score=score, **asked)
     assert model.selected == expected["selected"]
     assert model.scores == pytest.approx({j: expected["scores"][j] for j in model.selected})
@@ -30,7 +30,7 @@ def test_how_many(score, asked):
     assert n in (len(model.selected), "all", None)
 
 
-def test_all_are_those_that_vary_in_order_of_score():
+def test_all_selects_varying_columns_by_score():
     model = learnt(k="all")
     assert len(model.selected) == P - 2
     assert not {5, 17} & {*model.selected}
@@ -39,7 +39,7 @@ def test_all_are_those_that_vary_in_order_of_score():
     assert learnt(fdr=0.05).selected == model.selected[: len(learnt(fdr=0.05).selected)]
 
 
-def test_what_does_not_go_together():
+def test_incompatible_options_are_refused():
     with pytest.raises(
         ValueError, match=r"Expected k or fdr, not both.*k=5, fdr=0.1(?s:.)*leave out k"
     ):

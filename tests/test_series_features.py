@@ -63,13 +63,13 @@ def assert_formulas(series, stream, wanted):
         max_size=3,
     )
 )
-def test_features_are_their_formulas(series):
+def test_features_equal_their_formulas(series):
     """Features equal their formulas, for integers with ties and for decimals."""
     series = [np.array(x, dtype=float) for x in series]
     assert_formulas(series, iter_series_features(series), WANTED)
 
 
-def test_features_of_long_series_are_their_formulas(rng):
+def test_features_of_long_series_equal_their_formulas(rng):
     series = [np.cumsum(rng.normal(size=n)) for n in (101, 256, 257, 300, 513)]
     series += [np.full(120, 0.1), 1e6 + rng.normal(size=60), np.sin(np.arange(60) / 3) * 1e-8]
     series += [np.tile([0.0, 1.0], 60), np.arange(130.0) ** 2]
@@ -92,7 +92,7 @@ def test_a_real_dataset(dataset):
 
 
 @pytest.mark.parametrize("scale", [1e-100, 1e100])
-def test_scale_does_not_matter_to_features_without_a_unit(rng, scale):
+def test_unitless_features_ignore_scale(rng, scale):
     x = np.cumsum(rng.normal(size=60))
     names = ["skewness", "autocorrelation__lag_3", "partial_autocorrelation__lag_4"]
     names += ["ar_coefficient__coeff_3__k_10", "standard_deviation_over_range"]

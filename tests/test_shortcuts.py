@@ -55,7 +55,7 @@ class TestSources:
     @pytest.mark.parametrize(
         "kind", ["pandas", "polars", "arrow", "csv", "parquet", "array", "sparse", "stream"]
     )
-    def test_of_any_kind(self, table, expected, kind, tmp_path):
+    def test_sources_of_all_kinds(self, table, expected, kind, tmp_path):
         X, y = table.drop(columns=["y", "age"]), "label"
         if kind in ("polars", "arrow"):
             X = pl.from_pandas(X) if kind == "polars" else pa.Table.from_pandas(X)
@@ -74,7 +74,7 @@ class TestSources:
         rows = np.asarray(result.transform())
         np.testing.assert_allclose(rows, table[expected].to_numpy(), rtol=1e-12)
 
-    def test_of_cells(self, table, expected):
+    def test_anndata_sources(self, table, expected):
         anndata = pytest.importorskip("anndata")
         named = table.set_index("id")
         cells = anndata.AnnData(variables(named), obs=named[["label"]])
@@ -123,7 +123,7 @@ class TestSources:
         again.learn_columns(streamsel.stream.clean(iter([("flat", np.ones(N))])))
         assert again.n_columns == 0
 
-    def test_a_text_whose_lines_are_samples_by_its_names(self, table, tmp_path):
+    def test_ambiguous_texts_are_oriented_by_the_target_name(self, table, tmp_path):
         """In a text with ambiguous first cells the target's name determines the orientation."""
         numbers = table[[f"v{j % P}" for j in range(250)]].set_axis([*range(250)], axis=1)
         X = pd.concat([table.id, numbers.add_prefix("x"), table.label], axis=1)
@@ -148,7 +148,7 @@ class TestSources:
 class TestRoles:
     """Target, covariates, weights and identifiers, by name or by value."""
 
-    def test_none_of_them_is_a_candidate(self, table):
+    def test_special_columns_are_not_candidates(self, table):
         result = streamsel.select(table, "y", k="all", method="SelectKBest", drop=["id", "label"])
         assert {*result.selected} == {*variables(table), "age"}
         table = table.assign(w=table.v0.abs())
@@ -172,7 +172,7 @@ class TestRoles:
         assert result.model.relevance == pytest.approx(expected.relevance)
         assert (result.model.covariates == ("age",)) is by_name
 
-    def test_a_list_of_labels_is_no_list_of_names(self, table):
+    def test_lists_of_labels_are_not_names(self, table):
         X = variables(table).rename(columns={"v0": "high", "v1": "low"})
         result = streamsel.select(X.head(2 * P), [*table.label][: 2 * P], k=2)
         assert result.model.report().target.startswith("2 classes")
@@ -274,7 +274,7 @@ class TestMissing:
         with pytest.raises(ValueError, match=r"\(1 text\)\.\nHint: streamsel\.stream\.iter_ngrams"):
             streamsel.select(X[["y", "id"]], "y")
 
-    def test_means_replace_them_in_transforms_too(self, table):
+    def test_means_replace_missing_values_in_transforms(self, table):
         X = variables(table).assign(v3=table.v3.where(table.v3 > -1.0))
         result = streamsel.select(X, table.y, k=2, missing="mean")
         assert "v3" in result.selected
@@ -353,7 +353,7 @@ class TestMethods:
             ({"y": None, "method": "MRMR"}, ValueError, "Expected a target: MRMR is supervised"),
         ],
     )
-    def test_refused(self, table, given, error, message):
+    def test_invalid_arguments_are_refused(self, table, given, error, message):
         with pytest.raises(error, match=re.escape(message)):
             streamsel.select(**({"X": variables(table), "y": table.y} | given))
 
@@ -365,7 +365,7 @@ class TestMethods:
         with pytest.raises(ValueError, match="Expected the name of an extractor as method"):
             streamsel.extract(variables(table), table.y, method="PCAA")
 
-    def test_a_target_that_a_method_does_not_take(self, table):
+    def test_unsupported_targets_are_refused(self, table):
         with pytest.raises(ValueError, match="PCA learns without one"):
             streamsel.extract(variables(table), table.y, method="PCA")
 
@@ -378,7 +378,7 @@ class TestPickle:
 
     @pytest.mark.parametrize("suffix", ["csv", "parquet"])
     @pytest.mark.parametrize("as_path", [True, False])
-    def test_of_a_file(self, table, tmp_path, suffix, as_path):
+    def test_results_of_a_file(self, table, tmp_path, suffix, as_path):
         path = tmp_path / f"x.{suffix}"
         table = table.drop(columns="id")
         table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path)
@@ -396,7 +396,7 @@ class TestPickle:
         assert "Manhattan plot" in result.report()
         assert self._sent(result).report() == result.report()
 
-    def test_of_a_stream_in_memory(self, table):
+    def test_results_of_a_stream_in_memory(self, table):
         """A pickled result of a stream has its results; errors explain that it lacks the rows."""
         X = variables(table)
         result = streamsel.select(iter_columns(lambda: iter(X.items())), table.y, k=3)
@@ -411,7 +411,7 @@ class TestPickle:
 class TestReport:
     """Representations and reports of a result."""
 
-    def test_it_has_the_rows(self, table):
+    def test_reports_have_the_rows(self, table):
         result = streamsel.select(table, "label", k=4, method="SelectKBest")
         seen = read(result.report())
         assert "Correlation of selected variables" in seen.text
@@ -419,7 +419,7 @@ class TestReport:
         assert "distribution" in seen.text
 
     @pytest.mark.parametrize(("name", "begins"), [("a.html", "<!D"), ("a.md", "# 4"), ("a", "<!D")])
-    def test_it_is_written(self, table, tmp_path, name, begins):
+    def test_reports_are_written(self, table, tmp_path, name, begins):
         result = streamsel.select(table, "label", k=4)
         text = result.report(tmp_path / name)
         assert (tmp_path / name).read_text(encoding="utf-8") == text
@@ -438,7 +438,7 @@ class TestReport:
         assert codes == (["outcome"] if name == "v" else [])
 
     @pytest.mark.parametrize("use", [streamsel.report, streamsel.plot.manhattan, streamsel.save])
-    def test_hints_at_its_model(self, table, use):
+    def test_errors_hint_at_the_model(self, table, use):
         result = streamsel.select(table, "label", k=4, drop=["y"])
         further = ("model",) if use is streamsel.save else ()
         with pytest.raises(TypeError, match=r"Hint: .*result\.model"):
@@ -453,12 +453,12 @@ class TestReport:
             ("none/a.md", FileNotFoundError, "No such directory: "),
         ],
     )
-    def test_where_it_cannot_be_written(self, table, tmp_path, name, error, message):
+    def test_unwritable_reports_are_refused(self, table, tmp_path, name, error, message):
         result = streamsel.select(variables(table), table.label, k=2)
         with pytest.raises(error, match=re.escape(message)):
             result.report(tmp_path / name)
 
-    def test_of_components(self, table):
+    def test_reports_of_components(self, table):
         seen = read(streamsel.extract(table, "label", 2, drop=["y"]).report())
         assert "Scatter plot of rows" in seen.text
         assert "high (40)" in seen.text
@@ -575,7 +575,7 @@ class TestReport:
         assert repr(doubtful).splitlines()[2:] == [f"warning: {one.text}" for one in warnings]
 
 
-def test_a_tuple_that_is_the_name_of_a_column():
+def test_tuples_can_be_column_names():
     names = pd.MultiIndex.from_product([["a", "b"], ["x", "y", "z"]])
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 6)), columns=names)
     plain = frame.set_axis([f"{first}{second}" for first, second in names], axis=1)
@@ -597,7 +597,7 @@ def test_a_frame_of_one_column_is_a_single_target():
     assert found.model.scores == expected.model.scores
 
 
-def test_a_tuple_of_values_is_a_target():
+def test_tuples_of_values_are_targets():
     X = np.random.default_rng(0).normal(size=(4, 3))
     assert streamsel.select(X, (0.5, 1.0, -1.0, 2.0), k=1).model.n_rows == 4
     assert streamsel.select(X, ([0.5], [1.0], [-1.0], [2.0]), k=1).model.n_rows == 4

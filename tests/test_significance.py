@@ -55,7 +55,7 @@ def fitted(X, y, **params):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", some(CASES, 2, "false alarms"))
-def test_false_alarms(name):
+def test_false_positive_rate_of_reports(name):
     """With a permuted target, no more runs than the level (5 %) report an association."""
     columns, target, holds = CASES[name]
     rng = np.random.default_rng(11)
@@ -83,7 +83,7 @@ def test_false_alarms(name):
         assert ("tails" in warned) is not holds
 
 
-def test_ties_that_normal_scores_cannot_spread():
+def test_tied_normal_scores_are_warned_of():
     """Reports warn if normal scores have heavy tails because most values are tied."""
     rng = np.random.default_rng(5)
     y = (rng.random(N) < 0.03) * rng.lognormal(size=N)
@@ -110,7 +110,7 @@ def test_true_associations_are_found():
 # ------------------------------------------------------------------------ the tails of columns
 
 
-def test_the_sample_follows_from_the_arrivals():
+def test_the_sample_is_determined_by_arrivals():
     for start, stop in ((0, 5000), (3, 90), (31, 33), (300, 4097), (10**6, 10**6 + 20_000)):
         found = dict(np.array(sampled_arrivals(start, stop)).T.astype(int).tolist())
         for j in range(start, stop):
@@ -163,7 +163,7 @@ def test_kurtosis_of_a_target():
 
 
 @pytest.mark.parametrize("name", ["counts by a class of 6", "rare variants, 12 cases", "normal"])
-def test_the_chance_of_false_alarms_is_predicted(name):
+def test_probability_of_false_positives_is_predicted(name):
     """The predicted share of columns above a threshold equals that in simulated permutations."""
     columns, target, _ = CASES[name]
     rng = np.random.default_rng(5)
@@ -207,7 +207,7 @@ def test_p_values_by_normal_scores():
             assert p == pytest.approx(stats.f.sf(r**2 / (1 - r**2) * free, 1, free), rel=1e-6)
 
 
-def test_who_goes_by_normal_scores():
+def test_which_models_use_normal_scores():
     rng = np.random.default_rng(4)
     X = normal(rng)
     heavy = rng.lognormal(size=N)
@@ -331,7 +331,7 @@ def test_related_animals_are_warned_of(dataset):
 
 
 @pytest.mark.parametrize("score", ["rank", "xi"])
-def test_scores_with_p_values_of_their_own_are_above_noise_by_these(score):
+def test_above_noise_uses_p_values_of_the_score(score):
     """Scores with p-values of their own use these for `above_noise`, not the relevance."""
     rng = np.random.default_rng(11)
     X = rng.normal(size=(100, 40))

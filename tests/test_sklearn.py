@@ -68,7 +68,7 @@ def plain(name, X, y, names=None, **params):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_scikit_learn_takes_it_for_an_estimator(name):
+def test_estimator_checks_of_scikit_learn(name):
     found = checked(name)
     skipped = {check["check_name"] for check in found if check["status"] != "passed"}
     assert len(found) > 40
@@ -77,7 +77,7 @@ def test_scikit_learn_takes_it_for_an_estimator(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_parameters_are_those_of_the_learner_that_columns_need(name):
+def test_parameters_are_the_column_parameters_of_the_learner(name):
     renamed = {"score": "score_func"}
     own = inspect.signature(registry.fetch(name)).parameters.values()
     cls = getattr(streamsel.sklearn, name)
@@ -112,7 +112,7 @@ def test_fit_has_the_arguments_that_the_learner_can_use(name):
     assert has_fit_parameter(cls(), "sample_weight") is (name in WEIGHTED)
 
 
-def test_type_checkers_know_every_estimator():
+def test_stubs_list_every_estimator():
     tree = ast.parse(inspect.getsource(streamsel.sklearn))
     (block,) = (
         node
@@ -129,20 +129,20 @@ def test_type_checkers_know_every_estimator():
         assert value == f"Callable[..., {getattr(streamsel.sklearn, name).__base__.__name__}]"
 
 
-def test_names_are_listed_and_others_refused():
+def test_names_are_listed_and_unknown_ones_refused():
     assert {*NAMES} < {*dir(streamsel.sklearn)} == {*streamsel.sklearn.__all__}
     with pytest.raises(AttributeError, match="nonesuch"):
         _ = streamsel.sklearn.nonesuch
 
 
-def test_without_scikit_learn_it_says_what_to_install(monkeypatch):
+def test_missing_scikit_learn_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.base", None)
     spec = importlib.util.find_spec("streamsel.sklearn")
     with pytest.raises(ImportError, match=r"streamsel\[sklearn\]"):
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-def test_notebooks_show_it():
+def test_notebooks_show_estimators():
     shown = streamsel.sklearn.ProjSe(7)._repr_html_()
     assert "ProjSe" in shown
     assert "7" in shown
@@ -153,7 +153,7 @@ def test_notebooks_show_it():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_finds_what_the_learner_finds(name):
+def test_results_equal_those_of_the_learner(name):
     expected = plain(name, X, target(name))
     found = few(name).fit(X, target(name))
     assert found.learner_.relevance == expected.relevance
@@ -179,7 +179,7 @@ def test_it_finds_what_the_learner_finds(name):
     "name",
     [n for n in NAMES if issubclass(getattr(streamsel.sklearn, n), LinearExtractorEstimator)],
 )
-def test_components_are_the_weights_of_the_features(name):
+def test_components_are_the_loadings(name):
     found = few(name).fit(X, target(name))
     weights = found.components_
     assert weights.shape == (found.n_components_, X.shape[1])
@@ -192,7 +192,7 @@ def test_components_are_the_weights_of_the_features(name):
         assert shown.get(j, {}) == {f"{name.lower()}{k}": w for k, w in enumerate(column) if w}
 
 
-def test_what_is_not_linear_has_no_components():
+def test_nonlinear_estimators_have_no_components():
     for name in ("KernelPCA", "LaplacianEigenmaps", "RandomFourier"):
         assert not hasattr(few(name).fit(X), "components_")
 
@@ -226,7 +226,7 @@ def test_containers_do_not_matter(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_of_float32_it_makes_float32(name):
+def test_float32_is_preserved(name):
     single = X.astype(np.float32)
     found, expected = (
         few(name).fit(single, target(name)),
@@ -240,7 +240,7 @@ def test_of_float32_it_makes_float32(name):
 
 
 @pytest.mark.parametrize("name", AGAIN)
-def test_new_rows_are_made_of_all_columns(name):
+def test_new_rows_use_all_columns(name):
     """New rows are transformed by loadings of all columns, whatever `max_loadings` is."""
     found = few(name).set_params(max_loadings=4).fit(X, target(name))
     assert not found.learner_._wants_second_pass
@@ -251,7 +251,7 @@ def test_new_rows_are_made_of_all_columns(name):
 
 
 @pytest.mark.parametrize("name", ["PCA", "SparsePCA"])
-def test_no_loadings_are_too_few(name):
+def test_invalid_max_loadings_are_refused(name):
     learner = plain(name, X, target(name))
     for bad in (0, -1, 2.5, "all"):
         with pytest.raises(ValueError, match="Expected max_loadings of learn_loadings"):
@@ -285,7 +285,7 @@ def test_integers_that_may_be_codes_are_classes():
     assert numeric.learner_.scores != found.learner_.scores
 
 
-def test_where_no_classes_can_be_they_are_numbers():
+def test_integers_are_numeric_if_classes_are_impossible():
     found = streamsel.sklearn.Lasso(2).fit(X, CLASSES)
     assert found.learner_.target_type == "numeric"
     assert found.learner_.scores == plain("Lasso", X, CLASSES, target_type="numeric").scores
@@ -352,7 +352,7 @@ def test_parameters_are_checked_by_fit():
     assert not hasattr(estimator, "learner_")
 
 
-def test_more_than_there_are_is_told():
+def test_k_above_the_number_of_columns_is_reported():
     with pytest.warns(UserWarning, match="k=20 is greater than the number of features, 12"):
         found = streamsel.sklearn.ProjSe(20).fit(X, Y)
     assert found.transform(X).shape == X.shape
@@ -362,7 +362,7 @@ def test_more_than_there_are_is_told():
 
 
 @pytest.mark.slow
-def test_a_grid_is_searched_by_several_processes():
+def test_grid_search_in_several_processes():
     pipeline = Pipeline(
         [
             ("scale", StandardScaler()),
@@ -379,7 +379,7 @@ def test_a_grid_is_searched_by_several_processes():
     np.testing.assert_array_equal(again.predict(X), search.predict(X))
 
 
-def test_folds_select_for_themselves():
+def test_every_fold_selects_its_own_features():
     noise = RNG.normal(size=(60, 2000))
     chance = cross_val_score(
         make_pipeline(streamsel.sklearn.ProjSe(5), LinearRegression()),
@@ -390,7 +390,7 @@ def test_folds_select_for_themselves():
     assert chance.mean() < 0.0
 
 
-def test_it_stands_beside_others():
+def test_feature_unions_and_column_transformers():
     frame = pd.DataFrame(X).rename(columns=lambda j: f"v{j}")
     union = FeatureUnion([("pick", few("ProjSe")), ("build", few("PCA"))]).set_output(
         transform="pandas"
@@ -407,14 +407,14 @@ def test_it_stands_beside_others():
     assert parts.get_feature_names_out().tolist()[0] == "left__sospca0"
 
 
-def test_what_was_not_selected_comes_back_as_nothing():
+def test_inverse_transform_fills_zeros():
     found = few("ProjSe").fit(X, Y)
     back = found.inverse_transform(found.transform(X))
     np.testing.assert_array_equal(back[:, found.support_], X[:, found.support_])
     assert not back[:, ~found.support_].any()
 
 
-def test_a_clone_is_a_fresh_one():
+def test_clones_are_unfitted():
     found = streamsel.sklearn.SelectKBest(3, score_func="mutual_info").fit(X, Y)
     fresh = clone(found)
     assert fresh.get_params() == found.get_params()
@@ -425,7 +425,7 @@ def test_a_clone_is_a_fresh_one():
 # ----------------------------------------------------------------------- to River, and to files
 
 
-def test_the_learner_goes_on_in_river(tmp_path):
+def test_the_learner_continues_in_river(tmp_path):
     frame = pd.DataFrame(X).rename(columns=lambda j: f"v{j}")
     found = few("ProjSe").fit(frame[:40], Y[:40])
     save(found.learner_, tmp_path / "model")
@@ -462,7 +462,7 @@ def test_an_estimator_is_not_saved_but_its_learner(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_warnings_are_the_users_own():
+def test_estimators_do_not_warn_on_ordinary_data():
     """Estimators do not warn on ordinary data."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")

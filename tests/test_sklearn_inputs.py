@@ -54,7 +54,7 @@ def test_a_table_of_pyarrow_is_a_frame(estimator):
 
 
 @pytest.mark.parametrize("load", [load_breast_cancer, load_diabetes])
-def test_scores_and_p_values_of_all_are_scikit_learns(load):
+def test_scores_and_p_values_equal_scikit_learn(load):
     X, y = load(return_X_y=True)
     X = np.c_[X, np.full(len(X), 7.0)]  # scikit-learn warns of this column, and returns NaN
     ours = SelectKBest(4).fit(X, y)
@@ -84,7 +84,7 @@ def test_scores_are_those_of_the_features_whatever_their_names(score):
     assert SelectKBest("all", score_func=score).fit(X, Y).learner_.selected == order
 
 
-def test_what_has_no_scores_says_why():
+def test_missing_scores_are_explained():
     pooled = SelectKBest(2, max_candidates=3).fit(X, Y)
     assert not hasattr(pooled, "scores_")
     for name in ("scores_", "pvalues_"):
@@ -174,7 +174,7 @@ def test_covariates_change_what_is_selected():
         SelectKBest(1, covariates=[3]).fit(data, y, covariates=AGE)
 
 
-def test_covariates_and_weights_are_cut_along_with_the_folds():
+def test_covariates_and_weights_are_split_with_folds():
     weights = RNG.integers(1, 4, size=N)
     search = GridSearchCV(Lasso(), {"k": [1, 2]}, cv=3).fit(X, Y, sample_weight=weights)
     assert search.best_estimator_.learner_._target.row_transform is not None
@@ -195,7 +195,7 @@ def test_covariates_and_weights_are_cut_along_with_the_folds():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_row_parameters_are_given_on_the_way_to_river(name):
+def test_row_parameters_are_set_for_river(name):
     y = CLASSES if name == "Discriminant" else Y
     found = few(name).fit(X, y)
     before = pickle.dumps(found.learner_)
@@ -219,7 +219,7 @@ def test_row_parameters_are_given_on_the_way_to_river(name):
         found.to_river(n_jobs=2)
 
 
-def test_rows_fade_in_river_as_they_are_asked_to():
+def test_fading_factor_applies_in_river():
     found = ProjSe(2).fit(X, Y)
     fading, steady = found.to_river(fading_factor=0.1), found.to_river()
     direct = streamsel.ProjSe(2, fading_factor=0.1)
@@ -238,7 +238,7 @@ def test_rows_fade_in_river_as_they_are_asked_to():
         ProjSe(2, fading_factor=0.1)
 
 
-def test_missing_values_of_new_rows_are_imputed_as_asked():
+def test_missing_values_of_new_rows_are_imputed():
     imputing = ProjSe(2).fit(X, Y).to_river(missing="mean")
     row = imputing.transform_one(dict.fromkeys(range(X.shape[1])))
     assert row == pytest.approx({j: X[:, j].mean() for j in imputing.selected})
@@ -255,7 +255,7 @@ def test_the_hint_for_a_missing_value_is_about_scikit_learn(name):
     assert "stream.clean" not in str(refused.value)
 
 
-def test_more_variables_than_rows_track_by_default():
+def test_more_variables_than_the_default_bound_on_rows():
     """By default the column phase allows any k, and rows are bounded only once they start."""
     data = RNG.normal(size=(20, 1100))
     found = ForwardSelection(1000).fit(data, data[:, :5].sum(axis=1))
@@ -284,7 +284,7 @@ def annotated(request, tmp_path):
 @pytest.mark.parametrize(
     "estimator", [ProjSe(3), SelectKBest(3), Lasso(3), PLS(2), PCA(2)], ids=repr
 )
-def test_an_anndata_is_the_frame_of_its_matrix(adata, estimator):
+def test_anndata_equals_the_frame_of_its_matrix(adata, estimator):
     frame = pd.DataFrame(X.astype(np.float32), columns=adata.var_names)
     expected = clone(estimator).fit(frame, Y)
     found = clone(estimator).fit(adata, "response")

@@ -31,7 +31,7 @@ FRAME = pd.DataFrame(
 
 @pytest.mark.parametrize("name", ["SelectKBest", "MRMR", "ForwardSelection", "ProjSe"])
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.from_pandas])
-def test_a_column_is_selected_as_it_is(name, library):
+def test_text_columns_are_selected_unencoded(name, library):
     df = library(FRAME)
     selector = getattr(ss, name)(2).fit(df, Y)
     assert selector.get_support().tolist() == [True, False, True, False, False]

@@ -60,7 +60,7 @@ WITHOUT_WEIGHTS = {
     ),
     ids=repr,
 )
-def test_scikit_learn_takes_other_parameters_too(estimator, failing):
+def test_estimator_checks_with_other_parameters(estimator, failing):
     check_estimator(estimator, expected_failed_checks=failing, on_skip=None)
 
 
@@ -69,7 +69,7 @@ def test_scikit_learn_takes_other_parameters_too(estimator, failing):
 
 @pytest.mark.parametrize("alpha", [0.02, 0.1, 0.5, 100.0])
 @pytest.mark.parametrize("weights", [None, RNG.integers(0, 4, size=N).astype(float)])
-def test_lasso_is_scikit_learns(alpha, weights):
+def test_lasso_equals_scikit_learn(alpha, weights):
     ours = Lasso(alpha=alpha, scale=False).fit(X, Y, sample_weight=weights)
     theirs = linear_model.Lasso(alpha=alpha, tol=1e-12, max_iter=10**6)
     theirs.fit(X, Y, sample_weight=weights)
@@ -93,7 +93,7 @@ def test_lasso_on_real_data():
     np.testing.assert_allclose(sparsely.predict(sparse.csc_array(X)), ours.predict(X), rtol=1e-8)
 
 
-def test_elastic_logistic_lasso_is_scikit_learns():
+def test_elastic_logistic_lasso_equals_scikit_learn():
     alpha = 0.05
     ours = Lasso(alpha=alpha, family="logistic", scale=False).fit(X, LABELS)
     # Since version 1.8 the penalty follows from l1_ratio and must not be passed.
@@ -123,7 +123,7 @@ def test_labels_of_any_kind_and_order():
         np.testing.assert_allclose(flipped.decision_function(X), expected, atol=1e-7)
 
 
-def test_lasso_says_what_it_is():
+def test_lasso_has_estimator_tags():
     assert is_regressor(Lasso())
     assert is_classifier(Lasso(family="logistic"))
     assert not hasattr(Lasso().fit(X, Y), "predict_proba")
@@ -138,7 +138,7 @@ def test_lasso_says_what_it_is():
         Lasso(family="logistic").fit(X, LABELS, sample_weight=np.arange(N))
 
 
-def test_where_nothing_varies_lasso_predicts_the_mean():
+def test_lasso_of_constant_columns_predicts_the_mean():
     constant = np.ones((N, 3))
     found = Lasso().fit(constant, Y)
     np.testing.assert_allclose(found.predict(constant), Y.mean())
@@ -167,7 +167,7 @@ def test_lasso_ends_a_pipeline_in_a_search(grid):
     assert search.predict(X).shape == (N,)
 
 
-def test_parameters_are_left_as_they_are():
+def test_parameters_are_not_modified():
     """Estimators store parameters as the objects passed, as `clone` and `set_params` require."""
     alphas, names = np.logspace(-3, 0, 10), ["a", "b"]
     estimator = Lasso(alphas=alphas, covariates=names)
@@ -189,7 +189,7 @@ def test_parameters_are_left_as_they_are():
 
 @pytest.mark.parametrize("scale", [True, False])
 @pytest.mark.parametrize("y", [Y, Y[:, None], np.c_[Y, X[:, 7] + 0.1 * Y]], ids=["1", "n1", "2"])
-def test_pls_is_scikit_learns(scale, y):
+def test_pls_equals_scikit_learn(scale, y):
     ours = PLS(3, scale=scale).fit(X, y)
     theirs = cross_decomposition.PLSRegression(3, scale=scale, tol=1e-14, max_iter=10**5).fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-6, atol=1e-8)
@@ -205,7 +205,7 @@ def test_pls_is_scikit_learns(scale, y):
     np.testing.assert_allclose(predicted.reshape(y.shape), ours.predict(X), atol=1e-9)
 
 
-def test_pls_on_real_data_of_more_columns_than_loadings_are_held():
+def test_pls_on_real_data_with_bounded_loadings():
     X, y = load_digits(return_X_y=True)
     ours = PLS(5, target_type="numeric", max_loadings=10).fit(X, y)
     theirs = cross_decomposition.PLSRegression(5).fit(X, y.astype(float))
@@ -231,7 +231,7 @@ def test_pls_predicts_the_class_of_the_largest_indicator(target, labels):
     assert found.coef_.shape == (classes.size, P)
 
 
-def test_pls_says_what_it_is():
+def test_pls_has_estimator_tags():
     assert is_regressor(PLS(target_type="numeric"))
     assert is_classifier(PLS(target_type="class"))
     assert not hasattr(PLS(2).fit(X, Y), "classes_")
@@ -278,7 +278,7 @@ def test_without_covariates_in_X_nothing_is_predicted(estimator):
 
 @pytest.mark.parametrize("asked", [3, 0.5, 0.95, P])
 @pytest.mark.parametrize("shape", [(N, P), (30, 80)])
-def test_pca_is_scikit_learns(asked, shape):
+def test_pca_equals_scikit_learn(asked, shape):
     data = RNG.normal(size=shape) @ RNG.normal(size=(shape[1], shape[1])) + 5.0
     data[:, 4] = 2.0  # constant: reconstructed from its mean
     if asked == P and shape[0] < P:
@@ -313,7 +313,7 @@ def test_pca_returns_standardised_features_to_their_units():
     )
 
 
-def test_weights_of_pca_are_repeated_rows():
+def test_weights_of_pca_equal_repeated_rows():
     weights = RNG.integers(0, 4, size=N)
     ours = PCA(3).fit(X, sample_weight=weights)
     theirs = decomposition.PCA(3).fit(np.repeat(X, weights, axis=0))
@@ -324,7 +324,7 @@ def test_weights_of_pca_are_repeated_rows():
     )
 
 
-def test_only_components_come_back():
+def test_only_components_have_inverse_transforms():
     found = PCA(3).fit(X.astype(np.float32))
     assert found.inverse_transform(found.transform(X.astype(np.float32))).dtype == np.float32
     with pytest.raises(ValueError, match=r"Expected 3 components. Got: 40(?s:.)*Hint"):

@@ -96,7 +96,7 @@ def expect_whole(make, snapshots):
 
 
 @each
-def test_copies_beside_a_thread_that_learns_rows(name, tmp_path):
+def test_copies_while_a_thread_learns_rows(name, tmp_path):
     model = MODELS[name]()
     for i in range(30):
         learn(model, i)
@@ -110,7 +110,7 @@ def test_copies_beside_a_thread_that_learns_rows(name, tmp_path):
 
 
 @each
-def test_reports_beside_a_thread_that_learns_rows(name):
+def test_reports_while_a_thread_learns_rows(name):
     model = MODELS[name]()
     learn(model, 0)
     with taught(model):
@@ -161,7 +161,7 @@ def test_copies_between_the_blocks_of_a_long_stream(tmp_path):
     assert model.n_columns == 4000
 
 
-def test_a_call_from_within_a_row():
+def test_calls_during_a_row():
     """Within a row, a copy is of the model before the row, and learning is refused."""
     found = []
 
@@ -211,7 +211,7 @@ def in_a_child(check):
 
 @forking
 @each
-def test_a_child_goes_on_with_a_whole_model(name):
+def test_forked_processes_continue_a_consistent_model(name):
     def check():
         snapshot, n = pickle.dumps(model), model.n_rows
         learn(model, n)
@@ -231,7 +231,7 @@ def test_a_child_goes_on_with_a_whole_model(name):
 
 
 @forking
-def test_a_child_learns_while_the_parent_learns_a_stream():
+def test_forked_processes_learn_alongside_the_parent():
     X = np.random.default_rng(0).normal(size=(20, 30))
     model = SelectKBest(k=2)
     model.learn_target(X[:, 0])
@@ -259,7 +259,7 @@ def test_a_child_learns_while_the_parent_learns_a_stream():
 
 
 @forking
-def test_models_of_which_a_fork_knows_are_let_go():
+def test_models_registered_for_forks_are_garbage_collected():
     from streamsel.base import guard
 
     gc.collect()
@@ -293,6 +293,6 @@ os._exit(0)
 """
 
 
-def test_a_garbage_collection_does_not_stop_a_look_at_other_threads():
+def test_garbage_collection_does_not_block_thread_inspection():
     """Garbage collection does not block the inspection of threads (Python 3.11 could deadlock)."""
     subprocess.run([sys.executable, "-c", STUCK], check=True, timeout=60)

@@ -51,7 +51,7 @@ def check(model, oracle, tol=1e-9):
         np.testing.assert_allclose(model.embedding[:, :q], Z, atol=tol * np.abs(Z).max(), rtol=0)
 
 
-def test_the_papers_example_and_the_iteration_it_leaves_out():
+def test_the_example_of_the_paper():
     """The iteration with x₅, by hand, to four decimals.
 
     After x₄ the components are z₀ = .5206 x₁ + .8538 x₄ = (.4721, −.3817, −.0903), relevance
@@ -253,7 +253,7 @@ def test_invariants(stream, q, rotation, one_by_one):
 
 
 @pytest.mark.parametrize("rotation", ["jacobi", "paper"])
-def test_merge_is_rotate_and_drop_until_q_remain(rotation):
+def test_merge_rotates_and_drops_until_q_remain(rotation):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(60, 300))
     y = X[:, ::30].sum(axis=1) + rng.normal(size=60)
@@ -291,7 +291,7 @@ def test_merge_of_fewer_than_q_keeps_them_all():
     np.testing.assert_allclose(B.T @ B, np.eye(6), atol=1e-12)
 
 
-def test_unsigned_takes_a_strong_negative_correlation_and_signed_does_not():
+def test_only_unsigned_admits_negative_correlations():
     rng = np.random.default_rng(3)
     y = rng.normal(size=50)
     weak, opposite = y + 9 * rng.normal(size=50), -y + 0.1 * rng.normal(size=50)
@@ -330,7 +330,7 @@ def test_relevances_of_what_near_copies_leave_are_those_of_the_components():
 
 @pytest.mark.parametrize("rotation", ["jacobi", "paper"])
 @pytest.mark.parametrize("seed", range(8))
-def test_equal_relevances_go_by_order_of_arrival(seed, rotation):
+def test_ties_are_in_order_of_arrival(seed, rotation):
     """Ties of relevance are in order of arrival, which differs from that of indices."""
     rng = np.random.default_rng(seed)
     X = rng.integers(-1, 2, size=(6, 60)).astype(float)
@@ -345,7 +345,7 @@ def test_equal_relevances_go_by_order_of_arrival(seed, rotation):
 
 
 @pytest.mark.parametrize("rotation", ["jacobi", "paper"])
-def test_the_pair_goes_by_relevance_whatever_the_slots(rng, rotation):
+def test_pairs_are_ordered_by_relevance_not_index(rng, rotation):
     """With signs the survivor depends on the order of the pair, which is that of relevance."""
     for _ in range(50):
         y, Z = rng.normal(size=30), rng.normal(size=(3, 30))
@@ -364,7 +364,7 @@ def test_the_pair_goes_by_relevance_whatever_the_slots(rng, rotation):
         np.testing.assert_allclose(found, found[:1] * 6, rtol=1e-12)
 
 
-def test_the_weakest_are_rotated_into_the_lower_slot_and_the_new_column_takes_the_other():
+def test_new_columns_take_the_higher_index():
     rng = np.random.default_rng(5)
     e = np.linalg.qr(np.column_stack([np.ones(60), rng.normal(size=(60, 5))]))[0][:, 1:]
     y = e @ [0.9, 0.3, 0.2, 0.1, 0.05]
@@ -391,7 +391,7 @@ def test_support_stays_near_its_bound():
     assert model.to_matrix(range(p)).nnz <= q * len(model.loadings)
 
 
-def test_transform_of_the_training_rows_is_the_embedding():
+def test_transform_of_training_rows_equals_the_embedding():
     rng = np.random.default_rng(7)
     X = rng.normal(size=(40, 60)) + 5
     names = [f"v{j}" for j in range(60)]
@@ -447,7 +447,7 @@ def test_transform_many(container):
 
 @pytest.mark.parametrize("rotation", ["jacobi", "paper"])
 @pytest.mark.parametrize("scale", [1e150, 1e-150, 1e9])
-def test_a_common_scale_changes_nothing(rotation, scale):
+def test_common_scales_change_nothing(rotation, scale):
     rng = np.random.default_rng(9)
     X = rng.normal(size=(30, 80))
     y = X[:, 10] + rng.normal(size=30)
@@ -467,7 +467,7 @@ def test_a_common_scale_changes_nothing(rotation, scale):
 
 
 @pytest.mark.parametrize("offset", [1e6, 1e9])
-def test_an_offset_changes_nothing(offset):
+def test_offsets_change_nothing(offset):
     """Offsets cost no digits: multiples of 2⁻¹⁰ are exact with an offset of 1e9."""
     rng = np.random.default_rng(10)
     X = np.round(rng.normal(size=(40, 100)) * 1024) / 1024

@@ -82,7 +82,7 @@ def streams(draw):
     grace_period=st.integers(1, 5),
     warm_up=st.integers(0, 6),
 )
-def test_relevance_is_that_of_the_stored_rows(stream, q, grace_period, warm_up):
+def test_relevance_equals_that_of_stored_rows(stream, q, grace_period, warm_up):
     rows, options = stream
     model = SOSPCA(q, grace_period=grace_period, warm_up=warm_up, **options)
     for i, (x, y) in enumerate(rows):
@@ -191,7 +191,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_decisions_of_the_reference(case):
+def test_decisions_equal_the_reference(case):
     q, shape, kind, options = CASES[case]
     rows = stream(*shape, **kind)
     model = SOSPCA(q, grace_period=9, **options)
@@ -225,7 +225,7 @@ def test_multiples_are_ties(seed):
 
 @pytest.mark.parametrize("fading_factor", [0.0, 0.05])
 @pytest.mark.parametrize("mode", MODES)
-def test_columns_go_on_with_their_weight(rng, mode, fading_factor):
+def test_rows_continue_from_columns_with_weight(rng, mode, fading_factor):
     """After columns, rows of the columns have weight 1, and no variable joins before a refresh."""
     X = rng.normal(size=(70, 9)) @ rng.normal(size=(9, 9)) + 5.0
     y = X[:, 1] - X[:, 4] + rng.normal(size=70)
@@ -254,7 +254,7 @@ def test_columns_go_on_with_their_weight(rng, mode, fading_factor):
 
 @pytest.mark.parametrize("name", ["isolet", "madelon"])
 @pytest.mark.parametrize("columns_first", [False, True])
-def test_real_rows_come_near_the_column_axis(dataset, name, columns_first):
+def test_real_rows_approximate_columns(dataset, name, columns_first):
     """One pass over rows approximates the column phase, although candidates start late."""
     X, y, _, _ = dataset(name)
     X, y = np.asarray(X, dtype=float), y.astype(str)
@@ -300,7 +300,7 @@ OPTIONS = [
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("options", OPTIONS)
-def test_frames_in_any_split_are_a_loop_of_rows(options, seed):
+def test_frames_equal_loops_of_rows(options, seed):
     rng = np.random.default_rng(seed)
     many = SOSPCA(3, grace_period=int(rng.integers(5, 20)), **options)
     loop = many.clone()
@@ -321,7 +321,7 @@ def test_frames_in_any_split_are_a_loop_of_rows(options, seed):
 
 
 @pytest.mark.parametrize("way", COPIES)
-def test_a_copy_goes_on_as_the_original_would(tmp_path, way):
+def test_copies_continue_as_the_original(tmp_path, way):
     """A copy continues as the original, also while candidates change."""
     model = SOSPCA(3, grace_period=4, fading_factor=0.02, max_features=40)
     twin = model.clone()

@@ -104,7 +104,7 @@ def test_merging_rows_of_different_components(ways, moved):
     assert sound(one)
 
 
-def test_merging_into_a_model_that_has_no_components_yet_loses_none():
+def test_merging_into_a_model_without_components():
     X, y = data()
     few, many = fed(X[:20], y[:20]), fed(X[20:], y[20:])
     assert not few.relevance
@@ -133,7 +133,7 @@ def test_merging_columns_of_rows():
 # ------------------------------------------- variables first met on rows, after columns
 
 
-def test_the_first_value_after_columns_is_no_mean(rng):
+def test_new_variables_after_columns_have_no_mean(rng):
     """A variable that is new after columns is not assumed to have been 0."""
     X = rng.normal(size=(1200, 6))
     y = X @ [0.3, 0.2, 1.0, 1.0, 1.0, 0.0] + 0.1 * rng.normal(size=1200)
@@ -150,7 +150,7 @@ def test_the_first_value_after_columns_is_no_mean(rng):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_it_counts_as_its_mean_in_the_rows_of_the_columns(seed):
+def test_constant_columns_count_as_their_mean(seed):
     """A variable constant in the columns counts as its mean there, and has no covariance."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(1300, 2))
@@ -171,7 +171,7 @@ def test_it_counts_as_its_mean_in_the_rows_of_the_columns(seed):
 
 @pytest.mark.parametrize("fading_factor", [0.0, 0.01])
 @pytest.mark.parametrize("most", [20, 40, 80])
-def test_a_relevant_word_that_comes_late_is_found(rng, most, fading_factor):
+def test_late_relevant_variables_are_found(rng, most, fading_factor):
     """A relevant variable that appears late is found among ever new words."""
     model = SOSPCA(2, max_features=most, grace_period=20, fading_factor=fading_factor)
     found = None
@@ -196,7 +196,7 @@ def test_a_relevant_word_that_comes_late_is_found(rng, most, fading_factor):
     assert found < 400 + 4 * 20
 
 
-def test_one_that_was_let_go_comes_again(rng):
+def test_evicted_variables_return(rng):
     model = SOSPCA(2, max_features=40, grace_period=5)
     for i in range(600):
         x = {f"w{j}": rng.normal() for j in rng.integers(0, 90, size=4)}
@@ -211,7 +211,7 @@ def test_one_that_was_let_go_comes_again(rng):
 
 
 @pytest.mark.parametrize("rotation", ["jacobi", "paper"])
-def test_no_third_component_changes_its_slot(rng, rotation, monkeypatch):
+def test_rotations_change_at_most_two_components(rng, rotation, monkeypatch):
     """Per rotation, at most two components change; the new one takes the free index."""
     kind, rotations = SOSPCARowState, []
     rotate_and_drop = kind._rotate_and_drop
@@ -303,7 +303,7 @@ def corner(kind, rng, i):
 @pytest.mark.filterwarnings("ignore:The target has been")
 @pytest.mark.parametrize("fading_factor", [0.0, 0.01, 0.5])
 @pytest.mark.parametrize("kind", CORNERS)
-def test_corners(rng, kind, fading_factor):
+def test_hard_cases_give_valid_numbers(rng, kind, fading_factor):
     """Hard cases give valid numbers; with a fading factor of 0.5 the first weights underflow."""
     model = SOSPCA(2, grace_period=5, fading_factor=fading_factor)
     for i in range(500 if fading_factor == 0.01 else 1300):
@@ -312,7 +312,7 @@ def test_corners(rng, kind, fading_factor):
 
 
 @pytest.mark.parametrize("kind", ["turn constant", "vanish"])
-def test_what_no_longer_varies_is_not_relevant(rng, kind):
+def test_constant_variables_are_not_relevant(rng, kind):
     model = SOSPCA(3, grace_period=5, fading_factor=0.5)
     for i in range(300):
         model.learn_one(*corner(kind, rng, i))
@@ -330,7 +330,7 @@ def test_fewer_variables_than_components(rng, q):
 
 
 @pytest.mark.slow
-def test_ten_thousand_rows_that_fade_by_half(rng):
+def test_ten_thousand_rows_with_strong_fading(rng):
     X = rng.normal(size=(10_000, 5))
     y = X[:, 0] + X[:, 1]
     model = SOSPCA(2, fading_factor=0.5)

@@ -49,7 +49,7 @@ def test_forward(rng, ridge):
         np.testing.assert_allclose(scores, expected, 1e-10)
 
 
-def test_forward_leaves_out_who_is_spent(rng):
+def test_forward_excludes_explained_candidates(rng):
     V = orthonormal(rng, 6, 2)
     scores = np.empty((1, 3))
     stepwise.forward_scores_of_samples(V[:1].copy(), V, orthonormal(rng, 6, 1), 1e-10, scores)
@@ -102,14 +102,14 @@ def test_backward(rng):
         kept.remove(gone)
 
 
-def test_who_is_independent_of_those_before(rng):
+def test_linearly_independent_variables(rng):
     X = units(rng, 4, 9)
     X[2] = (X[0] + X[1]) / np.linalg.norm(X[0] + X[1])
     assert independent_variables(X @ X.T, 1e-10).tolist() == [True, True, False, True]
 
 
 @pytest.mark.parametrize("ridge", [0.0, 1.0])
-def test_scores_while_picks_are_exchanged(rng, ridge):
+def test_scores_during_swaps(rng, ridge):
     """Scores given all picks but one are correct, from observations and from matrices."""
     n, p, r, k, S = 12, 7, 2, 3, 5
     X, U = units(rng, p, n), orthonormal(rng, n, r)

@@ -67,7 +67,7 @@ def test_least_squares(n, d, seed, kind, score):
     assert set(table["n"].tolist()) == {n}
 
 
-def test_as_linregress():
+def test_statistics_equal_linregress():
     X, y, _ = _data()
     table = _learnt(X, y).statistics()
     for j in range(8):
@@ -94,7 +94,7 @@ def test_adjusted_p_values(p, more):
         np.testing.assert_allclose(by, stats.false_discovery_control(p, method="by"), rtol=1e-12)
 
 
-def test_the_selected_are_rows_of_all():
+def test_selected_statistics_are_rows_of_all():
     X, y, _ = _data()
     model = _learnt(X, y)
     everything, few = model.statistics(), model.statistics(columns="selected")
@@ -315,7 +315,7 @@ def test_allele_frequencies_are_those_of_the_rows(kind):
         np.testing.assert_allclose(table[title], X.mean(axis=0) / 2.0)
 
 
-def test_before_anything_is_learnt():
+def test_statistics_before_learning():
     model = SelectKBest(3)
     assert {title: len(values) for title, values in model.statistics().items()} == {"name": 0}
 
@@ -334,7 +334,7 @@ def test_before_anything_is_learnt():
         ({"metadata": {"name": [[1, 2]]}}, ValueError, "one-dimensional"),
     ],
 )
-def test_what_is_refused(arguments, error, text):
+def test_unsupported_statistics_are_refused(arguments, error, text):
     X, y, _ = _data()
     with pytest.raises(error, match=text):
         _learnt(X, y).statistics(**arguments)

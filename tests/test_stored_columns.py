@@ -21,7 +21,7 @@ SPECIAL = [0.0, -0.0, 1.0, 2.0, -127.0, -128.0, 127.0, 128.0, 0.5, 1 / 3, np.nan
 
 
 @given(st.data(), st.sampled_from(["f8", "f4", "i1"]), st.integers(1, 5), st.integers(1, 4))
-def test_a_copy_has_the_same_bits(data, dtype, n, b):
+def test_copied_columns_have_the_same_bits(data, dtype, n, b):
     values = SPECIAL if dtype != "i1" else [-128, 0, 2, 127]
     X = data.draw(
         stn.arrays(dtype, (b, n), elements=st.sampled_from(np.array(values, dtype).tolist()))
@@ -35,7 +35,7 @@ def test_a_copy_has_the_same_bits(data, dtype, n, b):
     assert taken.tobytes() == np.ascontiguousarray(block.values[:, b - 1]).tobytes()
 
 
-def test_small_whole_numbers_and_means_in_their_gaps_take_a_byte():
+def test_small_integers_with_imputed_means_take_a_byte():
     X = np.asfortranarray(np.random.default_rng(0).integers(0, 3, (50, 4)).astype(np.float32))
     X[3, 1] = X[9, 1] = X[:, 1].mean() + 0.01
     assert stored_size(Block(range(4), X)) == 4 * 50 + 4 * 4
@@ -43,7 +43,7 @@ def test_small_whole_numbers_and_means_in_their_gaps_take_a_byte():
     assert stored_size(Block(range(4), X)) == 4 * 50 * 4
 
 
-def test_more_than_the_limit_is_counted_and_not_kept():
+def test_columns_beyond_the_limit_are_only_counted():
     columns, X = StoredColumns(100), np.random.default_rng(0).normal(size=(10, 3))
     sparse = scipy.sparse.csc_array(np.eye(10))
     columns.record(Block("a", X[:, :1]))
@@ -55,7 +55,7 @@ def test_more_than_the_limit_is_counted_and_not_kept():
     assert (columns.n_columns, columns.n_bytes) == (13, 240 + sum(part.nbytes for part in parts))
 
 
-def test_a_copy_that_becomes_too_large_is_replaced_by_the_source():
+def test_too_large_copies_are_replaced_by_the_source():
     """A copy that exceeds its limit (floats after integers) is replaced by the source."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 1100))
@@ -75,7 +75,7 @@ def test_a_copy_that_becomes_too_large_is_replaced_by_the_source():
 
 
 @pytest.mark.parametrize("n_test", [1, 7])
-def test_principal_coordinates_are_those_of_scikit_learn(n_test):
+def test_principal_coordinates_equal_scikit_learn(n_test):
     X = np.random.default_rng(0).normal(size=(12 + n_test, 40))
     X[:, 5] = 3.0
     pairs = ((X[:12, part].copy(), X[12:, part].copy()) for part in (slice(25), slice(25, None)))

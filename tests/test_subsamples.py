@@ -48,7 +48,7 @@ def by_themselves(learner, X, y, codes, seed):
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize("y", [Y, LABELS], ids=["numbers", "classes"])
-def test_one_reading_selects_what_models_by_themselves_do(learner, y):
+def test_one_pass_equals_separate_models(learner, y):
     codes = np.unique(y, return_inverse=True)[1] if y is LABELS else None
     whole, *selections = by_themselves(learner, X, y, codes, seed=3)
     found = subsample_stability(learner, X, y, n_subsamples=M, seed=3)
@@ -76,7 +76,7 @@ def test_sources_and_blocks_make_no_difference():
     assert all(each == found["array"] for each in found.values())
 
 
-def test_frames_of_targets_and_covariates_are_picked_with_their_rows():
+def test_target_and_covariate_frames_are_subsampled():
     age = RNG.normal(size=N)
     table = pd.DataFrame({"y": Y, "site": np.where(age > 0, "north", "south")})
     settings = {"n_subsamples": M, "seed": 5}
@@ -98,7 +98,7 @@ def test_frames_of_targets_and_covariates_are_picked_with_their_rows():
     assert subsample_stability(SelectKBest(k=3), X, column, **settings) == expected
 
 
-def test_survival_is_of_those_who_are_in_a_subsample():
+def test_survival_targets_are_those_of_the_subsample():
     y = np.column_stack([RNG.exponential(size=N), RNG.random(N) < 0.7]).astype(float)
     learner = SelectKBest(k=3, target_type="survival")
     found = subsample_stability(learner, X, y, n_subsamples=M, seed=3)
@@ -122,7 +122,7 @@ def test_a_rare_event_or_count_is_in_every_subsample(kind):
         assert model.selected == selection
 
 
-def test_weights_are_picked_with_their_rows():
+def test_weights_are_subsampled():
     w = RNG.random(N) + 0.1
     found = subsample_stability(SelectKBest(k=3), X, Y, weights=w, n_subsamples=M, seed=5)
     for rows, selection in zip(draw(N, None, M, 0.5, 5), found.selections, strict=True):
@@ -197,7 +197,7 @@ def test_memory_is_bounded_by_passes_over_a_copy_or_the_source(learner):
         assert found == expected
 
 
-def test_a_block_that_one_model_refuses_is_learnt_by_none():
+def test_blocks_refused_by_one_model_are_learnt_by_none():
     # Constant in the first half, and too large to be squared in the second.
     bad = np.zeros((N, 2))
     bad[N // 2 :, 1] = np.linspace(1.0, 1e200, N // 2)
@@ -221,7 +221,7 @@ def test_a_block_that_one_model_refuses_is_learnt_by_none():
     st.floats(0.2, 0.8),
     st.integers(0, 100),
 )
-def test_draws_hold_each_class_in_equal_shares(codes, share, seed):
+def test_subsamples_are_stratified_by_class(codes, share, seed):
     codes = np.array([0, 1, *codes])
     for rows in draw(len(codes), codes, 3, share, seed):
         assert len(set(rows.tolist())) == len(rows)
@@ -232,14 +232,14 @@ def test_draws_hold_each_class_in_equal_shares(codes, share, seed):
 
 
 @pytest.mark.parametrize("kind", ["auto", "class"])
-def test_whole_numbers_are_classes_of_all_rows_or_of_none(kind):
+def test_integers_are_classes_in_all_subsamples_or_none(kind):
     codes = np.unique(LABELS, return_inverse=True)[1].astype(float)
     classes = subsample_stability(ProjSe(k=2, target_type=kind), X, codes, n_subsamples=M)
     named = subsample_stability(ProjSe(k=2), X, LABELS, n_subsamples=M)
     assert classes.selections == named.selections
 
 
-def test_json_has_all_of_it():
+def test_json_has_all_results():
     found = subsample_stability(SelectKBest(k=3), X, Y, n_subsamples=M)
     decoded = json.loads(json.dumps(found.as_dict()))
     assert SubsampleStability.from_dict(decoded) == found
@@ -254,7 +254,7 @@ def test_json_has_all_of_it():
     ("value", "rating"),
     [(0.39, "poor"), (0.4, "intermediate"), (0.75, "intermediate"), (0.76, "excellent")],
 )
-def test_the_verdict_is_that_of_nogueira(value, rating):
+def test_ratings_follow_nogueira(value, rating):
     found = subsample_stability(SelectKBest(k=3), X, Y, n_subsamples=2)
     decoded = found.as_dict() | {"index": Stability(value, 0.0, 1.0)._asdict()}
     assert SubsampleStability.from_dict(decoded).rating == rating
@@ -268,7 +268,7 @@ def test_nothing_selected_has_no_stability():
     assert everything.index is None
 
 
-def test_what_is_asked_must_make_sense():
+def test_invalid_arguments_are_refused():
     with pytest.raises(TypeError, match="Expected learner: a selector"):
         subsample_stability(SOSPCA(), X, Y)
     with pytest.raises(TypeError, match="Expected learner: an object"):

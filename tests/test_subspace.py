@@ -109,13 +109,13 @@ def made(request, rng):
 # Definition
 
 
-def test_is_the_definition(rng):
+def test_axes_equal_the_definition(rng):
     X, weights = falling(rng, N, P), rng.uniform(0.1, 1.0, size=P)
     expected = reference.incremental(reference.centred(X, weights), RANK, WIDTH)
     assert_equal(learnt(X, weights).axes(), expected)
 
 
-def test_is_the_definition_of_sparse_columns(rng):
+def test_axes_of_sparse_columns_equal_the_definition(rng):
     """Sparse columns are reduced when the store is full; the rest is reduced by `axes`."""
     X, weights = few(rng, N, P), rng.uniform(0.1, 1.0, size=P)
     used = np.cumsum(np.diff(X.indptr) + 1)
@@ -168,7 +168,7 @@ def test_leading_eigenpairs_by_products(seed, n, rank, k):
     np.testing.assert_allclose((Q * d) @ (Q.T @ E), E * found, atol=1e-7 * max(d.max(), 1.0))
 
 
-def test_is_incremental_pca_of_the_transposed_problem(rng):
+def test_axes_equal_incremental_pca(rng):
     """Axes equal IncrementalPCA of the transposed problem; opposites make the mean column 0."""
     X = rng.normal(size=(N, 500)) * rng.uniform(size=500)
     both = np.stack([X, -X], axis=2).reshape(N, 1000)
@@ -177,7 +177,7 @@ def test_is_incremental_pca_of_the_transposed_problem(rng):
     assert_equal(found, (peer.singular_values_**2, peer.components_.T))
 
 
-def test_loses_nothing_of_as_many_axes_as_are_kept(made, rng):
+def test_low_rank_columns_are_exact(made, rng):
     X, weights = made
     few_axes = dense(X)[:, :RANK] @ rng.normal(size=(RANK, P))
     for n_columns in (1, RANK - 1, RANK, WIDTH, P):
@@ -186,7 +186,7 @@ def test_loses_nothing_of_as_many_axes_as_are_kept(made, rng):
         assert_equal(learnt(Y, w).axes(), expected, 1e-11)
 
 
-def test_is_never_above_the_whole(made):
+def test_products_are_never_above_the_exact_ones(made):
     X, weights = made
     found, X = learnt(X, weights).axes(), reference.centred(dense(X), weights)
     d, _ = reference.leading(X, RANK)
@@ -194,7 +194,7 @@ def test_is_never_above_the_whole(made):
     assert np.linalg.eigvalsh(X @ X.T - matrix(found)).min() > -1e-12 * d[0]
 
 
-def test_loses_little_where_variances_fall_off(rng):
+def test_decaying_variances_are_approximated_well(rng):
     X = falling(rng, N, P)
     d, _ = reference.leading(reference.centred(X, np.ones(P)), 3)
     found, _ = learnt(X, np.ones(P), rank=16).axes()
@@ -212,7 +212,7 @@ def test_few_rows(n, rng):
     assert learnt(X, weights).axes()[0].size == min(n - 1, RANK)
 
 
-def test_nothing_and_what_does_not_vary(rng):
+def test_empty_and_constant_columns(rng):
     for state in (
         Subspace(5, RANK),
         learnt(np.ones((5, 9)), np.ones(9)),
@@ -231,14 +231,14 @@ def test_scale(made, scale):
     assert_equal(found, (d, E), 1e-9)
 
 
-def test_offset_of_what_is_stored(rng):
+def test_offset_of_stored_columns(rng):
     X = few(rng, N, P)
     X.data = np.round(X.data, 3) + 1e6
     both = [learnt(kind, np.ones(P), rank=20) for kind in (X, X.toarray())]
     assert_equal(*(state.axes() for state in both), 1e-9)
 
 
-def test_more_rows_than_a_piece(rng):
+def test_more_rows_than_one_batch(rng):
     X = falling(rng, 20, 30)[np.arange(9000) % 20] + 1e-3 * rng.normal(size=(9000, 30))
     # Matrices over all rows would have 9,000² entries each.
     assert_equal(
@@ -257,7 +257,7 @@ def test_more_rows_than_a_piece(rng):
     cuts=st.lists(st.integers(0, P), max_size=6),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_any_cut_has_the_same_bits(kind, cuts, seed):
+def test_bits_do_not_depend_on_blocks(kind, cuts, seed):
     rng = np.random.default_rng(seed)
     X, weights = KINDS[kind](rng, 12, P), rng.uniform(size=P)
     whole, parts = learnt(X, weights), learnt(X, weights, cuts)
@@ -266,21 +266,21 @@ def test_any_cut_has_the_same_bits(kind, cuts, seed):
         np.testing.assert_array_equal(mine, theirs)
 
 
-def test_one_by_one_and_threads_have_the_same_bits(made):
+def test_single_columns_and_threads_have_the_same_bits(made):
     X, weights = made
     whole = learnt(X, weights)
     assert same(whole, learnt(X, weights, range(P)))
     assert same(whole, learnt(X, weights, n_jobs=3))
 
 
-def test_threads_have_the_same_bits_over_many_pieces(rng):
+def test_threads_have_the_same_bits_over_many_batches(rng):
     X, V = rng.normal(size=(9000, 60)), rng.normal(size=(9000, 3))
     assert same(learnt(X, np.ones(60)), learnt(X, np.ones(60), n_jobs=3))
     found = (add(GramProduct(V, n_jobs), X, np.ones(60)).result() for n_jobs in (1, 3))
     np.testing.assert_array_equal(*found)
 
 
-def test_reading_off_changes_nothing(made):
+def test_reading_the_axes_changes_nothing(made):
     X, weights = made
     read = Subspace(N, RANK, max_stored=STORED)
     for start in range(0, P, 90):
@@ -305,7 +305,7 @@ def test_merge(at, made):
         np.testing.assert_allclose(one.axes()[0], whole.axes()[0], rtol=tolerance)
 
 
-def test_what_was_merged_goes_on(made):
+def test_merged_states_continue_separately(made):
     """Merged states share no memory."""
     X, weights = made
     one, other = learnt(X, weights), learnt(X, weights)
@@ -330,7 +330,7 @@ def test_what_was_merged_goes_on(made):
         max_size=15,
     ),
 )
-def test_any_state_can_be_gone_back_to(kind, steps):
+def test_rollback_to_any_snapshot(kind, steps):
     """A rollback to any snapshot is exact, in any order and any number of times."""
     X, weights = KINDS[kind](np.random.default_rng(1), 8, 600), np.ones(600)
     state, marks = Subspace(8, 3, max_stored=STORED), []
@@ -351,7 +351,7 @@ def test_any_state_can_be_gone_back_to(kind, steps):
             assert same(state, expected)
 
 
-def test_files_hold_all(made):
+def test_files_restore_all_state(made):
     X, weights = made
     for at in (0, 3, 700, P):
         state, again = learnt(X[:, :at], weights[:at]), Subspace(N, RANK, max_stored=STORED)
@@ -373,7 +373,7 @@ def test_files_hold_all(made):
         ("factors", np.zeros((1, 1))),
     ],
 )
-def test_files_that_do_not_fit_are_refused(field, value):
+def test_inconsistent_files_are_refused(field, value):
     with pytest.raises(ValueError, match=r"^Expected"):
         Subspace(N, RANK).set_state(Subspace(N, RANK).to_state() | {field: value})
 
@@ -381,7 +381,7 @@ def test_files_that_do_not_fit_are_refused(field, value):
 # Several passes
 
 
-def test_product_is_the_definition(made, rng):
+def test_product_equals_the_definition(made, rng):
     X, weights = made
     V = rng.normal(size=(N, 4))
     Z = reference.centred(dense(X), weights)
@@ -402,7 +402,7 @@ def read_until_settled(X, weights, start, rank, q):
     return ritz, n_passes
 
 
-def test_two_readings_are_the_krylov_space(made, rng):
+def test_two_passes_give_the_krylov_space(made, rng):
     X, weights = made
     Z, start = reference.centred(dense(X), weights), rng.normal(size=(N, 5))
     ritz = SubspaceIteration(start, 5, 5)
@@ -413,7 +413,7 @@ def test_two_readings_are_the_krylov_space(made, rng):
 
 
 @pytest.mark.parametrize("begin", ["at random", "with what is held"])
-def test_settles_on_the_leading_axes(made, rng, begin):
+def test_iteration_converges_to_the_leading_axes(made, rng, begin):
     X, weights = made
     start = learnt(X, weights).axes()[1] if begin != "at random" else rng.normal(size=(N, RANK))
     ritz, _ = read_until_settled(X, weights, start, RANK, 3)
@@ -423,20 +423,20 @@ def test_settles_on_the_leading_axes(made, rng, begin):
     np.testing.assert_allclose(ritz.E.T @ ritz.E, np.eye(RANK), rtol=0.0, atol=1e-12)
 
 
-def test_what_is_held_saves_readings(rng):
+def test_stored_axes_save_passes(rng):
     X, weights = falling(rng, N, P), np.ones(P)
     n_passes = read_until_settled(X, weights, learnt(X, weights).axes()[1], RANK, 3)[1]
     assert n_passes < read_until_settled(X, weights, rng.normal(size=(N, RANK)), RANK, 3)[1]
 
 
-def test_has_no_more_axes_than_there_are(rng):
+def test_axes_are_at_most_the_rank(rng):
     X = rng.normal(size=(N, 3)) @ rng.normal(size=(3, 100))
     ritz, n_passes = read_until_settled(X, np.ones(100), rng.normal(size=(N, RANK)), RANK, RANK)
     assert_equal((ritz.d, ritz.E), reference.leading(reference.centred(X, np.ones(100)), RANK))
     assert n_passes <= 2
 
 
-def test_a_start_need_not_be_independent(rng):
+def test_start_vectors_may_be_dependent(rng):
     X, start = falling(rng, N, 100), np.ones((N, 3))
     start[:, 1] = 0.0
     ritz = SubspaceIteration(start, RANK, 2)
@@ -446,7 +446,7 @@ def test_a_start_need_not_be_independent(rng):
     assert np.isfinite(ritz.block).all()
 
 
-def test_nothing_settles_at_once(rng):
+def test_constant_columns_converge_at_once(rng):
     ritz, n_passes = read_until_settled(np.ones((N, 9)), np.ones(9), rng.normal(size=(N, 2)), 2, 2)
     assert (n_passes, ritz.d.size, ritz.E.shape) == (1, 0, (N, 0))
 
@@ -469,7 +469,7 @@ def V(rng):
     return np.linalg.qr(V - V.mean(axis=0))[0]
 
 
-def test_is_right_towards_a_target(made, V):
+def test_products_with_the_target_are_exact(made, V):
     X, weights = made
     d, E = aimed(X, weights, V).axes()
     X = reference.centred(dense(X), weights)
@@ -479,7 +479,7 @@ def test_is_right_towards_a_target(made, V):
     assert d.size == RANK + 2
 
 
-def test_target_is_followed_through_cuts_merges_files_and_undo(made, V):
+def test_target_products_survive_merges_files_and_rollback(made, V):
     X, weights = made
     whole = aimed(X, weights, V)
     assert same(whole, aimed(X, weights, V, [3, 77, 600]))
@@ -499,7 +499,7 @@ def test_target_is_followed_through_cuts_merges_files_and_undo(made, V):
         assert same(state, whole)
 
 
-def test_what_one_of_two_follows_is_followed_no_more(made, V):
+def test_merges_keep_common_target_products_only(made, V):
     X, weights = made
     one, other = aimed(X, weights, V), aimed(X, weights, V[:, ::-1])
     one.merge(other)
@@ -509,7 +509,7 @@ def test_what_one_of_two_follows_is_followed_no_more(made, V):
     np.testing.assert_array_equal(one.exact_products()[0], V[:, :1])
 
 
-def test_settled_axes_go_on(made, V):
+def test_converged_axes_continue(made, V):
     X, weights = made
     state = aimed(X[:, :500], weights[:500], V)
     Z = reference.centred(dense(X), weights)

@@ -30,7 +30,7 @@ def learnt(model, study, **given):
     return model
 
 
-def test_the_target_is_the_martingale_residuals(study):
+def test_the_target_is_martingale_residuals(study):
     model = learnt(SelectKBest(k=12, target_type="survival"), study)
     M = reference.residuals(*study[1:])
     assert abs(M.sum()) < 1e-12
@@ -40,7 +40,7 @@ def test_the_target_is_the_martingale_residuals(study):
     assert model.selected[0] == 4
 
 
-def test_the_relevance_is_the_score_test_with_the_variance_of_permutations(study):
+def test_relevance_is_the_permutation_score_test(study):
     X, time, event = study
     model = learnt(SelectKBest(k=12, target_type="survival"), study)
     M = reference.residuals(time, event)
@@ -51,7 +51,7 @@ def test_the_relevance_is_the_score_test_with_the_variance_of_permutations(study
         assert (len(x) - 1) * model.relevance[j] ** 2 == pytest.approx(score**2 / permuted)
 
 
-def test_without_an_effect_the_variance_is_that_of_the_score():
+def test_variance_without_an_effect_is_that_of_the_score():
     rng = np.random.default_rng(3)
     life, left = rng.exponential(size=(2, 3000))
     time, event = np.minimum(life, left), (life <= left).astype(float)
@@ -64,7 +64,7 @@ def test_without_an_effect_the_variance_is_that_of_the_score():
         assert permuted / variance == pytest.approx(1.0, abs=0.05)
 
 
-def test_the_variance_is_that_of_all_permutations():
+def test_the_variance_equals_that_of_all_permutations():
     time, event = np.array([1.0, 2.0, 2.0, 3.0, 5.0, 8.0]), np.array([1.0, 0, 1, 1, 0, 1])
     x = np.array([0.3, -1.0, 2.0, 0.1, 0.7, -0.4])
     rng = np.random.default_rng(1)
@@ -76,7 +76,7 @@ def test_the_variance_is_that_of_all_permutations():
     assert abs(scores.mean()) < 0.1
 
 
-def test_forms_of_a_target_are_the_same(study):
+def test_all_forms_of_a_target_are_equal(study):
     _, time, event = study
     died = event.astype(bool)
     fields = np.array(list(zip(died, time, strict=True)), dtype=[("dead", bool), ("days", float)])
@@ -117,14 +117,14 @@ def test_forms_of_a_target_are_the_same(study):
         (pl.LazyFrame({"time": [1], "event": [1]}), "a lazy polars"),
     ],
 )
-def test_what_is_no_survival_is_refused(y, message):
+def test_invalid_survival_targets_are_refused(y, message):
     model = ProjSe(k=1, target_type="survival")
     with pytest.raises((ValueError, TypeError), match=message):
         model.learn_target(y)
     assert model._target is None
 
 
-def test_given_covariates_the_residuals_are_projected(study):
+def test_residuals_are_projected_given_covariates(study):
     X, time, event = study
     given = X[:, 4] + 0.5 * X[:, 1]
     model = learnt(SelectKBest(k=12, target_type="survival"), study, covariates=given)
@@ -136,7 +136,7 @@ def test_given_covariates_the_residuals_are_projected(study):
         assert model.relevance[j] == pytest.approx(abs(np.corrcoef(x, M)[0, 1]), abs=1e-10)
 
 
-def test_other_learners_take_it_as_a_number(study):
+def test_other_learners_use_numeric_residuals(study):
     M = reference.residuals(*study[1:])
     for model in (ProjSe(k=3), MRMR(k=3), AlphaInvesting(), streamsel.PLS(2)):
         other = model.clone({"target_type": "survival"})
@@ -163,7 +163,7 @@ def test_rows_are_refused(study):
     assert by_columns.n_rows == 90
 
 
-def test_files_keep_it(study, tmp_path):
+def test_files_keep_survival_targets(study, tmp_path):
     model = learnt(ProjSe(k=3, target_type="survival"), study)
     streamsel.save(model, tmp_path / "model")
     again = streamsel.load(tmp_path / "model")
@@ -171,7 +171,7 @@ def test_files_keep_it(study, tmp_path):
     assert again.target_type == "survival"
 
 
-def test_noise_passes_its_floor_as_seldom_as_it_says():
+def test_noise_exceeds_the_noise_floor_at_its_level():
     rng = np.random.default_rng(2)
     n, p = 60, 4000
     time, event = rng.exponential(size=n), rng.random(n) < 0.5

@@ -120,7 +120,7 @@ def test_few_whole_numbers_are_classes_whatever_their_type(X, form):
         (np.arange(80).reshape(40, 2) % 3, "2 numeric columns"),
     ],
 )
-def test_the_values_decide_and_the_description_shows_how(y, expected):
+def test_descriptions_of_targets_by_values(y, expected):
     assert Target(y).description == expected
 
 
@@ -128,7 +128,7 @@ def test_the_values_decide_and_the_description_shows_how(y, expected):
     st.lists(st.integers(-30, 30), min_size=4, max_size=90),
     st.sampled_from([int, float, np.float32, np.int16]),
 )
-def test_the_rule_is_about_values(values, kind):
+def test_class_detection_depends_on_values(values, kind):
     y = np.array(values, dtype=kind)
     n_distinct = len(set(values))
     assume(n_distinct > 1)
@@ -139,7 +139,7 @@ def test_the_rule_is_about_values(values, kind):
         assert not Target(y + 0.5).is_class
 
 
-def test_columns_of_a_frame_are_not_judged_by_their_values(X):
+def test_frame_columns_are_not_classes_by_values(X):
     frame = importlib.import_module("pandas").DataFrame(
         {"a": np.arange(40) % 3, "b": ["x", "y"] * 20}
     )
@@ -169,7 +169,7 @@ def test_two_classes_are_scanned_as_one_column(X, rng):
         np.testing.assert_array_equal(two.m2, one.m2)
 
 
-def test_two_values_are_a_quantity_where_no_classes_can_be_taken(X):
+def test_two_values_are_numeric_if_classes_are_impossible(X):
     y = np.arange(40) % 2
     signed = relevances_of(SOSPCA(1, signed=True), X, y)
     assert signed.report().target == "numeric, 0 to 1"
@@ -234,7 +234,7 @@ def test_offsets_change_nothing(X, offset):
     np.testing.assert_allclose(rough, plain, atol=1e-6)
 
 
-def test_a_target_column_that_is_constant_or_a_copy_adds_nothing(X):
+def test_constant_and_copied_target_columns_add_nothing(X):
     y = np.random.default_rng(8).normal(size=40)
     Y = np.column_stack([y, np.full(40, 7.0), 3 * y - 1])
     np.testing.assert_allclose(relevances(Y, X)[0], relevances(y, X)[0], atol=1e-12)
@@ -254,7 +254,7 @@ def test_noise_floor_is_the_beta_quantile(learner, c, p):
     assert type(model.noise_floor()) is float
 
 
-def test_noise_floor_of_a_target_that_spans_everything_and_of_none():
+def test_noise_floor_of_full_and_empty_targets():
     rng = np.random.default_rng(10)
     X = rng.normal(size=(6, 30))
     full = ProjSe(3)
@@ -268,7 +268,7 @@ def test_noise_floor_of_a_target_that_spans_everything_and_of_none():
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 2, float("nan"), "0.05", None])
-def test_noise_floor_refuses_a_level_that_is_no_probability(level):
+def test_noise_floor_refuses_invalid_levels(level):
     model = ProjSe(3)
     model.learn_target(np.arange(9.0))
     model.learn_column("a", np.arange(9.0) ** 2)
@@ -277,7 +277,7 @@ def test_noise_floor_refuses_a_level_that_is_no_probability(level):
 
 
 @pytest.mark.parametrize("r", [1, 4])
-def test_noise_passes_the_floor_as_often_as_its_level_says(r):
+def test_noise_exceeds_the_noise_floor_at_its_level(r):
     """The maximum of noise exceeds the noise floor with the probability of its level."""
     rng = np.random.default_rng(11)
     n, p, repeats, level = 20, 50, 400, 0.2
@@ -334,7 +334,7 @@ def test_rows_bring_the_same_classes_as_columns(X, label, way, tmp_path):
     assert model.report().target == "4 classes"
 
 
-def test_a_fraction_is_no_class_of_whole_numbers(X):
+def test_fractions_are_not_integer_classes(X):
     model = after_columns(X, np.arange(40) % 3)
     for learn in (
         lambda: model.learn_one(ROW, 0.5),
@@ -348,7 +348,7 @@ def test_a_fraction_is_no_class_of_whole_numbers(X):
     assert model.n_rows == 40
 
 
-def test_rows_alone_take_whole_numbers_for_a_quantity():
+def test_integers_on_rows_are_numeric():
     model = ProjSe(3)
     for i in range(20):
         model.learn_one({**ROW, 0: i * 0.1}, i % 3)
@@ -377,7 +377,7 @@ def test_labels_of_columns_that_are_text_are_not_whole_numbers(X):
     ],
 )
 @pytest.mark.parametrize("way", ["one", "many"])
-def test_numbers_of_which_hardly_two_agree_are_no_classes_of_rows(make, way):
+def test_distinct_numbers_on_rows_are_not_classes(make, way):
     """Float targets on rows are refused as classes; 2,000 rows once made 2,000 classes."""
     rng = np.random.default_rng(12)
     X, y = rng.normal(size=(200, 4)), rng.normal(size=200)
@@ -402,7 +402,7 @@ def one_by_one(model, X, y):
         model.learn_one(dict(enumerate(x)), v)
 
 
-def test_classes_that_come_now_and_then_are_not_doubted():
+def test_rare_new_classes_cause_no_warning():
     model = ProjSe(2)
     rng = np.random.default_rng(13)
     one_by_one(model, rng.normal(size=(400, 3)), [str(i // 4) for i in range(400)])
@@ -413,7 +413,7 @@ def test_classes_that_come_now_and_then_are_not_doubted():
 
 
 @pytest.mark.parametrize("kind", ["class", "auto"])
-def test_a_class_for_every_row_of_columns(X, kind):
+def test_one_class_per_row_is_refused_or_warned_of(X, kind):
     y = np.arange(40.0) if kind == "class" else np.arange(40).astype(str)
     for needs in (
         Discriminant(2, target_type=kind),

@@ -80,7 +80,7 @@ def fdr_level(rule):
     ],
     ids=["AlphaInvesting", "LORD++", "SAFFRON"],
 )
-def test_a_budget_is_spent_when_the_next_level_is_a_small_share(model, level, monkeypatch):
+def test_budgets_end_at_a_small_next_level(model, level, monkeypatch):
     monkeypatch.setattr(stop_condition, "MIN_LEVEL", 3e-3)
     monkeypatch.setattr(stop_condition, "CHECK_INTERVAL", 10)
     learnt(model, "budget")
@@ -88,7 +88,7 @@ def test_a_budget_is_spent_when_the_next_level_is_a_small_share(model, level, mo
     assert level(X) < 3e-3 <= level(X[:, :-10])
 
 
-def test_a_budget_is_spent_if_nothing_more_can_be_selected(monkeypatch):
+def test_budgets_end_if_nothing_can_be_selected(monkeypatch):
     monkeypatch.setattr(stop_condition, "CHECK_INTERVAL", 10)
     full = learnt(AlphaInvesting(max_candidates=1), "budget", columns(every=5))
     assert full.n_columns == 10
@@ -109,7 +109,7 @@ def test_a_budget_is_spent_if_nothing_more_can_be_selected(monkeypatch):
     ],
     ids=repr,
 )
-def test_what_makes_no_sense_is_refused_before_a_column_is_read(model, until, match):
+def test_invalid_conditions_are_refused_before_reading(model, until, match):
     if model._is_supervised:
         model.learn_target(None if match == "without a target" else Y)
     pairs = columns()
@@ -119,7 +119,7 @@ def test_what_makes_no_sense_is_refused_before_a_column_is_read(model, until, ma
     assert model.n_columns == 0
 
 
-def test_what_was_learnt_before_an_error_of_the_generator_is_kept():
+def test_columns_before_a_generator_error_are_kept():
     def broken():
         yield from itertools.islice(columns(), 1500)
         raise RuntimeError("broken")
@@ -133,7 +133,7 @@ def test_what_was_learnt_before_an_error_of_the_generator_is_kept():
         assert "stopped" not in model.report().details
 
 
-def test_further_passes_end_where_the_first_did():
+def test_further_passes_end_where_the_first_ended():
     made = []
 
     def again():
@@ -163,7 +163,7 @@ def test_a_group_is_complete_at_a_check():
     assert model.n_columns == 71 * 14 + 13  # the 1000th column is the sixth of a group
 
 
-def test_the_reason_is_kept_in_copies_and_files_and_ends_with_the_next_source(tmp_path):
+def test_the_reason_is_kept_until_the_next_source(tmp_path):
     model = learnt(SelectKBest(3), 50)
     stopped = {"until": "50 columns without a change", "n_columns": model.n_columns}
     save(model, tmp_path / "model")
@@ -175,7 +175,7 @@ def test_the_reason_is_kept_in_copies_and_files_and_ends_with_the_next_source(tm
     assert model.report().details["stopped"] == stopped
 
 
-def test_a_condition_that_is_continued_ends_where_it_would_have():
+def test_continued_conditions_end_at_the_same_column():
     whole = learnt(ProjSe(3, max_candidates=10), 70)
     for first in (1, 33, 70, 100):
         model = ProjSe(3, max_candidates=10)
@@ -193,7 +193,7 @@ def test_a_condition_that_is_continued_ends_where_it_would_have():
         assert (model.n_columns, again.is_met) == (whole.n_columns, True)
 
 
-def test_components_of_few_variables_may_settle():
+def test_components_of_few_variables_may_converge():
     model = learnt(SOSPCA(2), 100)
     assert model.report().details["stopped"]["n_columns"] == model.n_columns
     assert len(model.loadings) < model.n_columns

@@ -62,7 +62,7 @@ def correlation(x, y, w):
     offset=st.sampled_from([0.0, 1.0, -1e9, 1e15]),
     seed=st.integers(0, 20),
 )
-def test_turned_columns_have_weighted_moments(w, offset, seed):
+def test_rotated_columns_have_weighted_moments(w, offset, seed):
     X = np.random.default_rng(seed).integers(-40, 40, (3, 12)) + offset
     turn = ObservationWeights.of(w, 12)
     turned, mean, low = turn.transform(X)
@@ -94,7 +94,7 @@ def test_relevance_is_the_weighted_correlation(table):
     assert model.n_rows == 50
 
 
-def test_only_their_ratios_count(table):
+def test_only_ratios_of_weights_matter(table):
     X, y, w = table
     one, five = learnt(ProjSe(k=4), X, y, w), learnt(ProjSe(k=4), X, y, 4.0 * w)
     assert one.relevance == five.relevance
@@ -105,7 +105,7 @@ def test_only_their_ratios_count(table):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, bool, object])
-def test_whatever_the_columns_are(table, dtype):
+def test_weights_apply_to_all_types_of_columns(table, dtype):
     X, y, w = table
     X = np.round(X - 3.0).astype(dtype)
     expected = learnt(SOSPCA(3), X.astype(float), y, w)
@@ -119,7 +119,7 @@ def test_whatever_the_columns_are(table, dtype):
     assert one_by_one.loadings == expected.loadings
 
 
-def test_sparse_columns_are_what_they_are_dense(table):
+def test_sparse_columns_equal_dense_ones(table):
     X, y, w = table
     X = np.where(X > 3.5, X, 0.0)
     expected = learnt(PCA(2), X, y=None, w=w)
@@ -133,7 +133,7 @@ def test_sparse_columns_are_what_they_are_dense(table):
 
 
 @pytest.mark.parametrize("offset", [1e9, -1e12])
-def test_offsets_cost_nothing(table, offset):
+def test_offsets_cost_no_precision(table, offset):
     X, y, w = table
     # Whole numbers, which float64 represents exactly with the offset.
     X = np.round(8.0 * X)
@@ -149,7 +149,7 @@ def test_offsets_cost_nothing(table, offset):
             np.testing.assert_allclose(far.embedding, near.embedding, atol=1e-10)
 
 
-def test_what_does_not_vary_where_it_counts_is_constant(table):
+def test_columns_constant_on_weighted_rows_are_constant(table):
     X, y, w = table
     X = X.copy()
     X[:, 0] = 0.1
@@ -162,7 +162,7 @@ def test_what_does_not_vary_where_it_counts_is_constant(table):
         ProjSe(k=1).learn_target(X[:, 1], weights=w)
 
 
-def test_bad_columns_are_told_as_they_came(table):
+def test_bad_columns_are_reported_with_original_values(table):
     X, y, w = table
     X = X.copy()
     X[7, 5] = np.nan
@@ -189,7 +189,7 @@ def test_bad_columns_are_told_as_they_came(table):
         (["a"] * 50, "Expected weights that are numbers"),
     ],
 )
-def test_what_are_no_weights_is_refused(table, w, message):
+def test_invalid_weights_are_refused(table, w, message):
     model = ProjSe(k=2)
     with pytest.raises((ValueError, TypeError), match=message):
         model.learn_target(table[1], weights=w)
@@ -208,14 +208,14 @@ def test_what_are_no_weights_is_refused(table, w, message):
     ],
     ids=repr,
 )
-def test_who_looks_at_observations_one_by_one_refuses(model, table):
+def test_learners_of_single_observations_refuse_weights(model, table):
     y = np.repeat([0, 1], 25) if model._is_supervised else None
     with pytest.raises(ValueError, match="Expected no weights"):
         model.learn_target(y, weights=table[2])
     assert model._target is None
 
 
-def test_copies_files_and_undo(table, tmp_path):
+def test_copies_files_and_rollback(table, tmp_path):
     X, y, w = table
     for model in (SOSPCA(3), PCA(2)):
         target = y if model._is_supervised else None
@@ -263,7 +263,7 @@ def test_models_of_the_same_weights_are_merged(table):
         model.learn_from(one)
 
 
-def test_rows_go_on_with_columns_that_count_as_many_as_they_are(table):
+def test_rows_continue_with_weights_scaled_to_rows(table):
     X, y, w = table
     rng = np.random.default_rng(5)
     more, values = rng.normal(size=(20, 12)), rng.normal(size=20)
@@ -281,7 +281,7 @@ def test_rows_go_on_with_columns_that_count_as_many_as_they_are(table):
             assert relevance == pytest.approx(abs(expected), abs=1e-10)
 
 
-def test_tests_count_the_rows_that_weights_are_worth(table):
+def test_tests_use_the_effective_number_of_rows(table):
     X, y, w = table
     model = learnt(SelectKBest(k=12), X, y, w)
     n = w.sum() ** 2 / (w @ w)
@@ -299,7 +299,7 @@ def noise_chance(relevance, n):
     return beta.sf(relevance**2, 0.5, (n - 2) / 2)
 
 
-def test_pca_shows_columns_as_it_sees_them_weighted(table):
+def test_pca_reports_weighted_columns(table):
     X, _, w = table
     model = learnt(PCA(3, scale=False), X, None, w)
     mean = np.average(X, axis=0, weights=w)
@@ -329,7 +329,7 @@ def test_components_of_columns_have_the_scale_of_those_of_rows(table, cls, scale
             np.testing.assert_allclose(abs(loading), abs(expected), atol=1e-9)
 
 
-def test_lasso_is_that_of_scikit_learn_with_the_weights(table):
+def test_weighted_lasso_equals_scikit_learn(table):
     X, y, w = table
     model = learnt(streamsel.Lasso(alphas=[0.2], scale=False), X, y, w)
     linear = pytest.importorskip("sklearn.linear_model")
@@ -373,7 +373,7 @@ def test_covariates_are_weighted_too(table):
         assert model.relevance[j] == pytest.approx(expected, abs=1e-10)
 
 
-def test_survival_is_of_the_weighted_null_model(table):
+def test_survival_uses_the_weighted_null_model(table):
     X, _, w = table
     rng = np.random.default_rng(6)
     time, event = np.ceil(rng.exponential(5.0, size=50)), rng.random(50) < 0.6
@@ -388,7 +388,7 @@ def test_survival_is_of_the_weighted_null_model(table):
 
 
 @pytest.mark.parametrize("learner", [ProjSe, SOSPCA])
-def test_a_class_that_does_not_count_is_as_though_left_out(learner):
+def test_classes_without_weight_are_excluded(learner):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 20)), np.array(["a", "b", "c"])[np.arange(60) % 3]
     X[:, 4] += y == "b"
@@ -420,7 +420,7 @@ def p_values(X, y, **given):
     return list(model.p_values.values())
 
 
-def test_very_unequal_weights_make_p_values_too_large_and_never_too_small(unequal):
+def test_very_unequal_weights_give_conservative_p_values(unequal):
     """With very unequal weights p-values are conservative: about half as many are below 0.05."""
     X, targets, w = unequal
     p = np.array([p_values(X, y, weights=w) for y in targets])
@@ -428,7 +428,7 @@ def test_very_unequal_weights_make_p_values_too_large_and_never_too_small(unequa
     assert np.mean(p < 0.001) < 0.0005
 
 
-def test_of_weights_that_are_inverse_variances_the_root_makes_p_values_right(unequal):
+def test_square_roots_of_inverse_variances_give_valid_p_values(unequal):
     X, targets, w = unequal
     noisy, root = targets / np.sqrt(w), np.sqrt(w)
     # Noise of unequal variance has heavy tails, so that p-values use its normal scores.
