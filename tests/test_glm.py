@@ -207,7 +207,7 @@ def test_rows_far_from_the_boundary_are_not_separation(kind, outlier):
     np.testing.assert_allclose(p_values, stats.chi2.sf(expected, 1), rtol=0.5)
 
 
-def test_outlying_rows_keep_their_precision():
+def test_rows_contradicting_covariates_keep_precision():
     rng = np.random.default_rng(0)
     z = np.append(rng.normal(size=3999), 200.0)
     y = np.append(rng.random(3999) < 1.0 / (1.0 + np.exp(1.0 - 2.0 * z[:-1])), False)
@@ -276,7 +276,7 @@ def test_files_merges_and_dropped_rows(study, tmp_path):
     assert dropped.p_values == learnt("binary", X[rest], y[rest].astype(object), Z[rest]).p_values
 
 
-def test_copies_and_undo(study):
+def test_copies_and_rollback(study):
     X, Z, y = study[0], study[1], study[2]["count"]
     model = learnt("count", X, y, Z)
     expected = model.scores, model.p_values

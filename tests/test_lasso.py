@@ -363,7 +363,7 @@ def test_two_numbers_are_numeric_if_classes_are_impossible(options, alongside):
 
 
 @pytest.mark.parametrize("copied", COPIES)
-def test_rows_go_on_by_windows_after_two_classes(copied, tmp_path):
+def test_rows_continue_in_windows_after_two_classes(copied, tmp_path):
     X, y = sparse_data(16, n=100, p=8)
     labels = (y > 0.0).astype(int)
     model = learnt(X[:50], labels[:50], k=2, window_size=50)

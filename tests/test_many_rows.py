@@ -303,7 +303,7 @@ def test_ranking_needs_all_axes(X, y, rank_by):
         model.learn_columns(X)
 
 
-def test_shared_axes_serve_the_same_target_only(X, y):
+def test_shared_axes_have_no_exact_target_products(X, y):
     model = learnt(X)
     other = PLS(2, scale=False, **FEW)
     other.learn_target(y)

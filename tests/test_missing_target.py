@@ -348,7 +348,7 @@ def test_a_forged_state_is_refused(change):
         ProjSe(5)._set_state(state)
 
 
-def test_rows_without_a_target():
+def test_missing_targets_are_found():
     assert is_target_missing([1, 2]).tolist() == [False, False]
     assert is_target_missing(np.array(["a", "nan"])).tolist() == [False, False]
     assert is_target_missing(sp.csr_array([[1.0, np.nan], [0.0, 2.0]])).tolist() == [True, False]

@@ -140,7 +140,7 @@ def test_bits_do_not_depend_on_blocks_or_formats(study):
     assert found[7] == pytest.approx(expected.scores[7], rel=1e-6)
 
 
-def test_pools_files_merges_and_undo(study, tmp_path):
+def test_pools_files_merges_and_rollback(study, tmp_path):
     X, y, _ = study
     whole = learnt(X, y, k=5)
     pool = learnt(X, y, k=5, max_candidates=6)

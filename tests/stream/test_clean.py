@@ -256,7 +256,7 @@ def test_rare_columns_are_left_out(rng, min_count, form):
         assert text == f"{differing} of 50 values differ from {common[name]}.0"
 
 
-def test_rare_columns_require_a_number_of_rows():
+def test_invalid_min_count_is_refused():
     with pytest.raises(ValueError, match=r"at most half the rows, 2\. Got: 3"):
         list(clean(np.eye(5), min_count=3))
     with pytest.raises(ValueError, match=r"Expected min_count of .*Got: -1"):

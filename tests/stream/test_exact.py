@@ -42,7 +42,7 @@ def test_columns_of_files(folder, name):
         assert read_exact_integers(path, "t", "samples", DEFAULT_READ_OPTIONS) is None
 
 
-def test_invalid_integer_lists_are_refused():
+def test_parsing_of_integers():
     assert parse_integers(["1", " 2 ", "+3"]).tolist() == [1, 2, 3]
     assert parse_integers(["1", None]).tolist() == [1, None]
     assert parse_integers([str(2**70), "1"]).tolist() == [2**70, 1]
