@@ -35,7 +35,7 @@ from tests.conformance.rowwise import (
 )
 from tests.copies import COPIES, as_of_now
 from tests.reference.alignment import FadedAlignment
-from tests.reference.refresh import RefreshSchedule
+from tests.reference.refresh import VariablesInUse
 
 CALM = {
     "at once": {"refresh_factor": 1.0, "hysteresis": 1.0, "warm_up": 0},
@@ -60,7 +60,7 @@ def test_selectors_stand_by_the_definition(mode, calm):
     k = model._n_requested
     limit = {"max_candidates": None} if mode.has("max_candidates") else {}
     others = {size: build(mode, k=size, **limit) for size in range(2, 7)} if k else {None: model}
-    other = RefreshSchedule(k, fading_factor=model.fading_factor, **CALM[calm])
+    other = VariablesInUse(k, fading_factor=model.fading_factor, **CALM[calm])
     for x, y in stream(mode, 90, names="abcdefghijklmnopqrst"):
         for one in {id(one): one for one in (model, *others.values())}.values():
             learn_one(one, x, y)

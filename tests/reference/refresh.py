@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 
-class RefreshSchedule:
+class VariablesInUse:
     """Track the variables in use, given the ranking of all variables after every row.
 
     Parameters
