@@ -35,14 +35,14 @@ from streamsel.serialization.archive import read_metadata
 from tests.copies import as_of_now
 
 SCENARIOS = {}
-FEW = 8  # floats that are told one by one
+FEW = 8  # floats that are written one by one
 ABSENT = "absent"
 FLOAT = re.compile(r"-?(0x[01]\.[0-9a-f]+p[+-]\d+|inf)|nan")
 READINGS = re.compile(r"n_passes ([\d.]+)")
 
 
 def scenario(**choices):
-    """Register a function for every combination of the choices for its arguments that fits."""
+    """Register a function for every valid combination of the choices for its arguments."""
 
     def register(function):
         for chosen in itertools.product(*choices.values()):
@@ -55,11 +55,11 @@ def scenario(**choices):
     return register
 
 
-# ------------------------------------------------------------------------ what a model says
+# ------------------------------------------------------------------------ what a model reports
 
 
 def floats(values):
-    """Return floats one by one, or, of many, their bits' digest and what tells nearly equal."""
+    """Return a few floats one by one; many floats as a digest of their bits and a summary."""
     values = np.ascontiguousarray(list(values), dtype="<f8")
     flat = values.ravel().tolist()
     if len(flat) <= FEW:
@@ -74,7 +74,7 @@ def floats(values):
 
 
 def transformed(Z, row=None):
-    """Return a row, an array or a frame as JSON has it; of what a row had already the names."""
+    """Return a row, array or frame as JSON; of a row with unchanged values, only the names."""
     if isinstance(Z, dict):
         kept = all(name in row and value is row[name] for name, value in Z.items())
         return repr(list(Z)) if kept else floats(Z.values())
@@ -84,7 +84,7 @@ def transformed(Z, row=None):
 
 
 def said(model, row=None, rows=None):
-    """Return all that a model says of itself, and what it makes of a row and of many."""
+    """Return all results of a model, and its transforms of one row and of many rows."""
     told = found(model)
     drawn = getattr(model, "kernel", "linear") != "linear"
     told["drawn noise_floor" if drawn else "noise_floor"] = model.noise_floor().hex()
@@ -95,7 +95,7 @@ def said(model, row=None, rows=None):
         if orders != 3 * [model.selected]:
             told["in other orders"] = repr(orders)
     if row is not None or rows is not None:
-        # In 0.3.0 nothing stood.
+        # In 0.3.0 transforms had no snapshot.
         model = as_of_now(model)
     if row is not None:
         told["transform_one"] = transformed(model.transform_one(row), row)
@@ -105,7 +105,7 @@ def said(model, row=None, rows=None):
 
 
 def found(model):
-    """Return what a model counts and has found."""
+    """Return the counts, the selection or loadings, and the embedding of a model."""
     if isinstance(model, ProjSe):
         selected, scores = repr(model.selected), floats(model.scores.values())
         return {"counts": counts(model), "selected": selected, "scores": scores}
@@ -115,7 +115,7 @@ def found(model):
 
 
 def counts(model):
-    """Return what a model counted in 0.3.0: SOSPCA told no passes."""
+    """Return the counts of a model as in 0.3.0, where SOSPCA did not count passes."""
     names = ["n_rows", "n_columns", "n_constant"]
     if isinstance(model, ProjSe):
         names += ["n_passes", "n_certified"]
@@ -123,14 +123,14 @@ def counts(model):
 
 
 def weights(loadings):
-    """Return loadings as JSON has them: the components of each variable, and all the weights."""
+    """Return loadings as JSON: the components of each variable, and all the weights."""
     places = {n: "".join(z.removeprefix("sospca") for z in parts) for n, parts in loadings.items()}
     of = ", ".join(f"{name!r} {z}" for name, z in places.items())
     return {"of": of, "weights": floats(w for z in loadings.values() for w in z.values())}
 
 
 def embedding(model):
-    """Return the components on the training rows, None once rows were learnt."""
+    """Return the components on the training rows, or None if rows were learnt later."""
     try:
         return model.embedding
     except ValueError:
@@ -159,7 +159,7 @@ FEW_LEARNERS = ("linear", "rbf", "pool", "2", "5")
 
 
 def make(learner, **options):
-    """Return a learner of one of these names; nothing stands with it, as in 0.3.0."""
+    """Return a learner of one of these names, without a refresh schedule, as in 0.3.0."""
     if learner in PROJSE:
         options |= {"refresh_factor": 1.0, "hysteresis": 1.0}
         return ProjSe(**{"k": 6, **PROJSE[learner], **options})
@@ -168,7 +168,7 @@ def make(learner, **options):
 
 
 def fits(learner="", kind="number", how="", **_):
-    """Whether a learner takes such a target, and has room."""
+    """Return whether a learner supports this type of target, and has enough capacity."""
     if learner not in ON_SOSPCA:
         return True
     if learner == "10" and "bounded" in how:
@@ -177,7 +177,7 @@ def fits(learner="", kind="number", how="", **_):
 
 
 def learnt(model, y, X, names=None):
-    """Return the model, which learns these columns."""
+    """Return the model after it has learnt these columns."""
     model.learn_target(y)
     model.learn_columns(X, names=names)
     return model
@@ -189,14 +189,14 @@ KINDS = ("number", "numbers", "classes", "frame", "codes", "bools")
 
 
 def columns(n=100, p=150, seed=1):
-    """Return n observations of p variables, of which neighbours correlate."""
+    """Return n observations of p variables; neighbouring variables correlate."""
     X = np.random.default_rng(seed).normal(size=(n, p))
     X[:, 1:] += 0.5 * X[:, :-1]
     return X
 
 
 def name(j):
-    """Return a name: text mostly, tuples and integers between."""
+    """Return a name: mostly text, with tuples and integers in between."""
     return f"v{j}" if j % 3 else (j, "é") if j % 2 else j
 
 
@@ -206,7 +206,7 @@ def names_of(X):
 
 
 def target(X, kind, seed=2):
-    """Return what a few variables explain in part; of the numbers one depends on two others."""
+    """Return a target that a few variables explain in part; the last of several is a sum of two."""
     rng = np.random.default_rng(seed)
     n, p = X.shape
     y = X[:, 3] - X[:, p // 2] + 0.7 * X[:, p - 9] + rng.normal(size=n)
@@ -225,17 +225,17 @@ def target(X, kind, seed=2):
 
 
 def one_row(names, seed=8):
-    """Return a row in which some features are absent, one is missing and one never seen."""
+    """Return a row with some features absent, one feature missing, and one new feature."""
     values = np.random.default_rng(seed).normal(size=len(names)).tolist()
     row = {name: value for j, (name, value) in enumerate(zip(names, values, strict=True)) if j % 7}
     return {**row, names[1]: None, "never seen": 1.0}
 
 
 class Stream:
-    """Rows of p variables, one by one as dicts, or many as a frame; their target changes halfway.
+    """Rows of p variables, one by one as dicts or many as a frame; the target changes halfway.
 
-    A fifth of the cells are absent; the last variables are late, one of them at every third row,
-    and so are a class and one of several targets, with the second half.
+    A fifth of the cells are absent. The last variables start later, one more at every third row.
+    A class, and one of several targets, first appear in the second half.
     """
 
     def __init__(self, kind="number", n=100, p=24, missing=0.0, seed=3):
@@ -276,13 +276,13 @@ class Stream:
         return X, pd.DataFrame(y) if self.kind == "several" else y
 
     def ones(self, model, start=0, stop=None):
-        """Let a model learn rows one by one; return it."""
+        """Return the model after it has learnt rows one by one."""
         for x, y in self.rows(start, stop):
             model.learn_one(x, y)
         return model
 
     def as_columns(self, model, start, stop):
-        """Let a model learn rows as the columns that they make up; return it."""
+        """Return the model after it has learnt the columns of these rows."""
         X, y = self.frame(start, stop)
         return learnt(model, y, X.to_numpy(), list(X.columns))
 
@@ -292,7 +292,7 @@ class Stream:
 
 @scenario()
 def the_data():
-    """If these are not as they were, nothing below tells of the learners."""
+    """Record the data: if they have changed, the answers below cannot be compared."""
     X, streams = columns(), {kind: Stream(kind) for kind in ("number", "label", "several")}
     return {
         "columns": floats(X),
@@ -360,7 +360,7 @@ def forms_of_columns(learner, kind, form):
 
 @scenario(learner=(*FEW_LEARNERS, "poly", "signed"))
 def one_column_at_a_time(learner):
-    """The same by blocks, by threads and one by one."""
+    """Learn the same columns one by one, and in blocks with threads."""
     X = columns()
     one, threads = make(learner), make(learner, n_jobs=2)
     one.learn_target(target(X, "number"))
@@ -374,7 +374,7 @@ def one_column_at_a_time(learner):
 
 @scenario(learner=FEW_LEARNERS, kind=("number", "numbers"))
 def offsets_and_scales(learner, kind):
-    """Far from zero, large, small, and each column of a scale of its own."""
+    """Learn columns with a large offset, large, small, and with a separate scale each."""
     X = columns(60, 80, seed=5)
     most = 60 if learner in PROJSE else 2
     own = 10.0 ** np.random.default_rng(5).integers(-most, most, size=80)
@@ -393,7 +393,7 @@ def offsets_and_scales(learner, kind):
 
 @scenario(learner=PROJSE, kind=("number", "numbers", None))
 def ties_and_constants(learner, kind):
-    """Columns that stand twice, or with another sign or scale, and columns that do not vary."""
+    """Learn duplicated columns, also with another sign or scale, and constant columns."""
     X = columns(100, 60, seed=6)
     X[:, 7] = X[:, 1]
     X[:, 10], X[:, 12], X[:, 50] = X[:, 3], -2.0 * X[:, 3], X[:, 3]
@@ -413,7 +413,7 @@ def components_beside_constants(learner):
 
 @scenario()
 def the_example_of_the_paper():
-    """Up to the fourth column: what follows is not the same in every version."""
+    """Learn the first four columns of the example; the results after that depend on the version."""
     X = np.array(
         [
             [2.0, 1.6667, 1.6667, -0.6667],
@@ -428,7 +428,7 @@ def the_example_of_the_paper():
 
 @scenario()
 def nothing_learnt():
-    """What a model says before its first column, with a target and without."""
+    """Record the results before the first column, with a target and without."""
     told = {}
     for learner in ("linear", "exact", "2"):
         model = make(learner)
@@ -467,7 +467,7 @@ def on_rows(learner, how):
 
 @scenario(learner=ROWS, how=HOW, kind=("number", "label"))
 def rows_one_by_one(learner, how, kind):
-    """With missing cells, but for components of a bounded vocabulary."""
+    """Learn rows with missing cells, except for components of a bounded vocabulary."""
     missing = 0.0 if learner in ON_SOSPCA and "bounded" in how else 0.1
     stream = Stream(kind, missing=missing)
     model = stream.ones(on_rows(learner, how), 0, 55)
@@ -489,7 +489,7 @@ def rows_in_frames(learner, how, kind):
 
 @scenario(learner=("linear", "5"))
 def rows_of_odd_values(learner):
-    """Integers, booleans, NumPy's numbers, None and NaN; an array of numbers; an offset of 1e9."""
+    """Learn integers, booleans, NumPy scalars, None and NaN; an array offset by 1e9."""
     rng = np.random.default_rng(11)
     odd, offset = make(learner, grace_period=10), make(learner, grace_period=10)
     for i in range(60):
@@ -504,7 +504,7 @@ def rows_of_odd_values(learner):
 
 @scenario(learner=("linear", "2"), fading_factor=(0.0, 0.02))
 def words_without_end(learner, fading_factor):
-    """A new name with every row, under a bounded vocabulary."""
+    """Learn a new name with every row, under a bounded vocabulary."""
     options = {"max_features": 24, "grace_period": 20, "fading_factor": fading_factor}
     model, rng, told = make(learner, **options), np.random.default_rng(12), {}
     for i in range(300):
@@ -526,7 +526,7 @@ def words_without_end(learner, fading_factor):
     kind=("number", "label"),
 )
 def columns_then_rows(learner, how, kind):
-    """One by one and in a frame, the first of them after a copy from a file."""
+    """Learn columns, then rows: one by one in a model loaded from a file; as a frame in a copy."""
     stream = Stream(kind, n=90, seed=13)
     options = HOW[how] | ({"grace_period": 12} if learner in ON_SOSPCA else {})
     one = stream.as_columns(make(learner, **options), 0, 40)
@@ -554,7 +554,7 @@ def columns_then_rows_of_other_targets(learner, kind):
     kind=("number", "numbers"),
 )
 def merged_along_columns(learner, kind):
-    """Three models, each of its own columns; then more columns, then rows."""
+    """Merge three models with separate columns; then learn more columns, then rows."""
     X = columns(70, 150, seed=15)
     y, names, told = target(X, kind), names_of(X), {}
     parts = (slice(40), slice(40, 43), slice(43, 110))
@@ -582,7 +582,7 @@ def merged_without_a_target(learner):
     how=("plain", "fading", "bounded"),
 )
 def merged_along_rows(learner, parts, how):
-    """The second part has names, classes and targets that the first lacks."""
+    """Merge two parts; the second has names, classes and targets that the first lacks."""
     stream = Stream("several", n=80, p=20, seed=17)
     models = []
     for part, bounds in zip(parts.split(" and "), ((0, 40), (40, 80)), strict=True):
@@ -613,7 +613,7 @@ def merged_along_columns_of_rows(learner, begun):
 
 @scenario(learner=("linear", "2", "5"))
 def merged_with_its_own_copy(learner):
-    """Components that are the same are joined exactly: two copies went on with other rows."""
+    """Merge two copies that learnt different rows: their equal components are joined exactly."""
     stream = Stream(n=100, p=16, seed=19)
     one = stream.ones(make(learner, grace_period=30), 0, 60)
     other = stream.ones(copy.deepcopy(one), 60, 75)
@@ -625,7 +625,7 @@ def merged_with_its_own_copy(learner):
 
 # --------------------------------------------------------------------------- model files
 
-# File -> learner, what it has learnt, kind of target.
+# File -> learner, data that it has learnt, type of the target.
 MODELS = {
     "projse-classes": (ProjSe(5), "columns", "label"),
     "projse-pool-poly": (
@@ -651,7 +651,7 @@ NOTES = {"numbers": (1, 0.1, math.inf), "none": None, "é": ["a", True]}
 
 
 def task(kind):
-    """Return rows to learn from, the columns that the first of them make up, and their target."""
+    """Return a stream of rows, the columns of its first rows, and their target."""
     stream = Stream(kind or "number", n=60, p=14, seed=20)
     X, y = stream.frame(0, 24)
     return stream, X, None if kind is None else y
@@ -671,7 +671,7 @@ def written(folder, file):
 
 
 def read(folder, file):
-    """Return what a model in a file says, and what it says when it has gone on learning."""
+    """Return the results of a model in a file, before and after further learning."""
     _, how, kind = MODELS[file]
     stream, X, _ = task(kind)
     path, row = folder / f"{file}.streamsel", one_row(stream.names)
@@ -697,7 +697,7 @@ def notes(path):
 
 
 def leaves(answers, place=()):
-    """Yield the place of every value, in order, and the value."""
+    """Yield the path and the value of every leaf, in order."""
     if isinstance(answers, dict | list) and answers:
         parts = answers.items() if isinstance(answers, dict) else enumerate(answers)
         for key, part in parts:
@@ -707,34 +707,34 @@ def leaves(answers, place=()):
 
 
 def apart(told):
-    """Return what a model counted but for its readings, and these."""
+    """Return the counts of a model without the number of passes, and that number."""
     found = READINGS.search(told)
     return READINGS.sub("", told), float(found[1]) if found else 0.0
 
 
 def nearly(was, now, place):
-    """Whether two values are equal: floats but for rounding, all else exactly.
+    """Return whether two values are equal: floats up to rounding, all others exactly.
 
-    To have read less often for the same is no other answer.
+    Fewer passes with the same result also count as equal.
     """
     texts = isinstance(was, str) and isinstance(now, str)
     if texts and was.startswith("n_rows"):
         (was, before), (now, after) = apart(was), apart(now)
         return was == now and after <= before
     if texts and was.startswith("sha256 "):
-        # The floats beside it tell.
+        # The floats next to the digest decide.
         return now.startswith("sha256 ")
     if not (texts and FLOAT.fullmatch(was) and FLOAT.fullmatch(now)):
         return was == now
     was, now = float.fromhex(was), float.fromhex(now)
-    # Where directions are drawn rounding decides which are.
+    # Where directions are drawn at random, rounding decides which are drawn.
     tolerance = 0.02 if place.endswith("drawn noise_floor") else 1e-12
     alike = math.isclose(was, now, rel_tol=tolerance, abs_tol=tolerance)
     return alike or (math.isnan(was) and math.isnan(now))
 
 
 def differences(was, now, *, to_the_bit=False):
-    """Return (place, value before, value now) of what is not the same."""
+    """Return (path, value before, value now) for every value that differs."""
     was, now = dict(leaves(was)), dict(leaves(now))
     places = list(was | now)
     if was.keys() == now.keys() and places != list(now):
@@ -748,7 +748,7 @@ def differences(was, now, *, to_the_bit=False):
 
 
 def compare(path):
-    """Print which answers in a file, or of a folder of models, are not given again; count them."""
+    """Print the answers that differ from a file or folder; return how many are not close."""
     if path.is_dir():
         was = json.loads((path / "answers.json").read_text(encoding="utf-8"))
         now = {file: read(path, file) for file in was}
@@ -767,7 +767,7 @@ def compare(path):
 
 
 def dump(answers, path):
-    """Write answers as JSON, a line each."""
+    """Write answers as JSON, one line for each."""
     text = functools.partial(json.dumps, ensure_ascii=False)
     lines = (f"{text(name)}: {text(answer)}" for name, answer in answers.items())
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class PoisonedError(Exception):
-    """What a bad value raises by itself; it is the caller's, and passes through."""
+    """Raised by a bad value itself: it is the caller's error, and is not caught."""
 
 
 class Raises:
-    """Raises wherever it is asked."""
+    """An object that raises at every access."""
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise PoisonedError
@@ -33,14 +33,14 @@ class Raises:
 
 
 class RaisesWhenHashed:
-    """Is a name until it is looked up."""
+    """An object that raises when hashed."""
 
     def __hash__(self) -> int:
         raise PoisonedError
 
 
 class Unequal:
-    """Is equal to nothing, not even itself."""
+    """An object that equals nothing, not even itself."""
 
     __hash__ = object.__hash__
 
@@ -49,13 +49,13 @@ class Unequal:
 
 
 class Text(str):
-    """A string of a class of its own."""
+    """A subclass of str."""
 
     __slots__ = ()
 
 
 class Lies:
-    """Says that it is an array, of a shape that it has not."""
+    """An object that claims to be an array of a wrong shape."""
 
     shape = (14, 3)
     ndim = 2
@@ -66,11 +66,11 @@ class Lies:
 
 
 class Strange(np.ndarray):
-    """An array of a class of its own."""
+    """A subclass of ndarray."""
 
 
 class Endless(dict):  # type: ignore[type-arg]
-    """A row that names a feature and does not give it."""
+    """A row that lists a feature but raises for its value."""
 
     def __getitem__(self, key: Any) -> Any:
         raise PoisonedError
@@ -184,7 +184,7 @@ def _objects(items: list[Any]) -> Any:
 
 
 def _broken_csc(rng: random.Random) -> Any:
-    """Return a sparse matrix whose parts do not fit: nothing in SciPy looks."""
+    """Return a sparse matrix with inconsistent parts, which SciPy does not check."""
     X = sp.random(14, 5, 0.5, "csc", random_state=rng.randrange(9))
     how = rng.randrange(6)
     if how == 0:

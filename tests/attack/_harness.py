@@ -40,7 +40,7 @@ RESIDENT = 2**30
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one try."""
+    """The outcome of one attempt."""
 
     index: int
     verdict: str
@@ -48,14 +48,14 @@ class Outcome:
 
 
 def judge(call: Callable[[], str], ours: str = "Expected ") -> tuple[str, str]:
-    """Call, and turn what it returns (a verdict) or raises into a verdict and what to say.
+    """Call a function, and return a verdict and a description, also if it raises.
 
     Parameters
     ----------
     call
-        Returns a verdict.
+    Returns a verdict.
     ours
-        How our messages begin; "" where any will do.
+    Start of the package's own messages; "" to accept any message.
     """
     try:
         return call(), ""
@@ -81,20 +81,20 @@ def attack(
     resident: int = RESIDENT,
     until: float | None = None,
 ) -> Iterator[Outcome]:
-    """Try all indices in children, one after the other.
+    """Try all indices in child processes, one after the other.
 
     Parameters
     ----------
     make
-        Picklable; called in each child, returns the attempt.
+    Picklable; called in each child, returns the attempt.
     indices
-        What is tried.
+    Indices to try.
     seconds
-        A try that takes longer hangs, and is killed.
+    An attempt that takes longer counts as a hang, and is killed.
     resident
-        Bytes of resident memory that a try may take at most.
+    Largest resident memory of an attempt, in bytes.
     until
-        Time of `time.monotonic` after which no other is tried.
+    Time of `time.monotonic` after which no further index is tried.
     """
     child: _Child | None = None
     try:
@@ -113,12 +113,12 @@ def attack(
 
 
 def is_bad(outcome: Outcome) -> bool:
-    """Tell whether an outcome is a defect."""
+    """Return whether an outcome is a defect."""
     return outcome.verdict not in FINE
 
 
 def table(counts: dict[str, Counter[str]]) -> str:
-    """Return the numbers of verdicts as a table, a line for each kind of input."""
+    """Return the numbers of verdicts as a table, one line for each kind of input."""
     seen = [v for v in (*FINE, *BAD) if v in FINE or any(count[v] for count in counts.values())]
     lines = [f"{'':14}{'tried':>9}" + "".join(f"{verdict:>11}" for verdict in seen)]
     for kind, count in counts.items():
@@ -128,7 +128,7 @@ def table(counts: dict[str, Counter[str]]) -> str:
 
 
 def tried(options: argparse.Namespace) -> Iterable[int]:
-    """Return the indices that the command line asks for."""
+    """Return the indices that the command line requests."""
     if options.index is not None:
         return [options.index]
     return itertools.count() if options.tries is None else range(options.tries)
@@ -139,16 +139,16 @@ def run(
     kind_of: Callable[[int], str],
     doc: str | None,
 ) -> int:
-    """Go on for as long as the command line says; print what is found, and return an exit code.
+    """Run for as long as the command line requests; print the defects, and return an exit code.
 
     Parameters
     ----------
     attempts
-        Called with a seed, returns the attempt.
+    Called with a seed, returns the attempt.
     kind_of
-        What is tried with an index.
+    Returns the kind of input of an index.
     doc
-        What the attack is.
+    Description of the attack.
     """
     parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("--seconds", type=float, default=20.0, help="how long to go on")
@@ -172,7 +172,7 @@ def run(
 
 
 class _Child:
-    """A process that tries what it is sent."""
+    """A process that tries the indices it receives."""
 
     def __init__(self, make: Callable[[], Any], resident: int) -> None:
         context = multiprocessing.get_context("forkserver")
@@ -192,7 +192,7 @@ class _Child:
             ) from None
 
     def attempt(self, index: int, seconds: float) -> tuple[Outcome, bool]:
-        """Try one; return what became of it, and whether the child can go on."""
+        """Try one index; return its outcome, and whether the child can continue."""
         try:
             self._connection.send(index)
             if not self._connection.poll(seconds):
@@ -205,7 +205,7 @@ class _Child:
         return Outcome(index, verdict, detail), True
 
     def _last_words(self) -> str:
-        """Return the exit code of a process that has died, and what it said last."""
+        """Return the exit code of a dead process, and the last lines of its stderr."""
         self._process.join()
         said = Path(self._said.name).read_text(errors="replace").strip().splitlines()
         return f"exit {self._process.exitcode} {' / '.join(said[-2:])}"
@@ -219,10 +219,10 @@ class _Child:
 
 
 def _serve(make: Callable[[], Any], connection: Connection[Any, Any], said: str) -> None:
-    """Try what comes, in the child; say how much the peak of resident memory has grown."""
+    """Try indices in the child; return verdicts and the growth of the peak of resident memory."""
     os.dup2(os.open(said, os.O_WRONLY | os.O_APPEND), 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Claims of far more than that fail as they would on a machine that has less memory.
+    # Far larger allocations fail, as they would on a machine with less memory.
     resource.setrlimit(resource.RLIMIT_DATA, (4 * RESIDENT, 4 * RESIDENT))
     attempt = make()
     connection.send("ready")

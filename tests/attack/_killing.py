@@ -24,14 +24,14 @@ PHASES = ("start", "learning", "checkpoint", "--model", "--out")
 """When a run is killed: before the first checkpoint, after it, or while a file is written."""
 
 SECONDS = 120.0
-# What may differ between a run and one that was killed in its midst.
+# Metadata that may differ between an undisturbed run and a killed one.
 _OF_THE_RUN = ("seconds", "peak_memory", "begun", "saved")
 _OLD = b"what stood here before\n"
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What a whole run has left."""
+    """The results of a complete run."""
 
     state: bytes
     metadata: dict[str, Any]
@@ -42,16 +42,16 @@ class Ended:
 
 
 class Folder:
-    """Where one run writes its files.
+    """The directory of one run's files.
 
     Parameters
     ----------
     path
-        An empty directory.
+    An empty directory.
     command
-        Arguments of the command, without its outputs.
+    Arguments of the command, without its outputs.
     out
-        Name of the file for `--out`; its suffix says the format.
+    Name of the file for `--out`; its suffix determines the format.
     """
 
     def __init__(self, path: Path, command: Sequence[str], out: str) -> None:
@@ -71,17 +71,17 @@ class Folder:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables for the command: temporary files can be told from those of others."""
+        """Environment variables of the command, with a separate folder for temporary files."""
         return {**os.environ, "TMPDIR": str(self._temporary)}
 
     def left_over(self) -> list[str]:
-        """Return what is here beside the outputs."""
+        """Return the files here other than the outputs."""
         known = {self.model, self.out, self._temporary}
         here = [*self.path.iterdir(), *self._temporary.iterdir()]
         return sorted(str(file.relative_to(self.path)) for file in here if file not in known)
 
     def temporary_of(self, file: Path) -> int:
-        """Return how many bytes of a file are written beside it, before it takes its place."""
+        """Return the bytes written so far to the temporary file that will replace a file."""
         ours = re.compile(rf"\.{re.escape(file.name)}\..*")
         sizes = [0]
         with os.scandir(self.path) as entries:
@@ -89,13 +89,13 @@ class Folder:
                 if ours.fullmatch(entry.name):
                     try:
                         sizes.append(entry.stat().st_size)
-                    except FileNotFoundError:  # it has just taken its place
+                    except FileNotFoundError:  # it has just been renamed
                         continue
         return max(sizes)
 
 
 class Running:
-    """The command, in a process of its own."""
+    """The command, in a separate process."""
 
     def __init__(self, command: Sequence[str], folder: Folder) -> None:
         self._folder = folder
@@ -115,7 +115,7 @@ class Running:
         return time.monotonic() - self._began
 
     def wait_for(self, event: Any) -> bool:
-        """Wait until something is the case; say whether the process still runs then."""
+        """Wait for an event; return whether the process is still running then."""
         while self._process.poll() is None:
             if event():
                 return True
@@ -125,14 +125,14 @@ class Running:
         return False
 
     def kill(self, number: signal.Signals) -> bool:
-        """Send a signal; say whether it came before the end."""
+        """Send a signal; return whether it was sent before the end."""
         if self._process.poll() is not None:
             return False
         self._process.send_signal(number)
         return True
 
     def end(self) -> tuple[int, str, str]:
-        """Wait for the end; return the exit code, and what stands on stdout and stderr."""
+        """Wait for the end; return the exit code, stdout and stderr."""
         try:
             code = self._process.wait(SECONDS)
         except subprocess.TimeoutExpired:
@@ -159,23 +159,23 @@ def whole_run(folder: Folder) -> Ended:
 
 
 def killed_run(folder: Folder, phase: str, rng: Random, whole: Ended) -> str:
-    """Kill a run at a random moment of a phase, once or twice, then let it come to its end.
+    """Kill a run at a random moment of a phase, once or twice, then let it finish.
 
     Parameters
     ----------
     folder
-        Empty.
+    An empty folder.
     phase
-        One of `PHASES`.
+    One of `PHASES`.
     rng
-        Draws the moment, the signal, and whether a file stands in the place of the output.
+    Draws the moment, the signal, and whether the output file exists before.
     whole
-        What the same run has left that nobody killed.
+    The results of an undisturbed run.
 
     Returns
     -------
     str
-        What is wrong; "" if nothing is, and "missed" if it came to its end before it was killed.
+    A description of the defect; "" if there is none, "missed" if the run ended before the signal.
     """
     try:
         return _killed_run(folder, phase, rng, whole)
@@ -206,9 +206,9 @@ def _kill_once(folder: Folder, phase: str, rng: Random, whole: Ended, *, resume:
     number = rng.choice(
         [signal.SIGKILL] * 7 + [signal.SIGTERM, signal.SIGINT, signal.SIGHUP],
     )
-    # A run that was killed outright leaves its locks; one that ends before it takes them, these.
+    # A killed run leaves its locks. A run that ends before it takes the locks leaves these again.
     known = folder.left_over()
-    # Where nothing is saved in between, the first file that is written is the last one.
+    # Without checkpoints, the first file that is written is the last one.
     running = folder.start(checkpoints=phase != "--model", resume=resume)
     if not _await(phase, running, folder, rng, whole) or not running.kill(number):
         running.end()
@@ -222,7 +222,7 @@ def _kill_once(folder: Folder, phase: str, rng: Random, whole: Ended, *, resume:
 
 
 def _await(phase: str, running: Running, folder: Folder, rng: Random, whole: Ended) -> bool:
-    """Wait for a random moment of a phase; say whether it came before the end."""
+    """Wait for a random moment of a phase; return whether it came before the end."""
     if phase == "start":
         return _pause(running, rng.uniform(0, whole.first_save))
     if phase == "learning":
@@ -248,7 +248,7 @@ def _stamp(file: Path) -> int:
 
 
 def _damage(folder: Folder, before: bytes | None, whole: Ended) -> str:
-    """Say which output is neither the old one nor the new one."""
+    """Return a description of an output that is neither the old one nor the new one."""
     if folder.model.exists():
         try:
             load(folder.model)

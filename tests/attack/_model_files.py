@@ -35,7 +35,7 @@ _KNOWN = {entry.name for entry in REGISTERED}
 
 
 class Sample(NamedTuple):
-    """A model, what it learnt, and its file taken apart."""
+    """A model, the data that it learnt, and the parts of its file."""
 
     label: str
     model: Any
@@ -47,7 +47,7 @@ class Sample(NamedTuple):
 
 
 def labels() -> list[str]:
-    """Return what `sample` knows: every mode, on columns, in groups, on rows, and on both."""
+    """Return the labels of `sample`: every mode, on columns, in groups, on rows, and on both."""
     found = []
     for name, mode in MODES.items():
         if mode.learner in _KNOWN:
@@ -59,7 +59,7 @@ def labels() -> list[str]:
 
 @functools.cache
 def sample(label: str) -> Sample:
-    """Return a model that has learnt what the label says."""
+    """Return a model that has learnt the data that the label names."""
     how, _, name = label.partition(" ")
     mode = GROUP_MODES[name] if how == "groups" else MODES[name]
     X = np.asfortranarray(np.random.default_rng(0).normal(size=(N, P)) + 2.0)
@@ -93,7 +93,7 @@ def sample(label: str) -> Sample:
 
 
 def mutant(kind: str, label: str, rng: random.Random) -> bytes:
-    """Return a file changed as the kind says; all but `unsealed` have a right seal."""
+    """Return a file changed by this kind of mutation; all but `unsealed` have a valid checksum."""
     whole = sample(label)
     if kind == "unsealed":
         return mutate(whole.data, rng)
@@ -114,7 +114,7 @@ def mutant(kind: str, label: str, rng: random.Random) -> bytes:
     return pack(json.dumps(header), arrays.items())
 
 
-# What is nearly right is tried most: it is what gets past looks at kinds and shapes.
+# Almost valid files are tried most, as they pass the checks of types and shapes.
 KINDS = (
     *("unsealed", "bytes", "text", "archive", "header", "arrays", "foreign", "header", "arrays"),
     *("values", "values", "values"),
@@ -122,15 +122,15 @@ KINDS = (
 
 
 def sealed(content: bytes) -> bytes:
-    """Return bytes and their checksum, as an attacker knows to make it."""
+    """Return bytes with their checksum, as an attacker can compute it."""
     return content + hashlib.sha256(content).hexdigest().encode()
 
 
 def pack(text: str | bytes, arrays: Any, method: int = zipfile.ZIP_STORED) -> bytes:
-    """Return a sealed file of a header's text and arrays, or what stands in their place."""
+    """Return a sealed file of a header's text and arrays, or of their replacements."""
     file = io.BytesIO()
     with warnings.catch_warnings(), zipfile.ZipFile(file, "w", method) as archive:
-        warnings.simplefilter("ignore")  # of names that come twice
+        warnings.simplefilter("ignore")  # duplicate names
         archive.writestr(zipfile.ZipInfo("header.json"), text, method)
         for name, array in arrays:
             archive.writestr(zipfile.ZipInfo(name), _entry(array), method)
@@ -147,7 +147,7 @@ def _entry(array: Any) -> bytes:
 
 
 def _claiming(array: Any, rng: random.Random) -> bytes:
-    """Return an array whose header claims something else than what follows."""
+    """Return an array whose header does not match its data."""
     claimed = rng.choice(
         (
             {"descr": "<f8", "fortran_order": False, "shape": (10**15,)},
@@ -169,7 +169,7 @@ def _claiming(array: Any, rng: random.Random) -> bytes:
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + array.tobytes()
 
 
-# ------------------------------------------------------------------------------ what a header says
+# ------------------------------------------------------------------------------ headers
 
 _EXTREME: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 2, 3, 7, 10**6, 10**9, 10**12, 10**18, -(10**18)),
@@ -185,7 +185,7 @@ _EXTREME: tuple[Any, ...] = (
 
 
 def _places(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the place of everything in a tree of lists and dicts."""
+    """Return the paths to all items in a tree of lists and dicts."""
     found = [place]
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in items:
@@ -203,7 +203,7 @@ def _at(tree: Any, place: tuple[Any, ...]) -> Any:
 
 
 def _change_header(header: dict[str, Any], arrays: dict[str, Any], rng: random.Random) -> None:
-    # Parameters and scalars are few beside the names: each field of the header has its turn.
+    # Parameters and scalars are few compared with names, so each field is drawn equally.
     field = rng.choice(("state", "state", "state", "params", "params", "metadata", None))
     if field is None or not isinstance(header.get(field), dict):
         places = _places(header)[1:]
@@ -286,7 +286,7 @@ def _change_array(header: dict[str, Any], arrays: dict[str, Any], rng: random.Ra
 
 
 def _change_values(header: dict[str, Any], arrays: dict[str, Any], rng: random.Random) -> None:
-    """Put other numbers in: finite, of the right kind, and mostly none that can be learnt."""
+    """Replace numbers by others: finite, of the right type, mostly impossible as learnt values."""
     names = [name for name, array in arrays.items() if array.dtype == np.float64 and array.size]
     if not names or rng.random() < 0.1:
         numbers = [place for place in _places(header["state"]) if _is_float(header, place)]
@@ -298,7 +298,7 @@ def _change_values(header: dict[str, Any], arrays: dict[str, Any], rng: random.R
     name = rng.choice(names)
     changed = np.array(arrays[name])
     where: Any = ...
-    if changed.ndim and rng.random() < 0.7:  # a line, a column, or an entry
+    if changed.ndim and rng.random() < 0.7:  # a row, a column, or an entry
         where = tuple(rng.choice((slice(None), rng.randrange(n))) for n in changed.shape)
     with np.errstate(all="ignore"):
         if rng.random() < 0.5:
@@ -327,7 +327,7 @@ def _fit(value: float, dtype: Any) -> Any:
 
 
 def _transplant(header: dict[str, Any], arrays: dict[str, Any], rng: random.Random) -> None:
-    """Put in what another model's file holds."""
+    """Insert parts of another model's file."""
     other = sample(rng.choice(labels()))
     theirs = json.loads(json.dumps(other.header))
     how = rng.randrange(5)
@@ -415,7 +415,7 @@ def _archive(header: dict[str, Any], arrays: dict[str, Any], rng: random.Random)
         return pack(text, entries[: rng.randrange(len(entries) + 1)])
     if how == 7:
         return pack(text, [(name, rng.choice((b"", b"\x93NUMPY", first))) for name, _ in entries])
-    # One entry's size, or place, as the directory at the end of the archive tells it.
+    # The size or offset of one entry, in the directory at the end of the archive.
     content = bytearray(pack(text, entries)[:-64])
     at = content.rfind(b"PK\x01\x02")
     offset = rng.choice((6, 8, 10, 20, 24, 28, 30, 32, 38, 42))

@@ -9,22 +9,22 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Sequence
 
-# Numbers at which lengths, offsets and counts break.
+# Numbers at which lengths, offsets and counts often fail.
 _EDGES = (0, 1, -1, 2, 7, 8, 127, 128, 255, 2**15, 2**16, 2**24, 2**31 - 1, -(2**31), 2**31, 2**32)
 _WIDE_EDGES = (*_EDGES, 2**40, 2**48, 2**62, 2**63 - 1, -(2**63))
 
 
 def mutate(data: bytes, rng: random.Random, tokens: Sequence[bytes] = ()) -> bytes:
-    """Return the bytes damaged in one place, or in up to four.
+    """Return the bytes, damaged at one to four positions.
 
     Parameters
     ----------
     data
-        What to damage.
+    The bytes to damage.
     rng
-        Chooses where and how.
+    Draws the positions and the kinds of damage.
     tokens
-        What else may be put in: words that mean something in the format.
+    Words of the format, inserted as well.
     """
     out = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 1, 1, 2, 3, 4))):
@@ -71,7 +71,7 @@ def _insert(data: bytearray, rng: random.Random) -> None:
 
 
 def _copy(data: bytearray, rng: random.Random) -> None:
-    """Write a piece of the bytes over another place."""
+    """Copy a piece of the bytes over another position."""
     size = rng.choice((4, 8, 16, 24, 64))
     a, b = rng.randrange(len(data) + 1), rng.randrange(len(data) + 1)
     piece = data[a : a + size]
@@ -86,7 +86,7 @@ def _token(tokens: Sequence[bytes]) -> Callable[[bytearray, random.Random], None
     return put
 
 
-# Small damage is the most telling: large is found at once.
+# Small damage is drawn most: large damage is detected at once.
 _KINDS = (
     *(_flip_bit, _flip_bit, _flip_bit, _set_byte, _set_byte),
     *(_set_integer, _set_integer, _set_integer, _set_integer),

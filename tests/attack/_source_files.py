@@ -31,14 +31,14 @@ N_ROWS = 24
 
 
 class Sample(NamedTuple):
-    """A whole file."""
+    """A valid file."""
 
     label: str
     data: bytes
 
 
 def _iter_plink(path: Path) -> ColumnStream:
-    """Open genotypes of which one file is damaged, and the two beside it are whole."""
+    """Open genotypes with one damaged file; the other two files are valid."""
     for suffix, data in _plink().items():
         if suffix != path.suffix:
             path.with_suffix(suffix).write_bytes(data)
@@ -58,7 +58,7 @@ OPENERS: dict[str, tuple[str, Callable[[Any], ColumnStream]]] = {
 }
 """Of every format: the suffix of its files, and what reads them."""
 
-# What means something in the format; written apart by spaces where it holds none.
+# Meaningful words of each format, separated by spaces where they contain none.
 TOKENS = {
     "npy": [
         *rb"-1 '<f8' '|O' '<U0' 'V0' '<M8[ns]' '>f8' [('a','<f8')] True 10**9 0 L , \x00".split(),
@@ -75,7 +75,7 @@ TOKENS["lines"] = TOKENS["bim"] = TOKENS["fam"] = TOKENS["csv"]
 
 
 def samples(kind: str) -> list[Sample]:
-    """Return whole files of a format."""
+    """Return valid files of a format."""
     makers = {
         "ipc": _ipc,
         "parquet": _parquet,
@@ -149,7 +149,7 @@ def _parquet_bytes(table: pa.Table, compression: str = "snappy", **options: Any)
 
 
 def _tables() -> Iterator[tuple[str, pa.Table]]:
-    """Yield tables of every type that both Arrow files and Parquet hold."""
+    """Yield tables of every type that both Arrow files and Parquet support."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(6, N_ROWS))
     holes = rng.random((6, N_ROWS)) < 0.2
@@ -219,7 +219,7 @@ def _tables() -> Iterator[tuple[str, pa.Table]]:
 
 
 def _tables_of_ipc() -> Iterator[tuple[str, pa.Table]]:
-    """Yield tables of types that Parquet has not."""
+    """Yield tables of types that Parquet does not support."""
     rng = np.random.default_rng(1)
     x = rng.normal(size=N_ROWS)
     texts = [f"a text of more than twelve bytes {i}" for i in range(N_ROWS)]
@@ -318,7 +318,7 @@ def _vcf() -> Iterator[Sample]:
 
 
 def _plink() -> dict[str, bytes]:
-    """Return genotypes of 6 samples and 70 variants, and what is said of these."""
+    """Return the three PLINK files of 6 samples and 70 variants."""
     rng = np.random.default_rng(0)
     codes = rng.choice([0, 1, 2, 3], size=(70, 8), p=[0.3, 0.02, 0.4, 0.28]) << [0, 2, 4, 6] * 2
     packed = codes.reshape(70, 2, 4).sum(axis=2).astype(np.uint8).tobytes()

@@ -19,7 +19,7 @@ FORMATS = ("Parquet", "IPC", "npy", "CSV samples", "TSV variables")
 
 @dataclass(frozen=True)
 class WideFile:
-    """A file of columns, and the arguments by which the command takes it."""
+    """A file of columns, and the arguments with which the command reads it."""
 
     path: Path
     arguments: tuple[str, ...]
@@ -31,9 +31,9 @@ def wide_files(folder: Path, n_rows: int, n_columns: int) -> dict[str, WideFile]
     Parameters
     ----------
     folder
-        Where to.
+    Folder of the files.
     n_rows, n_columns
-        How large.
+    Size of the table.
     """
     rng = np.random.default_rng(14)
     X = rng.normal(size=(n_rows, n_columns)).round(3)
@@ -63,7 +63,7 @@ def wide_files(folder: Path, n_rows: int, n_columns: int) -> dict[str, WideFile]
 def _write_variables(path: Path, names: list[str], values: np.ndarray) -> None:
     lines = pa.table([names, *values.T], names=["name", *map(str, range(values.shape[1]))])
     options = pa_csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
-    # The least that compresses: to write it takes longer than to read it.
+    # The lowest compression level: writing still takes longer than reading.
     with gzip.open(path, "wb", compresslevel=1) as file:
         pa_csv.write_csv(lines, file, options)
         file.write(b"text" + b"\ta" * values.shape[1] + b"\n")

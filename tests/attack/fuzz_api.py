@@ -32,12 +32,12 @@ from tests.conformance.modes import bits
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# What of a source that is not what it should be is read at most.
+# Reading from an invalid source stops at a block of more columns.
 _MOST = 5000
 _SOURCES = sorted(set(streamsel.stream.__all__) - {"ColumnStream", "StreamPart", "with_probes"})
 _JUDGES = sorted(set(streamsel.evaluate.__all__) - {"KnockoffSelection", "Stability"})
 
-# What Python says of paths, and narwhals of names that come twice.
+# Messages of Python about paths, and of narwhals about duplicate names.
 _KNOWN = (
     "expected str, bytes or os.PathLike",
     "embedded null",
@@ -48,7 +48,7 @@ _KNOWN = (
 
 
 def attempts(seed: int) -> Callable[[int], tuple[str, str]]:
-    """Make what tries the call of an index."""
+    """Return the function that tries the call of an index."""
     folder = Path(tempfile.mkdtemp(prefix="attack-"))
     known = labels()
     warnings.simplefilter("ignore")
@@ -82,7 +82,7 @@ def attempts(seed: int) -> Callable[[int], tuple[str, str]]:
 
 
 def kind_of(index: int) -> str:
-    """Return what is tried with an index."""
+    """Return the kind of call of an index."""
     return ("methods", "methods", "methods", "methods", "functions", "constructor")[index % 6]
 
 
@@ -91,7 +91,7 @@ def _tried(call: Callable[[], Any]) -> tuple[str, str]:
         call()
     except PoisonedError:
         return "refused", "what the value itself raised"
-    except (MemoryError, OSError) as error:  # what the system says of sizes and paths
+    except (MemoryError, OSError) as error:  # errors of the system about sizes and paths
         return "refused", told(error)
     except Exception as error:  # noqa: BLE001 (whatever it is)
         known = isinstance(error, ValueError | TypeError) and str(error).startswith(_KNOWN)
@@ -100,7 +100,7 @@ def _tried(call: Callable[[], Any]) -> tuple[str, str]:
 
 
 def _still_usable(model: Any, whole: Sample) -> tuple[str, str]:
-    """Say how a model is that took something strange."""
+    """Return the verdict on a model that accepted a bad value."""
     row = {f"v{j}": float(value) for j, value in enumerate(whole.X[0])}
     for name, call in {
         "report": model.report,
@@ -114,7 +114,7 @@ def _still_usable(model: Any, whole: Sample) -> tuple[str, str]:
 
 
 def _method(whole: Sample, rng: random.Random) -> tuple[str, list[Any], dict[str, Any]]:
-    """Return a method, and arguments of which at least one is bad."""
+    """Return a method, and arguments with at least one bad value."""
     X, y = whole.X, whole.y
     row = {f"v{j}": float(value) for j, value in enumerate(X[0])}
     names = [f"w{j}" for j in range(X.shape[1])]
@@ -141,7 +141,7 @@ def _method(whole: Sample, rng: random.Random) -> tuple[str, list[Any], dict[str
 
 
 def _constructed(whole: Sample, rng: random.Random) -> tuple[str, str]:
-    """Make a learner of bad parameters; where that is taken, use it a little."""
+    """Make a learner with bad parameters; if it is accepted, use it briefly."""
     cls = type(whole.model)
     rules = list(rules_of(cls))
     params = dict(whole.model._get_params())
@@ -176,7 +176,7 @@ def _constructed(whole: Sample, rng: random.Random) -> tuple[str, str]:
 
 
 def _function(rng: random.Random, folder: Path) -> tuple[str, Callable[[], Any]]:
-    """Return a function that is not a learner's, with bad arguments."""
+    """Return a function that is not a method of a learner, with bad arguments."""
     kind = rng.randrange(4)
     if kind == 0:
         name = rng.choice(_JUDGES)
@@ -199,7 +199,7 @@ def _function(rng: random.Random, folder: Path) -> tuple[str, Callable[[], Any]]
 
 
 def _arguments(call: Any, rng: random.Random) -> tuple[list[Any], dict[str, Any]]:
-    """Return bad values for what a function must be given, and for some of what it may be."""
+    """Return bad values for the required parameters, and for some of the optional ones."""
     args, kwargs = [], {}
     for name, parameter in inspect.signature(call).parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -222,7 +222,7 @@ def _file(rng: random.Random, folder: Path) -> None:
         streamsel.serialization.archive.read_metadata(path)
     elif how == 2:
         value = values(rng)
-        if not isinstance(value, str | int | Path):  # which may be a file that is there
+        if not isinstance(value, str | int | Path):  # a text or number may be an existing file
             streamsel.save(model, value)
     else:
         streamsel.load(values(rng))

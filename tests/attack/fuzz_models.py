@@ -30,7 +30,7 @@ HOME = str(Path(streamsel.__file__).parent)
 
 
 def attempts(seed: int) -> Callable[[int], tuple[str, str]]:
-    """Make what tries the mutant of an index."""
+    """Return the function that tries the mutant of an index."""
     folder = Path(tempfile.mkdtemp(prefix="attack-"))
     known = labels()
     warnings.simplefilter("ignore")
@@ -64,7 +64,7 @@ def _verdict(path: Path, label: str, *, refused: bool) -> tuple[str, str]:
 
 
 def use(model: Any, label: str, path: Path) -> tuple[str, str]:
-    """Do with a model what one does; say how it went."""
+    """Use a model in the usual ways; return a verdict and a description."""
     whole = sample(label)
     X, y = whole.X, whole.y
     row = {f"v{j}": float(value) for j, value in enumerate(X[0])}
@@ -104,13 +104,13 @@ def use(model: Any, label: str, path: Path) -> tuple[str, str]:
 
 
 def nonsense(name: str, found: Any, *, signed: bool) -> str:
-    """Return what no model that has learnt can answer; nothing for any other answer."""
+    """Return a description of an impossible answer; "" for any other answer."""
     if name == "shown":
         values = np.array(list(found["relevance"].values()), dtype=float)
-        # `load` leaves room for rounding.
+        # `load` allows for rounding.
         if not ((values >= -1.01 * signed) & (values <= 1.01)).all():
             return f"relevances from {values.min()} to {values.max()}"
-        # A score may be infinite, where a variable explains the target in full.
+        # A score may be infinite where a variable explains the target completely.
         if found.get("scores") is not None and np.isnan(_numbers(found["scores"])).any():
             return "scores that are no numbers"
         answers = [found.get("embedding"), *_weights(found.get("loadings"))]
@@ -136,7 +136,7 @@ def _numbers(found: Any) -> Any:
 
 
 def is_ours(error: BaseException) -> bool:
-    """Whether an error was raised by a line of ours that meant to."""
+    """Return whether an error was raised on purpose, by a line of the package."""
     if type(error) not in (ValueError, TypeError, RuntimeError, KeyError, NotImplementedError):
         return False
     trace = error.__traceback__
@@ -155,12 +155,12 @@ def _frame(X: Any) -> Any:
 
 
 def kind_of(index: int) -> str:
-    """Return what is tried with an index."""
+    """Return the kind of mutant of an index."""
     return KINDS[index % len(KINDS)]
 
 
 def told(error: BaseException) -> str:
-    """Return an error and where it came from, of our lines the last."""
+    """Return an error, and the last line of the package in its traceback."""
     trace, where = error.__traceback__, ""
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 SEEDS = Path(__file__).parent / "seeds"
 KINDS = tuple(OPENERS)
-# More columns than any whole file here has: damaged headers may claim more than can be read.
+# More columns than any valid file here has: damaged headers may claim far more.
 MAX_READ = 2_000_000
 
 
 def mutant(kind: str, index: int, seed: int) -> tuple[str, bytes, bytes]:
-    """Return the label of a whole file, its bytes and those of a mutant of it."""
+    """Return the label of a valid file, its bytes, and the bytes of a mutant of it."""
     rng = random.Random(f"{seed} {kind} {index}")  # noqa: S311
     whole = rng.choice(_samples(kind))
     return whole.label, whole.data, mutate(whole.data, rng, TOKENS.get(kind, ()))
@@ -47,7 +47,7 @@ _samples = functools.cache(samples)
 
 
 def attempts(seed: int, folder: Path) -> Callable[[int], tuple[str, str]]:
-    """Make what tries the mutant of an index: the formats take turns."""
+    """Return the function that tries the mutant of an index: the formats take turns."""
     _take_warnings_for_errors()
 
     def attempt(index: int) -> tuple[str, str]:
@@ -65,19 +65,19 @@ def attempts(seed: int, folder: Path) -> Callable[[int], tuple[str, str]]:
 
 @functools.cache
 def _whole(kind: str, label: str, folder: Path) -> dict[Any, bytes]:
-    """Return what the whole file holds."""
+    """Return the columns of the valid file."""
     suffix, _ = OPENERS[kind]
     return _read(kind, folder / f"whole{suffix}")
 
 
 def kept() -> list[Path]:
-    """Return the files that once broke something."""
+    """Return the files that once caused a defect."""
     suffixes = tuple(suffix for suffix, _ in OPENERS.values())
     return sorted(path for path in SEEDS.iterdir() if path.name.endswith(suffixes))
 
 
 def attempts_kept() -> Callable[[int], tuple[str, str]]:
-    """Make what tries a kept file."""
+    """Return the function that tries a kept file."""
     files = kept()
     _take_warnings_for_errors()
 
@@ -92,12 +92,12 @@ def attempts_kept() -> Callable[[int], tuple[str, str]]:
 
 def _take_warnings_for_errors() -> None:
     warnings.simplefilter("error")
-    # To the user of a file that Python 2 has written.
+    # A warning for users of files written by Python 2.
     warnings.filterwarnings("ignore", "Reading `.npy`", UserWarning)
 
 
 def _verdict(kind: str, path: Path, whole: dict[Any, bytes]) -> str:
-    """Read a file twice: what does not come from it is another rubbish the second time."""
+    """Read a file twice: values from uninitialised memory differ the second time."""
     first = _read(kind, path)
     _disturb_memory()
     second = _read(kind, path)
@@ -105,7 +105,7 @@ def _verdict(kind: str, path: Path, whole: dict[Any, bytes]) -> str:
         return "wrong"
     if first == whole:
         return "right"
-    # Columns of numbers are told from one another by their values.
+    # Numeric columns are identified by their values.
     others = {values: name for name, values in whole.items()} if kind in ("ipc", "parquet") else {}
     strayed = (
         name in whole and others.get(v, name) not in (name, None) for name, v in first.items()
@@ -114,7 +114,7 @@ def _verdict(kind: str, path: Path, whole: dict[Any, bytes]) -> str:
 
 
 def _read(kind: str, path: Path) -> dict[Any, bytes]:
-    """Return all columns of a file, by parts too, and one that is asked for by name."""
+    """Return all columns of a file, compared with its parts, and one column read by name."""
     stream = OPENERS[kind][1](path)
     found: dict[Any, bytes] = {}
     for names, values, _ in stream.blocks():
@@ -139,7 +139,7 @@ def _bytes_of(column: Any) -> bytes:
 
 
 def _disturb_memory() -> None:
-    """Have what is allocated from now on hold other rubbish, where the system's library can."""
+    """Fill memory allocated from now on with other bytes, where the system's library can."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(-6, next(_rubbish))
@@ -177,7 +177,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _keep(kind: str, outcome: Outcome, options: argparse.Namespace) -> None:
-    """Write a mutant that broke something to the folder asked for."""
+    """Write a mutant that caused a defect to the requested folder."""
     if options.keep:
         name = f"{outcome.verdict}-{options.seed}-{outcome.index}{OPENERS[kind][0]}"
         (options.keep / name).write_bytes(mutant(kind, outcome.index, options.seed)[2])

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 NAMES = tuple(MODES)
-# How many places of a call are tried at once, so that most of the time is not its preparation.
+# Number of lines of a call that are tried at once, so that preparing it takes less of the time.
 PLACES = 12
 
 
 def attempts(seed: int) -> Callable[[int], tuple[str, str]]:
-    """Return what interrupts a call, by its index."""
+    """Return the function that interrupts the call of an index."""
     warnings.simplefilter("ignore")
     return functools.partial(_attempt, seed)
 
@@ -50,7 +50,7 @@ def _attempt(seed: int, index: int) -> tuple[str, str]:
 
 
 def kind_of(index: int) -> str:
-    """Return the kind of call of an index; of a mode that has no such call it is the next."""
+    """Return the kind of call of an index; a mode without such a call uses the next kind."""
     return KINDS[index % len(KINDS)]
 
 

@@ -27,7 +27,7 @@ MODELS = (SelectKBest(5), ForwardSelection(5, max_candidates=30, exact=True))
 
 
 class Killer(threading.Thread):
-    """Kills a worker now and then, until it is stopped."""
+    """A thread that kills a worker now and then, until it is stopped."""
 
     def __init__(self, cluster, seed, most):
         super().__init__(daemon=True)
@@ -56,7 +56,7 @@ def main():
     rng = np.random.default_rng(asked.seed)
     settings = {
         "distributed.deploy.lost-worker-timeout": "1 day",
-        # Deaths here are nobody's fault, and more than any real part should be forgiven.
+        # More failures are allowed than in real use, as these deaths are intended.
         "distributed.scheduler.allowed-failures": 1000,
     }
     with (

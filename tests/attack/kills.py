@@ -26,8 +26,8 @@ from tests.signals import hear_signals
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# One method that keeps a pool and one that keeps all for each, and --out in every format. All run
-# with --no-exact: its default depends on --checkpoint, which a run that is killed may be without.
+# For each command, one method with a bounded pool and one that keeps all columns; --out in every
+# format. All use --no-exact: its default depends on --checkpoint, which some killed runs lack.
 RUNS = {
     "select": (
         ("--method", "ProjSe", "-k", "20", "--max-candidates", "60", "--no-exact"),
@@ -40,19 +40,19 @@ RUNS = {
 }
 SUFFIXES = (".parquet", ".csv", ".npy", ".feather")
 CASES = tuple(product(RUNS, FORMATS))
-# A file may be whole before the signal comes: so often another moment is drawn.
+# The file may be complete before the signal arrives; then another moment is drawn, 6 in total.
 TRIES = 6
 
 
 class Attack:
-    """Kills runs over files of one size.
+    """Kills runs on files of one size.
 
     Parameters
     ----------
     folder
-        Where all of it is written.
+    Folder of all files.
     n_rows, n_columns
-        Size of the files.
+    Size of the files.
     """
 
     def __init__(self, folder: Path, n_rows: int, n_columns: int) -> None:
@@ -61,7 +61,7 @@ class Attack:
         self._whole: dict[tuple[str, ...], Ended] = {}
 
     def kill(self, index: int, seed: int) -> tuple[str, str]:
-        """Kill a run; return the phase, and what is wrong ("" if nothing is)."""
+        """Kill a run; return the phase, and a description of the defect ("" if there is none)."""
         phase = PHASES[(index + index // len(FORMATS) + index // len(CASES)) % len(PHASES)]
         wrong = "missed"
         for attempt in range(TRIES):
@@ -73,7 +73,8 @@ class Attack:
 
     def _kill(self, index: int, phase: str, rng: random.Random) -> str:
         which, form = CASES[index % len(CASES)]
-        # In a small attack each format meets one method, so that few whole runs are needed.
+        # In a small attack each format is used with one method, so that few undisturbed runs are
+        # needed.
         turn = index % len(CASES) + index // (len(CASES) * len(PHASES))
         method = RUNS[which][turn % len(RUNS[which])]
         out = "out" + SUFFIXES[turn % len(SUFFIXES)]
@@ -91,7 +92,7 @@ class Attack:
 
 
 def table(counts: dict[tuple[str, str], Counter[str]]) -> str:
-    """Return a line for each kind of run: of each phase, how many survived of how many killed."""
+    """Return one line for each kind of run: survived and killed runs in each phase."""
     lines = [f"{'':22}" + "".join(f"{phase:>12}" for phase in PHASES)]
     for case in CASES:
         count = counts.get(case, Counter())
@@ -121,7 +122,7 @@ def _run(options: argparse.Namespace) -> int:
                 print(f"{' '.join(case)}, {phase}: {wrong} ({again})", flush=True)
     print(table(counts))
     print(f"{len(indices) - missed - bad} of {len(indices) - missed} survived, {missed} missed")
-    # Moments that were missed show nothing: too many of them, and the attack does not either.
+    # Missed moments test nothing: an attack with too many of them fails.
     return 1 if bad or missed * 4 > len(indices) else 0
 
 

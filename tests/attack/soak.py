@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 N_ROWS, BLOCK = 20, 50_000
 N_FEATURES, BATCH = 10, 1_000
 TOLERANCE = 1e-9
-# What the allocator may add after a tenth of the way.
+# Bytes that the allocator may add after the first tenth.
 GROWTH = 32 * 2**20
 
 ON_COLUMNS = {
@@ -48,7 +48,7 @@ ON_ROWS = {
 
 
 class Found(NamedTuple):
-    """How far a learner is from exact sums, what it took, and after a tenth of the way."""
+    """Error relative to exact sums, seconds, peak memory, and its growth after the first tenth."""
 
     error: float
     seconds: float
@@ -62,7 +62,7 @@ def target() -> Floats:
 
 
 def columns(n_columns: int) -> Iterator[tuple[int, Floats]]:
-    """Yield blocks of columns and where they begin, the same ones each time: noise and factors."""
+    """Yield blocks of columns and their first index, equal in each call: noise and factors."""
     factors = np.random.default_rng(2).normal(size=(N_ROWS, 3))
     for first in range(0, n_columns, BLOCK):
         rng = np.random.default_rng([3, first])
@@ -72,7 +72,7 @@ def columns(n_columns: int) -> Iterator[tuple[int, Floats]]:
 
 
 def rows(n_rows: int) -> Iterator[tuple[Floats, Floats]]:
-    """Yield batches of rows and their target, the same ones each time, far from 0."""
+    """Yield batches of rows and their target, equal in each call, far from 0."""
     weights = np.linspace(0.0, 1.0, N_FEATURES)
     for first in range(0, n_rows, BATCH):
         rng = np.random.default_rng([4, first])
@@ -81,7 +81,7 @@ def rows(n_rows: int) -> Iterator[tuple[Floats, Floats]]:
 
 
 def learn_columns(name: str, n_columns: int) -> Found:
-    """Learn all columns; compare what was found with what they are."""
+    """Learn all columns; compare the results with exact ones."""
     model, y = ON_COLUMNS[name](), target()
     if model._is_supervised:
         model.learn_target(y)
@@ -97,7 +97,7 @@ def learn_columns(name: str, n_columns: int) -> Found:
 
 
 def _off_relevance(model: Any, n_columns: int) -> float:
-    """Compare relevances with those of the columns that they are told of."""
+    """Compare relevances with those of the columns, computed exactly."""
     y, relevance, worst = _centred(target()), model.relevance, 0.0
     best: list[tuple[float, int]] = []
     for first, X in columns(n_columns):
@@ -115,7 +115,7 @@ def _off_relevance(model: Any, n_columns: int) -> float:
 
 
 def _off_sums(model: Any, n_columns: int) -> float:
-    """Compare components with the sums of the columns that they are made of."""
+    """Compare components with exact weighted sums of their columns."""
     exact = np.zeros((N_ROWS, len(model.components)), dtype=np.longdouble)
     for first, X in columns(n_columns):
         for j in (j for j in model.loadings if first <= j < first + X.shape[1]):
@@ -126,7 +126,7 @@ def _off_sums(model: Any, n_columns: int) -> float:
 
 
 def _off_axes(model: Any, n_columns: int) -> float:
-    """Compare components with the leading axes of the sum of all products."""
+    """Compare components with the leading eigenvectors of the exact Gram matrix."""
     K = np.zeros((N_ROWS, N_ROWS), dtype=np.longdouble)
     for _, X in columns(n_columns):
         Z = np.asarray(X, dtype=np.longdouble)

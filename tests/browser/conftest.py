@@ -9,7 +9,7 @@ from tests.browser.chromium import launch
 
 @pytest.fixture(scope="session")
 def browser():
-    """Return the browser; that there is none is a failure."""
+    """Return the browser; the tests fail if there is none."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -20,7 +20,7 @@ def browser():
 
 @pytest.fixture(scope="session")
 def look(browser):
-    """Open a file at a width, in the light or in the dark; `troubles` is what went wrong."""
+    """Return a function that opens a file at a width and colour scheme, and lists errors."""
 
     @contextmanager
     def look(path, width=1280, scheme="light"):

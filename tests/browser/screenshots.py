@@ -12,18 +12,18 @@ from tests.browser.chromium import launch
 
 IMAGES = Path(__file__).parents[2] / "docs" / "pages" / "images"
 ROWS, COLUMNS = 240, 20_000
-# Name -> width and height of the screen, and its colours.
+# Name -> width and height of the screen, and its colour scheme.
 SHOTS = {"report-desk": (1280, 1560, "light"), "report-phone": (390, 1560, "dark")}
 MOST_BYTES = 120_000
 
 
 def example():
-    """Return a model of a cohort: few genes matter, and some say what their neighbours say."""
+    """Return a model of a cohort: few genes are relevant, some correlate with their neighbours."""
     rng = np.random.default_rng(7)
     X = rng.normal(size=(ROWS, COLUMNS))
     causes = rng.choice(COLUMNS - 2, size=14, replace=False)
     X[:, causes + 1] = X[:, causes] + 0.35 * rng.normal(size=(ROWS, causes.size))
-    # Plates of a few hundred genes that were measured together, and vary together.
+    # Hundreds of genes that were measured together, and correlate.
     X[:, 9_000:9_800] += 0.5 * rng.normal(size=(ROWS, 1))
     y = X[:, causes] @ rng.uniform(0.35, 1.0, size=causes.size) + rng.normal(size=ROWS)
     names = [f"ENSG{140_000 + 7 * j:011d}" for j in range(COLUMNS)]
@@ -47,7 +47,7 @@ NOTES = {
 
 
 def main():
-    """Write the pictures."""
+    """Write the screenshots."""
     from playwright.sync_api import sync_playwright
 
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.browser
 SITE = Path(__file__).parents[2] / "docs" / "site"
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 
-# What a page shows, as it is drawn.
+# Measurements of a rendered page.
 LOOK = """() => ({
     links: [...document.querySelectorAll("article a[href], nav a[href]")].map(a => a.href),
     ids: [...document.querySelectorAll("[id]")].map(e => e.id),
@@ -31,7 +31,7 @@ LOOK = """() => ({
         .filter(text => text.startsWith("| ")),
 })"""
 
-# The contrast of the entry of the page in the navigation, whose background may be translucent.
+# Contrast of the current page's entry in the navigation; its background may be translucent.
 CONTRAST = """() => {
     const link = [...document.querySelectorAll(".md-nav--primary a.md-nav__link--active")]
         .find(e => e.checkVisibility() && e.getBoundingClientRect().width);
@@ -68,7 +68,7 @@ def site():
 
 @pytest.fixture(scope="module")
 def seen(browser, site):
-    """Page -> what it shows at either width, and what went wrong; every page, once."""
+    """Return what each page shows at both widths, other requests and console errors."""
     found, elsewhere, said = {}, [], []
     tab = browser.new_page()
 
@@ -110,7 +110,7 @@ def test_every_link_leads_somewhere(seen, site):
         for link in {urljoin(url, link) for link in page[DESK["width"]]["links"]}:
             target, anchor = urldefrag(link)
             if not link.startswith(site):
-                continue  # the network is not there to ask
+                continue  # there is no network
             is_file = target.removeprefix(site) and (SITE / target.removeprefix(site)).is_file()
             if not is_file and anchor not in ids.get(target, ()):
                 dead.append((url, link))

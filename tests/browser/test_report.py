@@ -78,7 +78,7 @@ def empty():
 
 
 def ten_million():
-    """Return what would be told of 10,000,000 columns of which 10,000 were chosen."""
+    """Return the report of 10,000,000 columns with 10,000 selected."""
     model, _ = with_pool()
     report = model.report()
     edges = np.append(0.0, np.geomspace(0.005, 1.0, 140))
@@ -102,7 +102,7 @@ def ten_million():
 
 
 def with_rows():
-    """Return a model of many classes, with rows and stability; names are hostile."""
+    """Return a model of many classes, with rows and stability; names contain markup."""
     X, y = data()
     names = [*HOSTILE, *(f"gene {j}" for j in range(len(HOSTILE), 400))]
     labels = np.array([*"abcdefghijklm"])[np.digitize(y, np.quantile(y, np.arange(1, 13) / 13))]
@@ -145,7 +145,7 @@ def test_it_stays_in_its_width_on_paper(look, path):
 
 
 def test_the_results_are_saved_as_csv(look, tmp_path):
-    """Without a script, and under the policy."""
+    """The file is saved without a script, under the content security policy."""
     model, _ = with_path()
     path = tmp_path / "page.html"
     path.write_text(streamsel.report(model), encoding="utf-8")
@@ -176,7 +176,7 @@ def test_what_a_notebook_shows_is_drawn(look, tmp_path):
 
 
 def test_the_measures_see_what_is_wrong(look, tmp_path):
-    """What cannot fail measures nothing."""
+    """The measurements detect every kind of defect on a bad page."""
     path = tmp_path / "bad.html"
     path.write_text(
         "<!DOCTYPE html><body style='margin:0'><img src='http://example.org/a.png'>"
