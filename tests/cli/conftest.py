@@ -23,8 +23,7 @@ OF_TARGET = "streamsel: target: "
 def call():
     """Call the command in this process; the result has exit_code, stdout, stderr, rows and json.
 
-    The line of text on stderr that tells how the target was taken, by every run that learns, is
-    apart from the others: `target`.
+    The line on stderr that describes the target is not in `stderr` but in `target`.
     """
 
     def call(*arguments, code=0):
@@ -49,14 +48,14 @@ def call():
 
 @pytest.fixture
 def processes():
-    """Workers of `--workers` are processes, as a user has them: a second each."""
+    """Run the workers of `--workers` as processes, as users do; each takes a second to start."""
 
 
 @pytest.fixture(autouse=True)
 def _threads(request, monkeypatch):
-    """Workers of `--workers` are threads of this process unless a test asks for processes.
+    """Run the workers of `--workers` as threads of this process, unless a test uses `processes`.
 
-    What they are told still goes through a socket.
+    Messages to the workers still go through a socket.
     """
     if "processes" in request.fixturenames:
         return
@@ -71,7 +70,7 @@ def _threads(request, monkeypatch):
 
 @pytest.fixture(scope="session")
 def data():
-    """60 rows of 40 variables v0 ... v39, and a target that three of them explain in part."""
+    """Return 60 rows of 40 variables v0 ... v39, and a target that three of them partly explain."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(N, P)).round(6)
     y = (2 * X[:, 7] - X[:, 3] + 0.5 * X[:, 20] + 0.3 * rng.normal(size=N)).round(6)
@@ -81,7 +80,7 @@ def data():
 
 @pytest.fixture(scope="session")
 def files(data, tmp_path_factory):
-    """The dataset in files, the target y (and its labels) among the columns."""
+    """Return the dataset in files, with the target y (and its labels) among the columns."""
     pa = pytest.importorskip("pyarrow")
     from pyarrow import feather, parquet
 
@@ -113,7 +112,7 @@ def write_text(path, rows, delimiter):
 
 @pytest.fixture
 def table(tmp_path):
-    """Write a small CSV, one sample a line, and return its path."""
+    """Return a function that writes a small CSV, one sample per line, and returns its path."""
 
     def write(name="table.csv", **columns):
         path = tmp_path / name
@@ -126,7 +125,7 @@ def table(tmp_path):
 
 @pytest.fixture
 def wide(tmp_path, monkeypatch):
-    """A wide file in many small blocks, as .npy, .csv of lines and .parquet."""
+    """Return a wide table in many small blocks: .npy, .csv with a variable per line, .parquet."""
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -152,7 +151,7 @@ def wide(tmp_path, monkeypatch):
 
 @pytest.fixture
 def interrupt_after(monkeypatch):
-    """Send a signal while the n-th block is being learnt, before it is."""
+    """Return a function that sends a signal while block n is being learnt."""
 
     def interrupt_after(n, cls=ForwardSelection, patch=monkeypatch, number=signal.SIGINT):
         patch.setattr(run, "compile_for", lambda *_, **__: None)

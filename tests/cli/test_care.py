@@ -55,7 +55,7 @@ def test_outputs_of_a_resumed_run(call, small, tmp_path):
     model = tmp_path / "model.csv"
     call("select", small, "-t", "y", "-k", 1, "-m", model)
     call("select", small, "--resume", model, "-o", model, code=2)
-    # Saving where the run was saved is what resuming does.
+    # A resumed run may save to its own model file.
     call("select", small, "--resume", model, "-m", model)
 
 

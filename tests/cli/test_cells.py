@@ -11,7 +11,7 @@ N = 40
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """A target and four variables, two of them with odd cells, as samples and as variables."""
+    """Return a target and four variables, two with odd cells, by samples and by variables."""
     folder = tmp_path_factory.mktemp("cells")
     rng = np.random.default_rng(0)
     X = rng.integers(100, 900, (N, 4))
@@ -61,7 +61,7 @@ def test_cells_that_stand_for_missing_values(call, table, tmp_path, lie, workers
     assert "warning" not in found.stderr
     known = call("info", model, "--json").json()["metadata"]
     assert known["na_values"] == ["<1", "."]
-    # What is applied to a file reads its cells as the run did.
+    # A file that the model is applied to is read with the same options.
     rows = call("transform", model, path, *decimal).stdout.splitlines()
     assert [i for i, row in enumerate(rows[1:]) if "nan" in row] == [5, 7]
 
@@ -118,7 +118,7 @@ def test_a_target_with_cells_that_are_none(call, table, tmp_path):
     assert "the target income: '" in said
     assert "Hint: set --decimal . or --decimal ," in said
     call(*given, "-t", "income", "--decimal", ".")
-    # In a list of its own.
+    # The target in a separate file.
     values = [f"{1000 + 7 * i * i:,}" for i in range(N)]
     tmp_path.joinpath("y.txt").write_text("\n".join(values))
     given = ["select", table / "samples.csv", "--orientation", "samples", "-k", 1]

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def run(call, files, tmp_path, monkeypatch):
-    """Run with this configuration, in the folder of the data, and return the JSON."""
+    """Return a function that runs with a configuration in the data folder, and returns the JSON."""
     monkeypatch.chdir(files)
 
     def run(config, *arguments, code=0, command="select"):
@@ -140,7 +140,7 @@ def test_merge(call, table, tmp_path):
 )
 def test_what_cannot_be(run, line, message):
     config = f"[select]\nfile = 'data.parquet'\ntarget = 'y'\n{line}\n"
-    if message is None:  # the table of another command
+    if message is None:  # a table of another command
         run(config, "--json")
         return
     result = run(config, code=2)

@@ -15,7 +15,7 @@ N, P = 50, 30
 
 @pytest.fixture(scope="module")
 def study():
-    """Age and site stand behind the target and behind g1 and g2; g3 tells more than they do."""
+    """Return data in which age and site affect the target, g1 and g2, and g3 only the target."""
     rng = np.random.default_rng(4)
     age = rng.uniform(20, 80, N).round(1)
     site = rng.choice(["lund", "oslo", "rome"], N)
@@ -28,7 +28,7 @@ def study():
 
 @pytest.fixture(scope="module")
 def folder(study, tmp_path_factory):
-    """The study as one file, and as two: genes, and what is known of the patients."""
+    """Return the study as one file, and as two: genes, and data of the patients."""
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -45,7 +45,7 @@ def folder(study, tmp_path_factory):
 
 
 def expected(study, covariates, k=4):
-    """Return what Python selects: dummies of the labels, less one, say the same."""
+    """Return the model in Python, with indicators of all labels but one, which are equivalent."""
     sites = np.column_stack([study["site"] == name for name in ("lund", "oslo")]).astype(float)
     Z = np.column_stack([{"age": study["age"], "site": sites}[name] for name in covariates])
     model = ForwardSelection(k)
@@ -83,7 +83,7 @@ def test_what_is_asked_given_them(
     assert found["noise_floor"] == pytest.approx(model.noise_floor())
     assert found["columns_seen"] == P
     assert found["metadata"]["covariates"] == covariates
-    # Rows go on where the columns ended.
+    # Learning from rows continues after the columns.
     again = load(path)
     assert again.covariates == tuple(covariates)
     patient = {"age": 30.0, "site": "oslo"}
@@ -144,7 +144,7 @@ def test_booleans_are_numbers(call, study, tmp_path):
     arguments = ["-t", "y", "--drop", "site", "--covariate", "age,lund,oslo", "-k", 4]
     rows = call("select", tmp_path / "x.parquet", *arguments, "-m", tmp_path / "m").rows()
     assert [row["name"] for row in rows] == expected(study, ["age", "site"]).selected
-    # As in every file of columns, they are 0 and 1.
+    # The levels are 0 and 1, as in every file of columns.
     load(tmp_path / "m").learn_one({"g3": 1.0, "age": 30.0, "lund": 1, "oslo": 0}, 5.0)
 
 
@@ -187,7 +187,7 @@ def test_a_run_is_taken_up_where_it_stopped(
     assert [row["name"] for row in found["selected"]] == whole.selected
 
 
-# What goes wrong ---------------------------------------------------------------------------------
+# Errors ------------------------------------------------------------------------------------------
 
 
 def failure(result):

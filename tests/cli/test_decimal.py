@@ -8,7 +8,7 @@ from tests.cli.conftest import write_text
 
 @pytest.fixture(scope="module")
 def folder(data, tmp_path_factory):
-    """The dataset as samples and variables, with points and with commas."""
+    """Return the dataset by samples and by variables, with decimal points and with commas."""
     folder = tmp_path_factory.mktemp("decimal")
     columns = {"y": data.y, "labels": data.labels}
     columns |= dict(zip(data.names, data.X.T, strict=True))

@@ -16,7 +16,7 @@ N = 40
 
 @pytest.fixture(scope="module")
 def columns():
-    """A target of one dimension, and ten columns of which the first tells a little."""
+    """Return a numeric target, and ten columns; the first correlates with it."""
     rng = np.random.default_rng(5)
     y = rng.normal(size=N)
     X = rng.normal(size=(N, 10))
@@ -39,7 +39,7 @@ def test_they_are_said_three_times(call, table, columns, tmp_path):
     assert f"streamsel: warning: {text}\n" == result.stderr
     assert "2 of 5 nearly repeat an earlier one" in text
     assert read_metadata(model)["warnings"] == result.json()["warnings"]
-    # And again by a run that has nothing to learn, and to programs.
+    # The warning is repeated by a run with nothing left to learn, and in JSON events.
     result = call(*given, "--resume", "--log-format", "json")
     assert codes(result) == ["ranking"]
     event = next(e for e in map(json.loads, result.stderr.splitlines()) if e["event"] == "warning")
@@ -64,7 +64,7 @@ def test_many_columns_skipped(call, table, columns, tmp_path):
     assert "--missing mean" in result.stderr
     assert codes(call(*given, "--missing", "mean")) == []
     assert codes(call(*given, "--max-skipped", 0.5)) == []
-    # Said, it is a limit: nothing is written but what was learnt.
+    # An explicit value is a limit: only the model is written.
     result = call(*given, "--max-skipped", 0.2, "-m", model, "-o", out, code=1)
     assert result.stdout == ""
     assert not out.exists()
@@ -110,7 +110,7 @@ def test_one_ambiguous_column_is_in_the_singular():
         ([f"s{j // 2}" for j in range(21)], "auto", "classes"),
         ([f"s{j // 2}" for j in range(20)], "auto", None),
         ([*range(20)], "class", "classes"),
-        ([*"abcdef"], "auto", None),  # too few to tell
+        ([*"abcdef"], "auto", None),  # too few values
         ([*range(3, 23)], "auto", "numbering"),
         ([*reversed(range(20))], "numeric", "numbering"),
         ([*range(19), 40], "auto", None),

@@ -30,7 +30,7 @@ NEW = FRAME.drop(columns="y").iloc[:8].assign(city=["Rome", "Bern", None, "Oslo"
 
 
 def written(df, folder, name):
-    """Write a frame in the format of a name."""
+    """Write a frame in the format of the file name."""
     path = folder / name
     if name.endswith(".parquet"):
         df.to_parquet(path)
@@ -54,7 +54,7 @@ def test_categories_are_candidates_and_found_in_new_files(call, tmp_path, file):
     expected = SelectKBest(3)
     expected.learn_target(FRAME["y"])
     expected.learn_columns(FRAME[["city", "x", "plan"]])
-    # Dates of text are text.
+    # Dates as text are encoded as text.
     assert [row["name"] for row in result.json()["selected"]] == expected.selected
     metadata = read_metadata(model)
     of_table = file in ("table.parquet", "table.feather")
@@ -255,7 +255,7 @@ def test_projections_by_name_are_those_of_numbers(call, tmp_path):
 
 @pytest.fixture
 def endless(tmp_path, monkeypatch):
-    """A file of 3,000 columns in blocks of 100, of which every 300th is related to the target."""
+    """Return a file of 3,000 columns in blocks of 100; every 300th is related to the target."""
     from streamsel.stream import _blocks, _npy
 
     for module in (_blocks, _npy):
@@ -352,7 +352,7 @@ def test_a_report_shows_the_single_columns_of_a_selection_of_groups(call, tmp_pa
     assert "Correlation of selected variables" in page
     assert "not shown: city." in page
     assert "target up to" in page
-    # In Python, too, and if no variable is a single column.
+    # The same holds in Python, and if no selected variable is a single column.
     assert "target up to" in streamsel.report(learner, FRAME, y=FRAME["y"])
     call("select", path, "-t", "y", "-k", 1, "-m", model)
     only = load(model)

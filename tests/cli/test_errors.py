@@ -8,7 +8,7 @@ import pytest
 
 
 def failure(result):
-    """Return the message; there is nothing else."""
+    """Return the message, after checking that nothing else was printed."""
     assert not result.stdout
     assert result.stderr.startswith("streamsel: error: ")
     assert result.stderr.count("\n") == 1
@@ -201,7 +201,7 @@ def test_parameters_that_the_learner_refuses(call, files, options):
 
 @pytest.mark.parametrize("option", ["--out", "--model", "--list-skipped"])
 def test_files_that_could_not_be_written_are_found_before_the_run(call, tmp_path, option):
-    # The input does not exist either: the output is looked at first.
+    # The input does not exist either: the output is checked first.
     arguments = ["select", tmp_path / "none.parquet", "-t", "y", option]
     message = failure(call(*arguments, tmp_path / "no" / "file.csv", code=1))
     assert f"no such directory: {tmp_path / 'no'}" in message
@@ -244,7 +244,7 @@ def test_a_model_that_knows_nothing_cannot_be_applied(call, files, tmp_path):
 
 
 def test_what_an_error_leaves_is_saved(call, tmp_path, rng, monkeypatch):
-    """A gz file cut short after the first blocks: the model keeps them."""
+    """The model keeps the first blocks of a truncated gz file."""
     from streamsel import load
     from streamsel.stream import _blocks
 

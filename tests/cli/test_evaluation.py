@@ -95,7 +95,7 @@ def test_evaluate_is_the_function(call, files, data, tmp_path):
 
 @pytest.mark.slow
 def test_evaluate_of_a_method_without_a_target(call, files, data):
-    """What PCA learns without is what is predicted; codes are classes if that is said."""
+    """A target that PCA does not use is predicted; --target-type class makes codes classes."""
     codes = files / "codes.txt"
     codes.write_text("".join(f"{int(v > 0)}\n" for v in data.y))
     line = ["evaluate", files / "data.npy", "--target-file", codes, "--method", "PCA", "-q", 3]
@@ -215,7 +215,7 @@ def test_many_columns_left_out_are_an_alarm_or_a_failure(call, table):
     result = call(*line, "--subsamples", 3, "--json")
     (alarm,) = result.json()["warnings"]
     assert alarm["code"] == "skipped"
-    assert "--list-skipped" not in alarm["text"]  # which it does not have
+    assert "--list-skipped" not in alarm["text"]  # `evaluate` lacks this option
     result = call(*line, "--subsamples", 3, "--max-skipped", 0.2, code=1)
     assert "--max-skipped 0.2: " in result.stderr
     assert not result.stdout

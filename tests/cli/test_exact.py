@@ -5,12 +5,12 @@ import pytest
 
 from tests.cli.conftest import write_text
 
-FIRST = 9007199254740993  # floats skip every other integer from here on
+FIRST = 9007199254740993  # floats cannot represent every integer from here on
 
 
 @pytest.fixture
 def tables(data, tmp_path):
-    """FILE, and a target's file in another order; identifiers that differ by one."""
+    """Return FILE, and a target file in another order; identifiers differ by one."""
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -35,7 +35,7 @@ def test_rows_are_joined(call, files, tables, name):
     assert found.stdout == expected.stdout
     kept = [line.split(",")[0] for line in out.read_text().splitlines()]
     assert kept == ["sample", *(str(FIRST + i) for i in range(60))]
-    # They say that the order is another one, where nobody asks for them.
+    # Without --id, the identifiers show that the orders differ.
     said = call("select", tables / name, *given, code=1).stderr
     assert "identify the rows, in different orders" in said
 

@@ -82,7 +82,7 @@ def test_a_transform_writes_the_types_that_select_writes(call, tmp_path, suffix)
         schema = parquet.read_schema(again)
         found = {name: str(schema.field(name).type) for name in "ifb"}
         assert found == {"i": "int8", "f": "float", "b": "uint8"}
-    # A column with means in place of missing values has those of `transform_many`.
+    # A column whose missing values are replaced by means has the values of `transform_many`.
     columns["f"] = np.where(columns["b"], np.nan, columns["f"]).astype(np.float32)
     parquet.write_table(pa.table(columns), path)
     call("select", path, "-t", "y", "-k", 5, "-m", model, "--missing", "mean")

@@ -16,7 +16,7 @@ N, P = 90, 12
 
 @pytest.fixture
 def files(tmp_path):
-    """Columns as CSV, with a constant one, and groups as a table and as GMT."""
+    """Return columns as CSV, with a constant one, and groups as a table and as GMT."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, P)).round(6)
     X[:, 7] = 1.0

@@ -18,7 +18,10 @@ N, P = 40, 12
 
 @pytest.fixture(scope="module")
 def study():
-    """Genes of 40 samples, g3 tells most; and patients in another order, with ten more."""
+    """Return genes of 40 samples, where g3 is the most relevant, and patients in another order.
+
+    Ten of the patients have no genes.
+    """
     rng = np.random.default_rng(7)
     X = rng.normal(size=(N, P)).round(4)
     y = (X[:, 3] + 0.1 * rng.normal(size=N)).round(4)
@@ -36,7 +39,7 @@ def study():
 
 @pytest.fixture(scope="module")
 def folder(study, tmp_path_factory):
-    """The study as genes by samples, by variables, as Parquet; patients, and only those known."""
+    """Return genes by samples, by variables and as Parquet; all patients, and those with genes."""
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -110,7 +113,7 @@ def test_names_are_guessed_from_values(call, folder):
 def test_by_position_if_asked_for(call, folder):
     given = ["--target-file", folder / "shuffled.csv", "-t", "y", "--by-position"]
     found = call("select", folder / "genes.parquet", *given, "-k", 3)
-    assert names_of(found)[0] != "g3"  # nonsense, but asked for
+    assert names_of(found)[0] != "g3"  # a meaningless result, as requested
 
 
 def test_the_same_order_needs_no_word(call, folder):
@@ -235,7 +238,7 @@ def test_resume_knows_it(call, folder, tmp_path):
     call(*again, "--id", "sample")
     assert "--id sample. Got: --id other" in call(*again, "--id", "other", code=1).stderr
     assert "--by-position" in call(*again, "--by-position", code=1).stderr
-    # The same targets in another order are the same.
+    # The same targets in another order are accepted.
     call(*again, "-t", "y", "--target-file", folder / "ordered.csv")
 
 
@@ -254,14 +257,14 @@ def test_the_wrong_orientation_is_seen(call, folder, orientation):
     given = ["select", folder / genes, "--orientation", orientation, "-t", "y"]
     joined = ["--target-file", folder / "patients.csv", "--id", "sample"]
     assert f"use --orientation {right}" in call(*given, *joined, code=1).stderr
-    # By the number of values.
+    # Without identifiers, the number of values shows the orientation.
     plain = ["--target-file", folder / "shuffled.csv", "--by-position"]
     assert f"use --orientation {right}" in call(*given, *plain, code=1).stderr
 
 
 @pytest.mark.parametrize("orientation", ["samples", "variables"])
 def test_the_wrong_orientation_of_a_square_is_seen(call, tmp_path, orientation):
-    """There the number of values says nothing."""
+    """In a square table the number of values does not show the orientation."""
     rng = np.random.default_rng(0)
     samples, genes = [f"S{j:02}" for j in range(10)], [f"g{j}" for j in range(10)]
     above, alongside = (samples, genes) if orientation == "samples" else (genes, samples)
@@ -300,7 +303,7 @@ def test_one_that_is_there_twice_hides_no_identifiers(call, folder, study, tmp_p
 
 
 def test_numbers_of_lines_do_not_speak_for_the_samples(call, folder, study, tmp_path):
-    """Both files have an index, as pandas writes it; what is in the lines differs."""
+    """Both files have an index written by pandas, but their rows are in a different order."""
     for name, columns in (("x", study[0]), ("y", study[1])):
         rows = {"": range(N)} | {key: values[:N] for key, values in columns.items()}
         write(tmp_path / f"{name}.csv", rows)
@@ -311,7 +314,7 @@ def test_numbers_of_lines_do_not_speak_for_the_samples(call, folder, study, tmp_
 
 @pytest.mark.parametrize("genes", ["genes.csv", "genes.parquet", "genes.tsv.gz"])
 def test_identifiers_that_are_spelt_otherwise_do_not_pass_for_none(call, folder, tmp_path, genes):
-    """S07 here is s07 there, or 07, or a part of something longer."""
+    """Identifiers that differ in case, by a prefix or by a suffix are detected."""
     with (folder / "shuffled.csv").open() as file:
         rows = list(csv.DictReader(file))
     orientation = ["--orientation", "variables" if ".tsv" in genes else "samples"]
@@ -324,7 +327,7 @@ def test_identifiers_that_are_spelt_otherwise_do_not_pass_for_none(call, folder,
         call("select", folder / genes, *given, "--by-position")
     numbers = {"id": range(1, N + 1), "y": [row["y"] for row in rows]}
     given = ["--target-file", write(tmp_path / "y.csv", numbers), "-t", "y", *orientation]
-    call("select", folder / genes, *given)  # these are no more than the lines
+    call("select", folder / genes, *given)  # these are only the line numbers
 
 
 def test_what_a_file_of_genotypes_says_of_its_rows(call, study, tmp_path):
@@ -360,7 +363,7 @@ def test_every_one_of_several_files_may_have_them(call, folder, study, tmp_path,
     assert call(*given, "--resume", "-m", model).stdout == found.stdout
     applied = call("transform", model, tmp_path / "part-*.parquet", "--keep", "sample").stdout
     assert applied.splitlines()[0] == out.read_text().splitlines()[0]
-    # In another order they are no parts of one table.
+    # Files in different orders are not parts of one table.
     part = {"sample": genes["sample"][::-1], "g9": genes["g9"]}
     parquet.write_table(pa.table(part), tmp_path / "part-2.parquet")
     assert "Expected the same sample in every file" in call(*given, code=1).stderr

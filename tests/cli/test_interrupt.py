@@ -50,7 +50,7 @@ def test_each_signal_has_its_exit_code(call, wide, interrupt_after, number, code
 
 @pytest.mark.parametrize(("number", "code"), CODES)
 def test_a_signal_that_is_ignored_stays_so(call, wide, interrupt_after, number, code):
-    """As nohup has it with SIGHUP, and a shell without job control with Ctrl-C."""
+    """A signal ignored by the parent stays ignored, as SIGHUP under nohup."""
     before = signal.signal(number, signal.SIG_IGN)
     try:
         interrupt_after(3, number=number)
@@ -188,7 +188,7 @@ def test_checkpoints(call, wide, monkeypatch):
 
 
 def test_exact_interrupted(call, wide, interrupt_after):
-    """One call learns all: the signal comes at once and the model is still a model."""
+    """One call learns all columns; an early signal still leaves a valid model."""
     interrupt_after(1)
     arguments = ["--target-file", wide / "y.npy", "--max-candidates", 30, "--exact"]
     result = call("select", wide / "wide.npy", *arguments, "-m", wide / "model", code=130)
@@ -198,7 +198,7 @@ def test_exact_interrupted(call, wide, interrupt_after):
     )
 
 
-# After three blocks the source has nothing to give for a long time.
+# After three blocks the source yields nothing for a long time.
 SLOW = """
 import sys, time
 from pathlib import Path
@@ -242,7 +242,7 @@ def test_a_signal_to_a_process_that_waits_for_data(call, wide, number, code):
     assert 0 < notes["columns_read"] < 100
     assert [line.split("\t")[0] for line in stdout.splitlines()[1:]] == load(model).selected
 
-    # And on it goes.
+    # The run can be resumed.
     call("select", wide / "wide.parquet", "--resume", model)
     whole = call("select", wide / "wide.parquet", "-t", "y", "-k", 3, "--json").json()
     assert load(model).selected == [row["name"] for row in whole["selected"]]
@@ -251,7 +251,7 @@ def test_a_signal_to_a_process_that_waits_for_data(call, wide, number, code):
 
 @pytest.mark.slow
 def test_a_terminal_that_hangs_up(call, wide):
-    """Who writes to it has an error then; the kernel sends SIGHUP to who it belongs to."""
+    """When a terminal closes, writing to it fails, and the kernel sends SIGHUP."""
     pty = pytest.importorskip("pty")
     ready, model = wide / "ready", wide / "model"
     arguments = ["select", wide / "wide.parquet", "-t", "y", "-k", "3", "--model", model]

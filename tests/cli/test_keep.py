@@ -12,7 +12,7 @@ N = 20
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Genes by samples and by variables, and patients in another order."""
+    """Return genes by samples and by variables, and patients in another order."""
     folder = tmp_path_factory.mktemp("keep")
     rng = np.random.default_rng(1)
     samples = [f"S{j:02}" for j in range(N)]
@@ -44,7 +44,7 @@ def test_they_stand_before_the_others(call, folder, tmp_path, command, genes):
     y = {row[0]: row[2] for row in read((folder / "patients.csv").read_text())[1]}
     assert [row[0] for row in rows] == [f"S{j:02}" for j in range(N)]
     assert [row[1] for row in rows] == [y[row[0]] for row in rows]
-    # The model knows what the identifiers are called, wherever they stand.
+    # The model stores the name of the identifiers in each file.
     applied = read(call("transform", model, folder / genes, "--keep", "sample").stdout)
     assert applied[0] == ["sample", header[2]]
     assert [row[0] for row in applied[1]] == [row[0] for row in rows]

@@ -20,7 +20,7 @@ from tests.seed import some
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that stands still until it is set."""
+    """Return a clock that changes only when it is set."""
     clock = SimpleNamespace(now=1000.0)
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock.now))
     return clock
@@ -28,7 +28,7 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def often(monkeypatch):
-    """Lines of progress are always due, and blocks are small."""
+    """Make progress lines always due, and blocks small."""
     monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
     monkeypatch.setattr(progress, "LONGEST_INTERVAL", 0.0)
     monkeypatch.setattr(_blocks, "BLOCK_BYTES", 60 * 8 * 10)
@@ -174,7 +174,7 @@ def test_how_the_target_was_taken_is_an_object(call, table, command):
     ("y", "hint"),
     [
         ([i % 25 for i in range(60)], " (inferred as numeric; --target-type class treats its"),
-        # Also if there are too many distinct ones for classes, which gaps may decide.
+        # Also with too many distinct values for classes; the gaps do not decide.
         ([i % 40 for i in range(60)], " (inferred as numeric; --target-type class treats its"),
         ([i % 25 + 0.5 for i in range(60)], None),
     ],
@@ -240,7 +240,7 @@ def test_nothing_but_errors(call, files, often, monkeypatch, asked, more):
 @pytest.mark.slow
 @pytest.mark.parametrize("log_format", some(["text", "json"], 1, "stops reading"))
 def test_who_reads_the_log_stops_reading(files, log_format):
-    """The run goes on, and its result is not lost."""
+    """The run continues, and its result is not lost."""
     read_end, write_end = os.pipe()
     os.close(read_end)
     arguments = ["select", str(files / "data.parquet"), "-t", "y", "--log-format", log_format]

@@ -10,7 +10,7 @@ from tests.cli.conftest import write_text
 
 @pytest.fixture(scope="module")
 def cut(data, tmp_path_factory):
-    """The dataset in twelve Parquet files, the target in the eleventh; in text; and as arrays."""
+    """Return the dataset as twelve Parquet files (the target in the eleventh), text and arrays."""
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -65,7 +65,7 @@ def test_formats_mix(call, files, data, cut, target):
     options += ["--drop", "labels"] + (["--drop", "y"] if "-t" not in target else [])
     found = call("select", *paths, *target, "-k", 3, *options)
     assert _names(found) == ["7", "3", "v20"]
-    # The text lacks the target's name: its numbers show what its lines are.
+    # The text lacks the target's name: the number of values per line shows the orientation.
     found = call("select", cut / "lines-0.tsv.gz", cut / "part-10.parquet", "-t", "y", "-k", 2)
     assert _names(found) == ["v7", "v3"]
 

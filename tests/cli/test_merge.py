@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "pages" / "command.md"
 
 @pytest.fixture(scope="module")
 def parts(data, tmp_path_factory):
-    """The dataset in three tables of columns, and in two of rows; and its target."""
+    """Return the dataset as three tables of columns and as two of rows, with the target."""
     folder = tmp_path_factory.mktemp("parts")
     for i, some in enumerate((range(15), range(15, 35), range(35, 40))):
         np.savetxt(folder / f"part-{9 + i}.csv", data.X[:, some], "%.17g", ",", **_header(some))
@@ -35,7 +35,7 @@ def _header(numbers):
 
 @pytest.fixture
 def learn(call, parts, tmp_path):
-    """Learn a table of parts, and return the model's file."""
+    """Return a function that learns a table of the parts, and returns the model file."""
 
     def learn(table, *options, command="select", y="y.txt", code=0):
         model = tmp_path / f"{Path(table).stem}.model"
@@ -58,7 +58,7 @@ def learn(call, parts, tmp_path):
     ],
 )
 def test_what_is_merged_is_what_one_run_finds(call, learn, parts, tmp_path, command, options):
-    if "--covariate" in options:  # one of the target's table, so that every task has it
+    if "--covariate" in options:  # a column of the target's table, so that every part has it
         table = np.column_stack([np.loadtxt(parts / "y.txt"), np.arange(60) % 7])
         np.savetxt(parts / "yz.csv", table, "%.17g", ",", header="y,z", comments="")
         options = [*options[:-1], "z", "--target", "y"]
@@ -94,7 +94,7 @@ def test_the_notes_list_those_it_is_made_of(call, learn, parts, tmp_path):
     assert (notes["columns_read"], notes["complete"]) == (33, True)
     assert notes["dropped"] == ["v0", "v20"]
     assert notes["target_file"] == str(parts / "y.txt")
-    # Again, with a third: and what it knew goes on.
+    # A further merge with a third model keeps the earlier metadata.
     third = learn("part-11.csv", "-k", 2)
     call("merge", tmp_path / "both", third, "-o", tmp_path / "all")
     first, _ = read_metadata(tmp_path / "all")["merged"]
@@ -127,7 +127,7 @@ def test_rows_of_two_places(call, learn, data, tmp_path):
 
 def test_what_does_not_fit_is_refused_in_a_line(call, learn, files, parts, tmp_path):
     out, decided = tmp_path / "out", []
-    for i, code in ((9, 0), (10, 1)):  # in the second nothing passes
+    for i, code in ((9, 0), (10, 1)):  # nothing passes in the second part
         model = learn(f"part-{i}.csv", "--method", "OSFS", code=code)
         decided.append(model.rename(tmp_path / f"decided-{i}"))
     first, second = learn("part-9.csv", "-k", 2), learn("part-10.csv", "-k", 3)

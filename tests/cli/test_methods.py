@@ -25,7 +25,7 @@ def test_methods_are_those_of_the_catalogue(call, files, data, tmp_path):
         assert found["class"] == entry.name
         kind = model.report().kind
         assert [row["name"] for row in found[kind]] == [row["name"] for row in report[kind]]
-        # It can be applied, whatever it is.
+        # Every model can be applied.
         result = call("transform", path, files / "data.feather").stdout.splitlines()
         assert len(result) == 61
         assert entry.name in call("info", path).stdout
@@ -47,7 +47,7 @@ def test_help_on_a_method(call, entry):
     lines = [line for line in shown.splitlines() if line.startswith("  -")]
     listed = {word for line in lines for word in line.replace(",", " ").split()[:2]}
     for name, option in options.items():
-        # The options that are said of it are those that it has.
+        # The help lists exactly the options that the method has.
         assert (not listed.isdisjoint(option.opts)) is (name is None or name in rules)
     for name in rules:
         assert (f"--set {name}=VALUE" in shown) is (name not in options)
@@ -200,13 +200,13 @@ def test_a_resumed_run_knows_its_method(call, files, tmp_path):
     for option in (["--method", "SelectKBest"], ["--set", "k=4"], ["--covariate", "v0"]):
         told = call("select", files / "data.parquet", "--resume", tmp_path / "m", *option, code=1)
         assert f"the saved run has {option[0]} " in told.stderr
-    # What it does not have is refused as it always is.
+    # A parameter that the method lacks is refused as usual.
     kernel = ["--resume", tmp_path / "m", "--kernel", "rbf"]
     assert "no such parameter" in call("select", files / "data.parquet", *kernel, code=2).stderr
 
 
 def test_a_learner_without_a_target(call, files, data, monkeypatch):
-    """No catalogued learner is unsupervised yet: ProjSe serves as one."""
+    """An unsupervised selector takes no target; ProjSe serves as one."""
     monkeypatch.setattr(ProjSe, "_is_supervised", False)
     line = ["select", files / "data.parquet", *PROJSE]
     assert call(*line, "--drop", "y", "-k", 3).rows()[0]["name"] == "v0"

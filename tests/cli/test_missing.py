@@ -35,7 +35,7 @@ def path(table, gaps):
 
 
 def test_what_was_observed_is_learnt(call, path, gaps, tmp_path):
-    """By default, and what cannot be learnt is left out; a transform counts gaps as means."""
+    """By default, gaps are learnt as missing; a transform replaces them by means."""
     out, saved, again = (tmp_path / name for name in ("out.npy", "model", "again.npy"))
     result = call("reduce", path, *METHOD, "-o", out, "-m", saved)
     expected = ProbabilisticPCA(2)
@@ -56,13 +56,13 @@ def test_what_is_said_of_them_holds(call, path, tmp_path):
     assert "Expected finite numbers in column 'v0'" in told
     saved = tmp_path / "model"
     call("reduce", path, *METHOD, "--missing", "mean", "-m", saved)
-    assert load(saved).n_columns == 13  # the one with an infinite value too
+    assert load(saved).n_columns == 13  # including the column with an infinite value
     call("reduce", path, *METHOD, "--missing", "keep", "-m", saved)
     assert load(saved).n_columns == 12
 
 
 def test_a_transform_imputes_as_the_run_did(call, path, tmp_path):
-    """With `--missing mean`; an explicit parameter wins."""
+    """The setting `--missing mean` applies to transforms; an explicit parameter has priority."""
     out, saved, again = (tmp_path / name for name in ("out.npy", "model", "again.npy"))
     line = ["select", path, "-t", "v1", "-k", 4, "--drop", "inf,text", "--missing", "mean"]
     call(*line, "-m", saved, "-o", out)

@@ -16,11 +16,11 @@ NAMES = [f"g{j}" for j in range(P)]
 
 @pytest.fixture(scope="module")
 def study():
-    """Genes, of which g3 tells most; ages and weights that lack what the target lacks."""
+    """Return genes, with g3 the most relevant, the target, ages and weights."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, P)).round(4)
     y = (X[:, 3] + 0.2 * rng.normal(size=N)).round(4)
-    # What is not in a row that counts is of no account.
+    # Values in the rows without a target have no effect.
     X[5, 7], X[6, 8] = np.nan, np.inf
     X[LACKS, 9], X[~LACKS, 9] = rng.normal(size=4), 2.0
     return X, y, rng.normal(size=N).round(3), rng.integers(1, 4, size=N)
@@ -46,7 +46,7 @@ def write(path, table):
 
 @pytest.fixture
 def folder(study, tmp_path):
-    """The study in a table, as lines, and as Parquet; filtered, as rows.csv."""
+    """Return the study as a table, by variables and as Parquet; its complete rows as rows.csv."""
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     table = columns_of(study)
     write(tmp_path / "all.csv", table)
@@ -144,7 +144,7 @@ def test_rows_are_called_by_their_identifiers(call, folder, study):
 
 
 def test_identifiers_that_the_target_lacks(call, folder, study):
-    """And those that FILE lacks; covariates of people without a target may be missing."""
+    """Identifiers missing in either file are excluded; so are covariates without a target."""
     patients = columns_of(study, rows=np.random.default_rng(1).permutation(N))
     there = [i for i, name in enumerate(patients["id"]) if name not in ("S01", "S20", "S05")]
     patients = {name: [patients[name][i] for i in there] for name in ("id", "y", "age", "w")}
@@ -180,7 +180,7 @@ def test_identifiers_that_the_target_lacks(call, folder, study):
 @pytest.mark.parametrize("missing", ["skip", "mean"])
 @pytest.mark.parametrize("command", ["select", "reduce"])
 def test_all_rows_are_written(call, folder, study, command, missing):
-    """Components of people without a target too, with means where their genes are missing."""
+    """Rows without a target have components too, with means in place of missing genes."""
     X = study[0].copy()
     X[9, 4] = np.nan
     gene = ["" if np.isnan(v) else v for v in X[:, 4].tolist()]
@@ -239,7 +239,7 @@ def test_going_on_knows_which_rows_count(call, folder, interrupt_after, monkeypa
     assert load(folder / "m").report().rows_excluded == {"no target": 4}
     told = call(*line, "-m", folder / "m", "--resume", "--missing-target", "error", code=1).stderr
     assert "the saved run has --missing-target drop. Got: --missing-target error" in told
-    # Another row without a target is another target.
+    # A different row without a target makes it a different target.
     call(*line, "-m", folder / "n")
     y = np.load(folder / "y.npy")
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -267,7 +267,7 @@ def test_fewer_than_two_targets(call, table):
 
 @pytest.mark.parametrize("form", ["parquet", "npy", "h5ad", "csv"])
 def test_labels_that_stand_for_none(call, tmp_path, form):
-    """The same in every format: an empty text, NA and their like, and null."""
+    """Empty text, NA and similar labels, and null are missing in every format."""
     X = np.random.default_rng(3).normal(size=(12, 3))
     labels = ["a", "", "b", "NA", "a", "n/a", "b", "nan", "a", " ", "b", "b"]
     given = ["-t", "y"]
@@ -291,7 +291,7 @@ def test_labels_that_stand_for_none(call, tmp_path, form):
 
 
 def test_several_columns_of_classes(call, table):
-    """A number among others with gaps is called 3, not 3.0, and a gap is no class."""
+    """Integers in a column with gaps are named 3, not 3.0, and a gap is not a class."""
     x = np.random.default_rng(4).normal(size=24).tolist()
     path = table(a=[1, 2, "", 1, 2, 1] * 4, b=["u", "v", "u", "NA", "v", "u"] * 4, x=x)
     result = call("select", path, "-t", "a,b", "--target-type", "class", "-k", 1, "--json")

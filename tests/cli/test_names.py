@@ -43,7 +43,7 @@ SETTINGS = settings(
 
 
 class Terminal(io.StringIO):
-    """Takes what is written for a terminal's."""
+    """A stream that claims to be a terminal."""
 
     encoding = "utf-8"
 
@@ -53,7 +53,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def on_terminal(monkeypatch):
-    """Call the command as on a terminal without colours; return exit code and screen."""
+    """Return a function that calls the command on a terminal, and returns exit code and screen."""
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setenv("COLUMNS", "300")
 
@@ -110,7 +110,7 @@ def test_no_name_commands_a_terminal(on_terminal, tmp_path, names, wrong):
     ]
     for expected, arguments in calls:
         if expected is None and "\0" in "".join(map(str, arguments)):
-            continue  # no program can be called so
+            continue  # no program can be called with NUL
         code, screen = on_terminal(*arguments)
         assert code == expected or (expected is None and code), screen
         assert not COMMANDS.search(screen), (arguments, screen)
@@ -163,7 +163,7 @@ def test_data_keep_names_as_they_are(call, tmp_path, name):
 
 
 def test_a_name_without_letters_in_the_locale(files, monkeypatch, tmp_path):
-    """The result is not lost by it."""
+    """The result is not lost."""
     y = np.arange(6.0) ** 2
     data = write_parquet(tmp_path / "x.parquet", {"y": y, "caf\xe9": y[::-1]})
     stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
@@ -180,7 +180,7 @@ def test_json_has_no_nan():
 
 
 def test_python_shows_names_by_repr():
-    """Errors and warnings go to terminals too."""
+    """Errors and warnings also go to terminals."""
     from streamsel import ProjSe
 
     model = ProjSe(1)

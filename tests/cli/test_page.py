@@ -64,7 +64,7 @@ def test_rows_of_a_file_are_drawn(call, saved, files, data, tmp_path):
     told = [read(path.read_text(encoding="utf-8")).text for path in (without, alongside)]
     assert "Correlation of selected variables" not in told[0]
     assert "Correlation of selected variables" in told[1]
-    # Only what the model uses is read: of other columns nobody asks.
+    # Only the columns that the model uses are read; others may be absent.
     used = load(saved / "select").selected
     narrow = tmp_path / "narrow.csv"
     rows = np.column_stack([data.X[:, data.names.index(name)] for name in used])

@@ -10,7 +10,7 @@ N, P = 60, 30
 
 @pytest.fixture
 def cells():
-    """Counts by a small class, in batches."""
+    """Return counts with a rare class, in batches."""
     rng = np.random.default_rng(7)
     columns = {f"g{j}": rng.poisson(0.4, size=N) for j in range(P)}
     kind = np.where(np.arange(N) < 9, "rare", "common")
@@ -49,7 +49,7 @@ def test_strata_of_rows_without_a_target_may_be_missing(call, table, cells, tmp_
     found = call(*line, "--json", "-m", tmp_path / "m").json()
     model = model_of(cells, np.delete(np.arange(N), [5, 40]))
     assert found["noise_floor"] == model.noise_floor()
-    # A run that goes on has the same strata.
+    # A resumed run has the same strata.
     assert load(tmp_path / "m").noise_floor() == model.noise_floor()
     call(*line, "-m", tmp_path / "m", "--resume")
     other = [word if word != "batch" else "g1" for word in line]

@@ -16,7 +16,7 @@ from streamsel.stream import iter_bed
 
 @pytest.fixture(scope="module")
 def models(files, data, tmp_path_factory):
-    """A selector and an extractor that were learnt from a file, saved."""
+    """Return a selector and an extractor that were learnt from a file, saved."""
     folder = tmp_path_factory.mktemp("models")
     for name, cls in (("selector", streamsel.ProjSe), ("extractor", streamsel.SOSPCA)):
         model = cls(3)
@@ -73,7 +73,7 @@ def test_rows_are_those_of_the_file(call, models, files, data, tmp_path, file):
 
 @pytest.fixture(scope="module")
 def genotypes(tmp_path_factory):
-    """A .bed file, and a model of it."""
+    """Return a .bed file, and a model of it."""
     folder = tmp_path_factory.mktemp("genotypes")
     rng = np.random.default_rng(0)
     packed = rng.choice([0b00, 0b10, 0b11], size=(40, 5, 4)) << np.array([0, 2, 4, 6])

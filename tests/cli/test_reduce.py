@@ -103,7 +103,7 @@ def test_components_of_noise_are_said_to_be(call, noise):
 
 @pytest.mark.parametrize("file", ["data.parquet", "variables.tsv.gz"])
 def test_a_second_reading_finds_the_largest_loadings(call, files, data, file):
-    """The file is read again for the loadings, which a pool of six columns does not know."""
+    """A second pass finds loadings that a pool of six columns does not contain."""
     options = ["--drop", "labels", "-q", 3, "--set", "max_loadings=4"]
     rows = call("reduce", files / file, "-t", "y", *options).rows()
     model = reduce(data, data.y, max_loadings=4)
@@ -115,9 +115,9 @@ def test_a_second_reading_finds_the_largest_loadings(call, files, data, file):
 
 
 def test_without_a_target_and_of_any_variable(call, tmp_path):
-    """Nothing is known of the variables but their names; what was left out stays out."""
+    """Only the names of variables are used; skipped columns are skipped again in a transform."""
     table = tmp_path / "table.csv"
-    # What is left out as it is learnt, text and what is missing, is left out again.
+    # Text and incomplete columns are skipped in learning, and again in the transform.
     table.write_text("id,a,b,c,said,gap\nx,1,2,3,u,1\ny,4,5,6,v,\nz,7,8,10,w,3\n")
     out, model, again = (tmp_path / name for name in ("out.csv", "model", "again.csv"))
     options = ["--orientation", "samples"]
@@ -230,7 +230,7 @@ def test_a_number_of_components_is_read_by_the_rule(call, table):
 )
 @pytest.mark.parametrize("q", [5, 25])
 def test_why_no_more(call, table, rng, method, options, why, q):
-    """Whether or not there are as many columns, or rows, as were asked for."""
+    """The reason is given whether or not there are as many columns or rows as requested."""
     X = rng.normal(size=(20, 3)) @ rng.normal(size=(3, 12)) * np.r_[20.0, np.ones(11)]
     columns = {f"v{j}": x for j, x in enumerate(X.T.tolist())}
     columns |= {"kind": [*"abca" * 5], "size": rng.normal(size=20).tolist()}

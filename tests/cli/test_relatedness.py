@@ -20,7 +20,7 @@ LACKS[[3, 40]] = True
 
 @pytest.fixture(scope="module")
 def cohort(tmp_path_factory):
-    """Families of six in three chromosome files; a trait that follows family and one variant."""
+    """Return families of six in three chromosome files; family and a variant affect the trait."""
     rng = np.random.default_rng(7)
     folder = tmp_path_factory.mktemp("cohort")
     family = np.arange(N) // 6
@@ -65,7 +65,7 @@ def cohort(tmp_path_factory):
 
 @pytest.fixture
 def run(call, cohort):
-    """Select from the cohort by the command."""
+    """Return a function that selects from the cohort by the command."""
 
     def run(*more, files=("all.bed",), method="SelectKBest", target="trait", code=0, to="select"):
         folder = cohort[0]
@@ -80,7 +80,7 @@ def run(call, cohort):
 
 
 def _expected(cohort, relatedness, *, kept=~LACKS, **covariates):
-    """Fit in Python what the command fits: the rows with a target."""
+    """Return the model that Python fits to the rows with a target."""
     folder, _, y, _ = cohort
     model = SelectKBest(3, target_type="auto")
     model.learn_target(
@@ -159,7 +159,7 @@ def test_leaving_out_groups(option, run, cohort, tmp_path, monkeypatch):
 
 
 def test_files_by_chromosome_workers_and_exact(run, cohort, tmp_path):
-    """The same bits from one file or three, in one process or two."""
+    """Results are bit-identical from one file or three, in one process or two."""
     files = ("chr1.bed", "chr2.bed", "chr3.bed")
     tables = []
     for i, more in enumerate(([], ["--workers", 2])):

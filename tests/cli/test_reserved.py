@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no su
 
 @pytest.fixture
 def other(tmp_path):
-    """A process that reserves a file, and has said so."""
+    """Return a function that starts a process which reserves a file, and waits until it has."""
     code = (
         "import sys, time\n"
         "from streamsel.cli.output import output_locks\n"
@@ -49,7 +49,7 @@ def test_a_second_run_ends_at_once(call, files, tmp_path, other, option):
     assert f"(process {process.pid} on {os.uname().nodename}, since 20" in said
     assert said.count("\n") == 1
     assert path.read_text() == "before\n"
-    # An unlike name is not in the way, nor is the same file once that run has ended.
+    # A different file does not conflict, nor does the same file once that run has ended.
     call(*given, option, tmp_path / "other.csv")
     process.kill()
     process.wait()
@@ -65,7 +65,7 @@ def test_a_run_that_goes_on_twice(call, files, tmp_path, other):
     other(model)
     said = call(*given[:2], "--model", model, "--resume", code=1).stderr
     assert f"--resume {model}: another run is writing" in said
-    # To read it disturbs neither.
+    # Reading the file does not disturb the run.
     call("info", model)
 
 
@@ -108,7 +108,7 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch, where):
 
 @pytest.mark.slow
 def test_many_runs_at_once_write_one_after_the_other(tmp_path):
-    """Locks are made and removed all the time: never do two runs have the same one."""
+    """While locks are made and removed repeatedly, no two runs have the same one."""
     code = (
         "import os, sys, time\n"
         "from streamsel.cli.errors import CommandError\n"

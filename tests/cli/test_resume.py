@@ -18,7 +18,7 @@ FORMATS = ["x.parquet", "x.arrow", "x.npy", "lines.csv", "lines.tsv.gz", "sample
 
 @pytest.fixture(scope="module")
 def columns():
-    """The columns that are learnt, by name, and after them the target."""
+    """Return the columns that are learnt, by name, followed by the target."""
     rng = np.random.default_rng(4)
     columns = {f"v{j}": rng.normal(size=N).round(6) for j in range(P)}
     columns["v3"] = np.where(np.arange(N) == 1, np.nan, columns["v3"])
@@ -28,7 +28,7 @@ def columns():
 
 @pytest.fixture(scope="module")
 def written(columns, tmp_path_factory):
-    """The columns in a file of each format, with a target file."""
+    """Return the columns in a file of each format, with a target file."""
     pytest.importorskip("pyarrow")
     folder = tmp_path_factory.mktemp("resume")
     for name in FORMATS:
@@ -38,7 +38,7 @@ def written(columns, tmp_path_factory):
 
 @pytest.fixture
 def folder(written, tmp_path, monkeypatch):
-    """A copy of these, that one may change; blocks are of ten columns."""
+    """Return a copy of these files that tests may change; blocks have ten columns."""
     from streamsel.stream import _blocks
 
     monkeypatch.setattr(_blocks, "BLOCK_BYTES", N * 8 * 10)
@@ -49,7 +49,7 @@ def folder(written, tmp_path, monkeypatch):
 
 
 def write(path, columns):
-    """Write columns to a file in the format of its name; npy has its target in a file beside it."""
+    """Write columns to a file in the format of its name; for npy, the target to a separate file."""
     import pyarrow as pa
     from pyarrow import feather, parquet
 
@@ -70,7 +70,7 @@ def write(path, columns):
 
 
 def line_of(name, *further):
-    """Return what a job says that is run again and again."""
+    """Return the command line of a job that is run repeatedly."""
     target = ["--target-file", "y.npy"] if name.endswith(".npy") else ["-t", "y"]
     lying = ["--orientation", name.split(".")[0].replace("lines", "variables")]
     lying = lying if name.startswith(("lines", "samples")) else []
@@ -78,13 +78,13 @@ def line_of(name, *further):
 
 
 def interrupted(call, interrupt_after, line, n=5):
-    """Run a line, and end it by a signal at the n-th block."""
+    """Run a command line, and end it by a signal at block n."""
     with pytest.MonkeyPatch.context() as patch:
         interrupt_after(n, patch=patch)
         return call(*line, code=130)
 
 
-# Again and again ---------------------------------------------------------------------------------
+# Repeated runs -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -257,7 +257,7 @@ def test_transforms_impute_if_missing_values_are_to_be_imputed_after_all(call, f
     assert load("m").missing == "mean"
 
 
-# What has changed --------------------------------------------------------------------------------
+# Changed inputs ----------------------------------------------------------------------------------
 
 
 def permuted(columns):
@@ -316,7 +316,7 @@ PAIRS = {
     for change in CHANGES
     if name != "x.npy" or change not in (renamed, swapped)
 }
-# Twice, so that every format meets several changes.
+# Two rounds, so that every format is tested with several changes.
 TRIED = [
     PAIRS[label]
     for label in sorted(
@@ -336,12 +336,12 @@ def test_what_has_changed_is_refused(call, folder, interrupt_after, columns, nam
     assert "the input has changed since the last run: " in told
     assert told.count("\n") == 1
     assert (folder / "m").read_bytes() == model
-    # And so it is when the model is complete: what is written again must be of this file.
+    # With --force the run continues on the changed file.
     forced = call(*line, "--force", "--json")
     assert "warning: --force: " in forced.stderr
     assert forced.json()["metadata"]["forced"]
     assert forced.json()["metadata"]["complete"]
-    # It is the file that the model knows from now on.
+    # From now on the model refers to this file.
     call(*line)
 
 
@@ -378,7 +378,7 @@ def test_another_target_file_is_refused(call, folder, interrupt_after, columns):
         "the values of the target or a covariate have changed"
         in call(*line, "y.npy", code=1).stderr
     )
-    call(*line, "z.npy")  # it has moved
+    call(*line, "z.npy")  # the same values under another name
 
 
 def test_a_file_that_was_written_again_as_it_was(call, folder, interrupt_after, columns):
@@ -413,7 +413,7 @@ def test_notes_that_make_no_sense(call, folder, name):
     assert f"corrupt metadata ({name})" in call(*line_of("x.parquet"), code=1).stderr
 
 
-# Lists of what was left out ----------------------------------------------------------------------
+# Lists of skipped columns ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -424,7 +424,7 @@ def test_a_list_goes_on_where_the_model_was_saved(call, folder, interrupt_after,
     assert "3\tmissing\t" in whole
     (folder / "m").unlink()
     interrupted(call, interrupt_after, line)
-    with (folder / "left").open("a") as file:  # by a run that was killed
+    with (folder / "left").open("a") as file:  # as left by a killed run
         file.write("v71\tconstant\tevery")
     call(*line)
     assert (folder / "left").read_text() == whole

@@ -15,7 +15,7 @@ N = 40
 
 @pytest.fixture(scope="module")
 def frame():
-    """Three variables, and a target that grows with the rows."""
+    """Return three variables, and a target that grows with the rows."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(N, 3)).round(4), columns=["a", "b", "c"])
     X["y"] = (X["b"] + np.arange(N) / 10).round(4)
@@ -23,7 +23,7 @@ def frame():
 
 
 def _files(frame, folder):
-    """Write a frame with its index, as people do, in every format of tables."""
+    """Write a frame with its index, as users do, in every tabular format."""
     frame.to_csv(folder / "unnamed.csv")
     pd.read_csv(folder / "unnamed.csv").to_csv(folder / "twice.csv")
     frame.reset_index().to_parquet(folder / "index.parquet")
@@ -126,7 +126,7 @@ def test_a_run_goes_on_as_it_began(call, folder, tmp_path):
 
 
 def test_a_file_that_a_model_is_applied_to(call, folder, tmp_path):
-    """Every column but that is taken, where a method takes any."""
+    """A method that uses any column skips the row numbers."""
     given = ["--method", "RandomProjection", "-q", 2, "--drop", "y"]
     model, other = tmp_path / "m", tmp_path / "o"
     call("reduce", folder / "unnamed.csv", *given, "-m", model)

@@ -7,7 +7,7 @@ import pytest
 
 from streamsel import ForwardSelection, ProjSe, load, shortcuts
 
-# A file, and the options that lead to the same columns and the same target in it.
+# Files with the same columns and the same target.
 WITH_TARGET = ["data.parquet", "data.feather", "samples.csv", "samples.tsv.gz", "variables.csv"]
 
 
@@ -101,7 +101,7 @@ def test_all_columns_of_a_target_file_are_named(call, files, data, tmp_path):
 
 
 def test_no_target(call, files, data):
-    """ForwardSelection needs a target; by default it is ProjSe that selects without."""
+    """ForwardSelection needs a target; without one, ProjSe selects by default."""
     model = ProjSe(4)
     model.learn_target(None)
     model.learn_columns(data.X, names=data.names)
@@ -138,7 +138,7 @@ def test_options_of_the_learner(call, files, data, tmp_path, options, parameters
 
 @pytest.mark.parametrize("file", ["csv", "parquet", "float", "npy", "txt", "h5ad"])
 def test_whole_numbers_are_classes_from_any_file(call, tmp_path, table, rng, file):
-    """A Parquet column of floats became a quantity without a word, with half the relevance."""
+    """Integers are classes in every format, also as floats in Parquet."""
     X = rng.normal(size=(30, 3))
     y = rng.integers(0, 3, size=30)
     columns = {"y": y, "a": X[:, 0], "b": X[:, 1], "c": X[:, 2]}
@@ -178,7 +178,7 @@ def test_whole_numbers_are_classes_from_any_file(call, tmp_path, table, rng, fil
 
 @pytest.mark.slow
 def test_digits_are_classes_in_every_format(call, tmp_path):
-    """Relevance .78, where a quantity has .39; nested folds tell their accuracy."""
+    """As classes, the first digit pixel has relevance .78, not .39; nested folds give accuracy."""
     digits = pytest.importorskip("sklearn.datasets").load_digits()
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     names = {f"p{j}": x for j, x in enumerate(digits.data.T)}

@@ -10,7 +10,7 @@ from streamsel.cli.settings import SETTINGS, RunSettings, stored_settings
 from streamsel.serialization.archive import read_metadata
 from tests.cli.conftest import write_text
 
-# A model file of an earlier version has these keys: they may be added to, but not renamed.
+# Model files of earlier versions have these keys: keys may be added, but not renamed.
 STORED = {
     "target",
     "target_file",
@@ -65,7 +65,7 @@ def test_settings_that_may_change_are_stored_again(call, tmp_path, rng):
     call(*line, "--target-file", tmp_path / "one.npy")
     call(*line, "--target-file", tmp_path / "other.npy", "--max-skipped", 0.5)
     metadata = read_metadata(tmp_path / "m")
-    # A run that is complete is not saved again, so this one still names the first file.
+    # A complete run is not saved again, so the file still names the first target file.
     assert metadata["target_file"] == str(tmp_path / "one.npy")
     found = call(*line, "--target-file", tmp_path / "other.npy", "--json").json()["metadata"]
     assert found["target_file"] == str(tmp_path / "other.npy")
@@ -88,7 +88,7 @@ def test_merged_models_keep_what_all_runs_share(call, tmp_path, weights):
 
 
 def test_a_log_belongs_to_one_call(call, files):
-    """Nothing of an earlier call is left."""
+    """Nothing of an earlier call remains."""
     line = ["select", files / "data.parquet", "-t", "y", "--drop", "labels", "-k", 2]
     assert call(*line, "--quiet").target == ""
     assert call(*line, "--log-format", "json").stderr.startswith("{")

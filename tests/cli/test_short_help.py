@@ -70,7 +70,7 @@ def test_short_help_on_a_method(call, entry):
 
 
 def test_short_help_is_no_variable_or_key(call, files, tmp_path, monkeypatch):
-    """The variables and files that set options do not ask for help."""
+    """The variables and files that set options do not request help."""
     monkeypatch.setenv("STREAMSEL_SELECT_H", "1")
     config = tmp_path / "streamsel.toml"
     config.write_text("[select]\ntarget = 'y'\ndrop = 'labels'\nk = 2\n")

@@ -12,7 +12,7 @@ N, P = 60, 10
 
 @pytest.fixture(scope="module")
 def study():
-    """Times that g4 shortens, some cut short; weights; and the genes."""
+    """Return censored survival times that g4 shortens, weights, and genes."""
     rng = np.random.default_rng(11)
     X = rng.normal(size=(N, P)).round(4)
     months = (np.exp(-X[:, 4]) * rng.exponential(size=N)).round(4)
@@ -27,7 +27,7 @@ def study():
 
 @pytest.fixture(scope="module")
 def folder(study, tmp_path_factory):
-    """All in one file; genes alone; and patients in another order."""
+    """Return the study in one file; the genes alone; and the patients in another order."""
     folder = tmp_path_factory.mktemp("given")
     order = np.random.default_rng(2).permutation(N)
     genes = ["sample", *(f"g{j}" for j in range(P))]
@@ -86,7 +86,7 @@ def test_resume_knows_them(call, study, folder, tmp_path):
     call(*again, "-t", "months", "--event", "died", "--weights", "w")
     assert "--weights w. Got: --weights g1" in call(*again, "--weights", "g1", code=1).stderr
     assert "--target months,died" in call(*again, "-t", "months", code=1).stderr
-    # Other weights are another model.
+    # Other weights give another model.
     other = [
         list(study),
         *map(list, zip(*(np.asarray(v).tolist() for v in study.values()), strict=True)),

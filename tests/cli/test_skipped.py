@@ -15,7 +15,7 @@ COLUMNS = {
 
 @pytest.fixture
 def make(table, tmp_path):
-    """Write the columns in a format and return the path."""
+    """Return a function that writes the columns in a format and returns the path."""
 
     def make(format_):
         if format_ == "samples":

@@ -64,7 +64,7 @@ def test_genotypes_of_two_chromosomes(call, folder, more):
 
 @pytest.fixture(scope="module")
 def vcf(folder, tmp_path_factory):
-    """The same genotypes as VCF files, one gzipped, and their phenotypes in another order."""
+    """Return the same genotypes as plain and gzipped VCF, and phenotypes in another order."""
     folder = tmp_path_factory.mktemp("vcf")
     head = ["#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT"]
     for chromosome, part in enumerate(np.array_split(GENOTYPES, 2, axis=1), start=1):
@@ -93,7 +93,7 @@ def test_genotypes_of_two_vcf_files(call, vcf, files, more):
 def test_a_vcf_file_on_standard_input_with_what_is_missing(call, vcf, tmp_path):
     text = (vcf / "chr1.vcf").read_text().replace("1|0", "./.", 3)
     (tmp_path / "x.vcf").write_text(text)
-    # -9 is missing, as in the files of PLINK.
+    # -9 is missing, as in PLINK files.
     (tmp_path / "y.csv").write_text((vcf / "y.csv").read_text().replace(f",{RISK[9]:.4f}", ",-9"))
     given = ["--target-file", tmp_path / "y.csv", "-t", "risk", "--id", "IID=person", "-k3"]
     found = call("select", tmp_path / "x.vcf", *given, "--json", "-m", tmp_path / "m").json()
@@ -114,7 +114,7 @@ def test_a_run_over_a_vcf_file_is_resumed(call, vcf, tmp_path, monkeypatch):
     part = load(tmp_path / "whole")
     assert whole["metadata"]["columns_read"] == P
     assert part.selected == _selected(RISK.round(4), RS)
-    # The same columns are known again, and others are refused.
+    # The same columns are recognised, and others are refused.
     again = call(*given, "-m", tmp_path / "m", "--resume", tmp_path / "whole")
     assert [row["name"] for row in again.rows()] == part.selected
     other = tmp_path / "other"
@@ -130,7 +130,7 @@ def test_a_run_over_a_vcf_file_is_resumed(call, vcf, tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def gaps(tmp_path_factory):
-    """Genotypes of which 5 % are missing: hardly a variant is complete."""
+    """Return genotypes with 5 % missing: few variants are complete."""
     folder = tmp_path_factory.mktemp("gaps")
     values = GENOTYPES.copy()
     values[np.random.default_rng(1).random(values.shape) < 0.05] = -127
@@ -171,10 +171,10 @@ def test_what_else_is_said_of_gaps_of_genotypes_holds(call, gaps):
     assert "were skipped" in said
     assert "replaced" not in said
     assert "missing or infinite" in call("select", *given, "--missing", "error", code=1).stderr
-    # A method that takes missing values gets them.
+    # A method that supports missing values receives them.
     method = ["--method", "ProbabilisticPCA", "-q1", "--json"]
     assert call("reduce", folder / "x.bed", *method).json()["metadata"]["missing"] == "keep"
-    # Beside tables the default is theirs.
+    # Together with a table, the default of tables applies.
     np.save(folder / "x.npy", RISK[:, None] ** 2)
     both = [folder / "x.npy", *given]
     assert call("select", *both, "-k1", "--json").json()["metadata"]["missing"] == "skip"
@@ -197,7 +197,7 @@ def test_cells_of_some_kind(call, folder):
 
 @pytest.fixture(scope="module")
 def layered(tmp_path_factory):
-    """An .h5ad file of ten genes, with a layer in which others tell, and all genes in raw."""
+    """Return an .h5ad file of ten genes, with a layer of reversed columns, and all genes in raw."""
     data = AnnData(
         GENOTYPES.astype(np.float32),
         obs=pd.DataFrame({"risk": RISK}, index=[f"cell{i}" for i in range(N)]),
@@ -234,7 +234,7 @@ def test_which_matrix_of_cells(call, layered, tmp_path, more):
         model.unlink(missing_ok=True)
         given = ["select", layered, *option.split(), "--target", "risk", "-k3", "-m", model, *more]
         assert [row["name"] for row in call(*given).rows()] == _of(matrix, names)
-        # Rows are transformed by the matrix that was learnt from.
+        # Rows are transformed by the matrix that was learnt.
         first = call("transform", model, layered).stdout.splitlines()[1]
         places = [names.index(name) for name in _of(matrix, names)]
         assert first == ",".join(map(str, matrix[0, places].astype(float)))
@@ -312,7 +312,7 @@ def test_a_url_that_leads_nowhere(call, folder):
 
 @pytest.mark.slow
 def test_a_path_that_is_not_utf8(call, folder, files, tmp_path):
-    """The system takes any bytes for a name, and so does every format, to read and to write."""
+    """Paths may contain any bytes, for reading and writing, in every format."""
     odd = tmp_path / os.fsdecode(b"caf\xe9")
     try:
         odd.mkdir()
@@ -341,7 +341,7 @@ def test_a_path_that_is_not_utf8(call, folder, files, tmp_path):
 
 @pytest.mark.parametrize("line", [["select", "--no-target"], ["reduce", "--method", "PCA"]])
 def test_cells_show_what_a_line_is_if_no_name_does(call, table, line):
-    """As for `learn_columns` of a path."""
+    """The cells show the orientation if no name does, as in `learn_columns` of a path."""
     rng = np.random.default_rng(0)
     path = table(**dict(zip("abcd", rng.normal(size=(4, 20)).round(3).tolist(), strict=True)))
     assert call(*line, path, "--json").json()["metadata"]["columns_read"] == 4
@@ -353,7 +353,7 @@ def test_cells_show_what_a_line_is_if_no_name_does(call, table, line):
 
 @pytest.fixture(params=["csr", "csc"])
 def sparse_cells(request, tmp_path):
-    """The same cells with a dense and with a sparse matrix."""
+    """Return the same cells with a dense and with a sparse matrix."""
     obs = pd.DataFrame({"kind": np.where(RISK > 1.5, "B", "T")}, index=[f"c{i}" for i in range(N)])
     var = pd.DataFrame(index=[f"gene{j}" for j in range(P)])
     X = GENOTYPES.astype(np.float32)

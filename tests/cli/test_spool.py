@@ -22,7 +22,7 @@ from tests.cli.test_terminal import COMMAND
 
 @pytest.fixture(autouse=True)
 def copies(tmp_path, monkeypatch):
-    """Copies are kept in a directory of their own; nothing is left in it."""
+    """Return a separate folder for the copies, and check that it is empty at the end."""
     directory = tmp_path / "copies"
     directory.mkdir()
     monkeypatch.setenv("TMPDIR", str(directory))
@@ -32,7 +32,7 @@ def copies(tmp_path, monkeypatch):
 
 
 def feed(content, *arguments, code=0):
-    """Run with this on standard input."""
+    """Run the command with this content on standard input."""
     arguments = [str(a) for a in arguments]
     result = CliRunner().invoke(app, arguments, input=content, prog_name="streamsel")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
@@ -97,7 +97,7 @@ def test_a_named_pipe(call, files, tmp_path):
 
 @pytest.mark.slow
 def test_a_named_pipe_without_a_writer(copies, files, tmp_path):
-    """It is said what is waited for, and a signal ends it."""
+    """The log reports that it waits for a writer, and a signal ends the wait."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     code = "from streamsel.cli import log; log.WRITER_WAIT_SECONDS = 0.1\n"

@@ -20,7 +20,7 @@ TITLES = [
 
 @pytest.fixture(scope="module")
 def cohort(tmp_path_factory):
-    """Genotypes with gaps as .bed, and a phenotype that one person lacks, with age."""
+    """Return genotypes with gaps as .bed, a phenotype that one person lacks, and age."""
     rng = np.random.default_rng(3)
     folder = tmp_path_factory.mktemp("cohort")
     values = rng.integers(0, 3, size=(N, P)).astype(np.int8)
@@ -51,7 +51,7 @@ def _rows(path):
 
 @pytest.fixture
 def run(call, cohort, tmp_path):
-    """Select from the cohort and return the rows of the table of statistics."""
+    """Return a function that selects from the cohort and returns the rows of the statistics."""
 
     def run(*more, name="s.csv", method="SelectKBest", target="ldl", code=0):
         folder = cohort[0]
@@ -177,7 +177,7 @@ def test_of_tables_classes_and_permutations(call, files, tmp_path):
 
 
 def test_cases_and_controls(run):
-    """The effect is that on being the second in sorted order, a control."""
+    """The effect refers to the second class in sorted order, the controls."""
     _, rows = run(target="case")
     assert float(rows[4]["effect"]) < 0
 

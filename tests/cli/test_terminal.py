@@ -18,7 +18,7 @@ def run(*arguments, **settings):
 
 
 def in_terminal(*arguments, columns=100):
-    """Run on a pseudo-terminal; return the exit code and all that it showed."""
+    """Run on a pseudo-terminal; return the exit code and the output."""
     pty = pytest.importorskip("pty")
     terminal, process_end = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "NO_COLOR": "1"}
@@ -48,7 +48,7 @@ def test_help(command):
     result = run(*filter(None, [command]), "--help")
     assert result.returncode == 0
     assert "Usage: streamsel" in result.stdout
-    assert "\\b" not in result.stdout  # click's mark for lines that stay as they are
+    assert "\\b" not in result.stdout  # click's mark for lines that are not wrapped
     assert not result.stderr
 
 
@@ -93,7 +93,9 @@ def test_a_failure_has_no_traceback(tmp_path):
 
 @pytest.mark.slow
 def test_who_reads_stops_reading(files):
-    """`streamsel ... | true`: quiet, and the exit code a signal would give."""
+    """`streamsel ...
+    true` prints no error, and exits with the code of a signal.
+    """
     read_end, write_end = os.pipe()
     os.close(read_end)
     command = [*COMMAND, "select", str(files / "data.parquet"), "-t", "y", "--drop", "labels"]
@@ -105,7 +107,7 @@ def test_who_reads_stops_reading(files):
 
 
 def test_the_reader_of_a_demonstration_stops_reading():
-    """The report is printed by rich, which has an exit code of its own."""
+    """Rich, which prints the report, would exit with another code."""
     code = (
         "import streamsel.demo as demo\n"
         "from streamsel.cli import main\n"
@@ -135,7 +137,7 @@ def test_a_table_on_a_terminal(files):
     options = ["-t", "y", "-k", "12", "--method", "ProjSe", "--max-categories", "0"]
     code, shown = in_terminal("select", files / "data.parquet", *options)
     assert "relevance: how much of the target a variable explains by itself" in shown
-    assert "round: " in shown  # which the table has
+    assert "round: " in shown  # a column of the table
     assert "certified: " not in shown
     assert code == 0
     assert "12 variables of 40 selected" in shown
@@ -169,7 +171,7 @@ def test_info_on_a_terminal(call, files, tmp_path, command):
 
 
 def test_progress_does_not_solve_for_components(monkeypatch):
-    """Of a Gram matrix, that would take longer than to learn the columns."""
+    """With a Gram matrix, this would take longer than learning the columns."""
     from streamsel import KernelPCA
     from streamsel.cli.progress import best_of
 
@@ -186,7 +188,7 @@ def test_progress_on_a_terminal():
         relevance = {"one": 0.25, "[two]": 0.75, "none": float("nan")}  # noqa: RUF012
 
     with ProgressBar("selecting", 1000, 0) as bar:
-        # Whether kernels are compiled or loaded is not known before.
+        # It is unknown in advance whether kernels are compiled or loaded.
         assert [task.description for task in bar._progress.tasks] == ["loading kernels"]
         bar.update(10, Model())
         assert "best [two] 0.7500" in bar.status()

@@ -8,7 +8,7 @@ from streamsel.base.learner import Learner
 
 @pytest.fixture(name="compiled")
 def watched(monkeypatch):
-    """Return what was compiled; nothing is, for that is tested elsewhere."""
+    """Return the list of compiled models, without compiling any."""
     found = []
     monkeypatch.setattr(Learner, "precompile", lambda self: found.append(self))  # noqa: PLW0108
     return found
@@ -24,7 +24,7 @@ def test_methods_that_are_named(call, compiled):
 def test_all_methods(call, compiled):
     call("warmup")
     assert [type(model).__name__ for model in compiled] == registry.names()
-    # Each takes rows as it is.
+    # Each learns rows without further parameters.
     assert all(getattr(model, "n_components", 1) is not None for model in compiled)
 
 

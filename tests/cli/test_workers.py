@@ -18,7 +18,7 @@ pytest.importorskip("distributed")
 
 @pytest.fixture(scope="module")
 def scheduler():
-    """The address of a scheduler of two workers in this process."""
+    """Return the address of a scheduler with two workers in this process."""
     from tests.distributed.clusters import cluster_of_threads
 
     with cluster_of_threads(2) as cluster:
@@ -27,14 +27,14 @@ def scheduler():
 
 @pytest.fixture
 def small(monkeypatch):
-    """Parts of a few columns, and waves of a few parts."""
+    """Make parts of a few columns, and waves of a few parts."""
     monkeypatch.setattr(_parts, "PART_BYTES", 1000)
     monkeypatch.setattr(select, "_FAN_IN", 2)
 
 
 @pytest.fixture
 def wide(tmp_path):
-    """A file of 100 columns, two of which lack a value, as Parquet, .npy and lines of text."""
+    """Return 100 columns, two of them incomplete, as Parquet, .npy and lines of text."""
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
