@@ -18,9 +18,9 @@ NAN = float("nan")
 
 
 def calls(mode: Any, turn: int = 0) -> Iterator[tuple[str, Situation]]:
-    """Yield the calls that a mode takes, each with a model that is about to be called.
+    """Yield the calls that a mode supports, each with a model that is about to be called.
 
-    They are made as they are asked for; `turn` says with which of them to begin.
+    Situations are made one at a time; `turn` determines the first of them.
     """
     start = turn % len(KINDS)
     for kind in (*KINDS[start:], *KINDS[:start]):
@@ -30,9 +30,9 @@ def calls(mode: Any, turn: int = 0) -> Iterator[tuple[str, Situation]]:
 
 
 def _copies(model: Any, warm: Callable[[Any], object] = lambda _: None) -> Callable[[], Any]:
-    """Return what makes copies of a model, which have learnt the last of it themselves.
+    """Return a function that makes copies of a model, which then learn the last part themselves.
 
-    A copy knows nothing of the names of the row before.
+    A copy does not share the cached names of the row before.
     """
 
     def make() -> Any:
@@ -90,7 +90,7 @@ def _row_after_columns(mode: Any) -> Situation | None:
 
 
 def _refreshing_row(mode: Any) -> Situation | None:
-    """Return the row with which what transforms use is renewed, or a window is swept."""
+    """Return the row at which the snapshot is refreshed, or a window is learnt."""
     if mode not in ROW_MODES.values() or build(mode)._refreshes_always:
         return None
     model, rows = build(mode), stream(mode, 400)
@@ -135,7 +135,7 @@ def _lacking(X: Any) -> None:
 
 
 def _columns(mode: Any) -> Situation | None:
-    """Return a block; a stream that is read again goes on from the end of a block."""
+    """Return a block; learning continues from the end of a block."""
     if not mode.in_pieces:
         return None
     X, y = data(mode, p=60)
@@ -169,7 +169,7 @@ def _group(mode: Any, before: str) -> Situation | None:
         return None
     X, y = data(mode, p=60)
     model = fresh(mode, y)
-    # A bounded pool that has discarded single columns takes no groups.
+    # A bounded pool that has discarded single columns accepts no groups.
     first = X[:, :30] if before == "groups" else X[:, :4]
     model.learn_columns(in_groups(first) if before == "groups" else first)
 

@@ -100,7 +100,7 @@ class LargestVariance(Selector[VariableState], Unsupervised):
 
 
 class Apart(Selector[Pool], Supervised):
-    """Relevance, less the mean absolute correlation with those that were picked.
+    """Greedy selection by relevance minus the mean absolute correlation with earlier picks.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class Apart(Selector[Pool], Supervised):
 
 
 class ApartJointly(Selector[Pool], Supervised):
-    """As `Apart`, and on rows by joint moments.
+    """Selection as in `Apart`, on rows by joint moments.
 
     Examples
     --------
@@ -156,7 +156,7 @@ class ApartJointly(Selector[Pool], Supervised):
 
 
 def apart(held: Pool, k: int) -> Picks:
-    """Pick k variables of those that vary."""
+    """Return k of the variables, picked greedily."""
     relevance, redundancy = held.relevance(), np.zeros(len(held.names))
     picks = Picks([], [], [])
     while len(picks.indices) < min(k, len(held.names)):

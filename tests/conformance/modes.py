@@ -22,17 +22,17 @@ from streamsel.stream import grouped, iter_array
 from tests.conformance import imagined
 from tests.seed import EVERYTHING, SEED, cover
 
-# Those that are registered, and those that are while the suite runs.
+# Registered learners, and those that are registered while the suite runs.
 REGISTERED = registry.LEARNERS
 ENTRIES = (*REGISTERED, *imagined.ENTRIES)
 CLASSES = {entry.name: getattr(import_module(entry.module), entry.name) for entry in ENTRIES}
 
-# What says nothing about columns.
+# Parameters that do not affect learning from columns.
 OF_ROWS = {
     *("fading_factor", "max_features", "grace_period", "window_size"),
     *("refresh_factor", "warm_up", "hysteresis", "missing"),
 }
-# What a model shows of what it has found.
+# Public attributes with the results of a model.
 SHOWN = (
     *("relevance", "scores", "p_values", "loadings", "selected", "rounds", "components"),
     "landmarks",
@@ -59,21 +59,21 @@ class Mode(NamedTuple):
 
     @property
     def in_pieces(self) -> bool:
-        """Whether columns may come in several calls."""
+        """Whether columns may be learnt in several calls."""
         return not self.params.get("exact", False)
 
     @property
     def by_name(self) -> bool:
-        """Whether what it does with a variable follows from the name, and nothing is held of it."""
+        """Whether transforms depend on names only, and nothing is stored about variables."""
         return issubclass(self.cls, HashedExtractor)
 
     @property
     def of_classes(self) -> bool:
-        """Whether whatever the target holds is a class."""
+        """Whether all values of the target are classes."""
         return getattr(build(self), "target_type", None) == "class"
 
     def traits(self) -> set[Any]:
-        """Return all by which the code that learners share tells modes apart, of what applies."""
+        """Return the traits by which shared code distinguishes modes."""
         label = str(self)
         if label not in _traits:
             _traits[label] = self._find_traits()
@@ -129,13 +129,13 @@ COLUMN_MODES = by_name(_column_modes())
 IN_PIECES = {name: mode for name, mode in COLUMN_MODES.items() if mode.in_pieces}
 
 
-# --------------------------------------------------------------------- which test meets which mode
+# -------------------------------------------------------------------- which test runs which modes
 
 
 class Meets(NamedTuple):
-    """What a test says of the modes that it meets, for the audit.
+    """Declaration of the modes that a test runs, for the audit.
 
-    That is by which rule, and all pairs of a mode and a case that a run of everything has.
+    It contains the rule, and all pairs of a mode and a case in a run of everything.
     """
 
     rule: str
@@ -145,15 +145,15 @@ class Meets(NamedTuple):
 
 
 def over(modes: dict[str, Mode]) -> Any:
-    """Run a test in every mode: what is asked of the method itself."""
+    """Run a test in every mode, for tests of the method itself."""
     return _meets("over", modes, "mode", {name: (mode,) for name, mode in modes.items()})
 
 
 def rotated(modes: dict[str, Mode], name: str, cases: Any, each: int = 1) -> Any:
     """Run a test in every mode, with `each` of its cases.
 
-    A mode takes those that its learner has met least, of these what the others have, so that
-    every case meets several learners and every learner several cases. Cases may depend on the mode.
+    A mode takes the cases that its learner has had least, and of these the least used by others.
+    Thus cases have several learners, and learners several cases. Cases may depend on the mode.
     """
     of = cases if callable(cases) else lambda _, cases=list(cases): cases
     met: Counter[Any] = Counter()
@@ -169,10 +169,10 @@ def rotated(modes: dict[str, Mode], name: str, cases: Any, each: int = 1) -> Any
 
 
 def sampled(modes: dict[str, Mode]) -> Any:
-    """Run a test of what learners share in a sample of the modes, another one for every test.
+    """Run a test of shared code in a sample of the modes, which differs between tests.
 
-    Every learner is in it, and everything by which shared code tells modes apart. A run has all
-    of the latter, and a quarter of the learners at least.
+    The sample covers every learner, and every trait by which shared code distinguishes modes. A run
+    covers all of these traits, and at least a quarter of the learners.
     """
 
     def decorate(test: Any) -> Any:
@@ -185,10 +185,10 @@ def sampled(modes: dict[str, Mode]) -> Any:
 def sample(
     pairs: dict[str, tuple[Any, ...]], turn: str, *, shared: bool = False
 ) -> dict[str, tuple[Any, ...]]:
-    """Return few pairs that have between them all that any has; `turn` chooses among equals.
+    """Return few pairs that together cover all features of the pairs; `turn` breaks ties.
 
-    A pair has its learner, the traits of its mode, and each value of its case. If what is tested
-    is shared code, of three in four learners only the traits count: of others for every `turn`.
+    The features of a pair are its learner, the traits of its mode, and each value of its case. In
+    tests of shared code, three in four learners, set by `turn`, count by their traits only.
     """
     learners = sorted({mode.learner for mode, *_ in pairs.values()})
     if shared:
@@ -230,9 +230,9 @@ def _meets(
 
 
 def target_of(mode: Mode, X: Any, c: int = 1, seed: int = 1) -> Any:
-    """Return a target that suits a mode and of which a few of the variables tell.
+    """Return a target that suits a mode, and that a few of the variables explain.
 
-    That is c columns of numbers, or one where the mode takes no more; three classes; or None.
+    It has c numeric columns, or one where the mode supports no more; or three classes; or is None.
     """
     if not mode.has_target:
         return None
@@ -245,7 +245,7 @@ def target_of(mode: Mode, X: Any, c: int = 1, seed: int = 1) -> Any:
 
 
 def takes(mode: Mode, c: int, *, is_class: bool = False) -> bool:
-    """Whether the target of a mode may be so many columns of numbers, or classes."""
+    """Return whether a mode supports a target of c numeric columns, or of classes."""
     try:
         build(mode)._check_target(c, is_class=is_class)
     except ValueError:
@@ -265,7 +265,7 @@ def build(mode: Mode, **further: Any) -> Any:
 
 
 def fresh(mode: Mode, y: Any, **further: Any) -> Any:
-    """Return a model that knows its target, if it has one."""
+    """Return a model that has learnt its target, if it has one."""
     model = build(mode, **further)
     if mode.cls._is_supervised:
         model.learn_target(y)
@@ -273,7 +273,7 @@ def fresh(mode: Mode, y: Any, **further: Any) -> Any:
 
 
 def _learns_groups(mode: Mode) -> bool:
-    """Whether a model of a mode selects groups of columns."""
+    """Return whether a model of a mode selects groups of columns."""
     return bool(fresh(mode, data(mode, n=12, p=6)[1])._takes_groups)
 
 
@@ -300,7 +300,7 @@ def learnt(mode: Mode, X: Any, y: Any, names: Any = None, **further: Any) -> Any
 
 
 def flat(state: dict[str, Any], place: str = "") -> dict[str, Any]:
-    """Return everything in a state by its place, however deep."""
+    """Return all items of a nested state by their paths."""
     parts = {}
     for key, value in state.items():
         if isinstance(value, dict):
@@ -311,7 +311,7 @@ def flat(state: dict[str, Any], place: str = "") -> dict[str, Any]:
 
 
 def bits(model: Any) -> dict[str, Any]:
-    """Return all that a model holds, to the last bit."""
+    """Return the complete state of a model, to the last bit."""
     return {
         key: (value.shape, value.dtype.str, value.tobytes())
         if isinstance(value, np.ndarray)
@@ -321,12 +321,12 @@ def bits(model: Any) -> dict[str, Any]:
 
 
 def shown(model: Any) -> dict[str, Any]:
-    """Return what a model shows."""
+    """Return the public results of a model."""
     return {name: getattr(model, name) for name in SHOWN if hasattr(model, name)}
 
 
 def same(one: Any, other: Any, rtol: float = 1e-10, *, in_parts: bool = False) -> None:
-    """Check that two models have decided the same, and hold the same to rounding.
+    """Check that two models have the same results, and the same state up to rounding.
 
     Models of parts of the columns, merged, have a sample of each part.
     """
@@ -339,18 +339,18 @@ def same(one: Any, other: Any, rtol: float = 1e-10, *, in_parts: bool = False) -
         if in_parts and key.startswith("summary/sample/"):
             continue
         if key == "summary/histogram/counts":
-            # Bins of arrival of two models need not fit into one another's.
+            # Arrival bins of two models need not be nested.
             np.testing.assert_array_equal(theirs[key].sum(axis=0), value.sum(axis=0))
         elif isinstance(value, np.ndarray):
             assert value.shape == theirs[key].shape, key
-            # What rounding took from a mean is measured against the mean.
+            # The rounding error of a mean is measured relative to the mean.
             whole = mine[key.removesuffix("_error")] if key.endswith("mean_error") else value
             size = np.abs(whole).max(initial=0.0)
             np.testing.assert_allclose(theirs[key], value, rtol, rtol * size, err_msg=key)
 
 
 def close(got: Any, expected: Any, rtol: float = 1e-10) -> None:
-    """Check that two values that a model shows are the same, numbers in them to rounding."""
+    """Check that two results are the same, numbers up to rounding."""
     if isinstance(expected, dict):
         assert list(got) == list(expected)
         for key, value in expected.items():

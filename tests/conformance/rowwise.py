@@ -12,7 +12,7 @@ ROW_MODES = {
 }
 WITHOUT_TARGET = {name: mode for name, mode in MODES.items() if name not in ROW_MODES}
 BY_WINDOW = {name: mode for name, mode in ROW_MODES.items() if build(mode)._by_window}
-# Those that know, after any rows, no more and no less than moments tell.
+# Modes whose state after rows contains exactly the moments.
 BY_MOMENTS = {
     name: mode
     for name, mode in ROW_MODES.items()
@@ -26,7 +26,7 @@ BY_MOMENTS = {
 
 
 def of_target(model, y):
-    """Return what a model, or what hosts one, is taught beside a row."""
+    """Return the target to learn with a row, for a model or for its host."""
     return (y,) if getattr(model, "_is_supervised", True) else ()
 
 
@@ -39,7 +39,7 @@ def learn_many(model, X, y):
 
 
 def taught(model, rows):
-    """Return the model, which has learnt rows of x and y."""
+    """Return the model after it has learnt rows of x and y."""
     for x, y in rows:
         learn_one(model, x, y)
     return model
@@ -53,7 +53,7 @@ def outputs(model, rows):
 
 
 def kinds_of(mode):
-    """Return the kinds of target that the rows of a mode may bring; one of none without."""
+    """Return the types of target that rows of a mode may have; "none" without a target."""
     if not mode.cls._is_supervised:
         return ["none"]
     classes = is_of_classes(mode)
@@ -67,12 +67,12 @@ def kinds_of(mode):
 
 
 def is_of_classes(mode):
-    """Whether numbers are classes."""
+    """Return whether numbers are classes."""
     return mode.of_classes
 
 
 def suits(mode, c, *, is_class):
-    """Whether the target of a mode may be c columns, or classes."""
+    """Return whether a mode supports a target of c columns, or of classes."""
     try:
         build(mode)._check_target(c, is_class=is_class)
     except ValueError:
@@ -81,7 +81,7 @@ def suits(mode, c, *, is_class):
 
 
 def of_kind(mode, kind, value, i):
-    """Return the target of row i as one of a kind; what is new comes with row 20."""
+    """Return the target of row i with this type; new classes and targets start at row 20."""
     if kind == "number" and is_of_classes(mode):
         return float(np.digitize(value, [-1.0, 1.0])) if i >= 20 else float(value > 0.0)
     if kind in ("number", "none"):
@@ -94,7 +94,7 @@ def of_kind(mode, kind, value, i):
 
 
 def stream(mode, n, kind=None, seed=0, names="abcdef"):
-    """Return rows of these features, of which b and, less so, e tell of the target."""
+    """Return rows of these features; b and, less strongly, e explain the target."""
     rng = np.random.default_rng(seed)
     rows = []
     kind = kind or kinds_of(mode)[0]
@@ -110,7 +110,7 @@ def stream(mode, n, kind=None, seed=0, names="abcdef"):
 
 
 def alike(one, other, tolerance=1e-9):
-    """Check that two models have learnt the same from rows, to rounding."""
+    """Check that two models have learnt the same from rows, up to rounding."""
     mine, theirs = shown(one), shown(other)
     close(theirs, mine, tolerance)
     names = [None if model._state is None else list(model._state.names) for model in (one, other)]

@@ -13,7 +13,7 @@ from tests.conformance.modes import CLASSES, REGISTERED
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "pages"
-# Oracles of what is no learner, and of learners on rows.
+# References for functions that are not learners, and for learners on rows.
 OTHER_ORACLES = {
     "alignment",
     "evaluate",
@@ -26,7 +26,7 @@ OTHER_ORACLES = {
     "text",
 }
 OTHER_ORACLES |= {"ridge_components_rows", "gram"}
-# And of a source, and of what methods share.
+# References for a source, and for code that methods share.
 OTHER_ORACLES |= {"prune", "independence", "linear", "subspace", "factorisation", "survival"}
 OTHER_ORACLES |= {
     "density",
@@ -38,7 +38,7 @@ OTHER_ORACLES |= {
     "vcf",
 }
 OTHER_ORACLES |= {"generated", "glm", "groups", "pairwise", "series", "statistics"}
-# Classes of the reference that are not learners.
+# Classes in the reference pages that are not learners.
 OTHER_CLASSES = {"History", "Relatedness"}
 
 every_learner = pytest.mark.parametrize(
@@ -47,7 +47,7 @@ every_learner = pytest.mark.parametrize(
 
 
 def nav(entries):
-    """Yield (title, page) of everything in a navigation."""
+    """Yield (title, page) for every entry of a navigation."""
     for entry in entries:
         for title, page in entry.items():
             if isinstance(page, str):

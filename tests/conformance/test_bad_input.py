@@ -43,7 +43,7 @@ from tests.conformance.modes import (
 )
 
 N = 12
-# Those that know the names of what they hold.
+# Modes whose state contains the names of variables.
 WITH_NAMES = {name: mode for name, mode in IN_PIECES.items() if not mode.by_name}
 
 
@@ -53,18 +53,18 @@ def columns():
 
 
 def held(mode, X):
-    """Return a model that has learnt something."""
+    """Return a model that has learnt 20 columns."""
     return learnt(mode, X, target_of(mode, X), [f"held {j}" for j in range(20)])
 
 
 def surely_held(mode, X):
-    """Return a column that no learner lets go: the target itself, if there is one."""
+    """Return a column that no learner discards: the target itself, if there is one."""
     y = target_of(mode, X)
     return X[:, 0] if y is None else np.asarray(y, dtype=np.float64)
 
 
 def refused(model, error, act, match=None):
-    """Run `act`, expecting an error and no other trace of it; return what it says."""
+    """Run `act`, expecting an error and an unchanged model; return the message."""
     before = pickle.dumps(model)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -120,7 +120,7 @@ BAD_COLUMNS = {
 }
 
 
-# What some columns lack, for a learner that takes these as they are.
+# Cases with missing values, which some learners support.
 GAPS = {
     *("NaN", "NaN first", "NaN last", "NaN in float32", "NaN in sparse", "None among numbers"),
     *("null", "bool and null"),
@@ -128,7 +128,7 @@ GAPS = {
 
 
 def takes_gaps(mode, case, model, learn):
-    """Whether a mode takes a case for a column with gaps; then let it learn the case."""
+    """Return whether a mode supports a case as a column with gaps; if so, learn it."""
     if not (mode.cls._takes_missing and case in GAPS):
         return False
     before = model.n_columns
@@ -140,7 +140,7 @@ def takes_gaps(mode, case, model, learn):
 
 @rotated(IN_PIECES, "case", BAD_COLUMNS, each=2)
 def test_columns(mode, case, X):
-    """Alone, and among good ones: those before it are held back, for a list can be read again."""
+    """A bad column is refused alone; in a list, the columns before it are not learnt either."""
     error, values = BAD_COLUMNS[case]
     model = held(mode, X)
     if takes_gaps(mode, case, model, lambda: model.learn_column("the bad one", values)):
@@ -321,13 +321,13 @@ BAD_TARGETS = {
 
 @rotated(MODES, "case", BAD_TARGETS, each=2)
 def test_targets(mode, case, X):
-    """The model is none the worse for it."""
+    """A refused target leaves the model unchanged."""
     error, y = BAD_TARGETS[case]
     model = build(mode)
     if not mode.cls._is_supervised:
         error = ValueError
     if case == "inf" and mode.of_classes:
-        return  # a class may be called so
+        return  # infinity may be the name of a class
     refused(model, error, lambda: model.learn_target(y))
     other = fresh(mode, target_of(mode, X))
     if mode.cls._is_supervised:
@@ -339,7 +339,7 @@ def test_targets(mode, case, X):
 
 @sampled(MODES)
 def test_a_target_or_none(mode, X):
-    """Who has none refuses one, and who needs one refuses none."""
+    """Unsupervised learners refuse a target, and supervised ones require one."""
     model = build(mode)
     if not mode.cls._is_supervised:
         refused(model, ValueError, lambda: model.learn_target(X[:, 0]), "without one")
@@ -416,7 +416,7 @@ def bad_values(rule):
     ("learner", "parameter"), [(name, p) for name, cls in CLASSES.items() for p in rules_of(cls)]
 )
 def test_parameters(learner, parameter):
-    """Each is refused by the constructor, in the words of its rule, by name and with its value."""
+    """The constructor refuses each value with the parameter's name, its rule, and the value."""
     rule = rules_of(CLASSES[learner])[parameter]
     for value in bad_values(rule):
         with pytest.raises(ValueError, match="Expected") as info:
@@ -458,7 +458,7 @@ def test_numbers_may_be_numpys(learner):
 
 @pytest.mark.parametrize("learner", CLASSES)
 def test_lists_and_arrays_are_stored_as_tuples(learner):
-    """As River and model files have them, and equal to the tuples that they are."""
+    """Lists are stored as River and model files store them, and equal to tuples."""
     cls = CLASSES[learner]
     for parameter, rule in rules_of(cls).items():
         if isinstance(rule, NamesRule) and cls._is_supervised and cls._row_state_type is not Window:
@@ -486,7 +486,7 @@ def test_bounds_leave_room_for_what_is_asked_for(learner):
     cls = CLASSES[learner]
     size = next(iter(rules_of(cls)))
     if size not in ("k", "n_components"):
-        return  # no number is asked for
+        return  # the learner has no size
     for parameter in ("max_candidates", "max_features"):
         if parameter in rules_of(cls):
             with pytest.raises(ValueError, match=rf"Expected {parameter} of .*{size} = 7") as info:
@@ -494,7 +494,7 @@ def test_bounds_leave_room_for_what_is_asked_for(learner):
             assert learner in str(info.value)
 
 
-# ------------------------------------------------------------------- strange, and yet good, columns
+# ------------------------------------------------------------------------ unusual but valid columns
 
 
 @rotated(IN_PIECES, "value", ["0", "3", "-1e9", "0.1", "1e150", "1e-310", "-0.0"])
@@ -515,7 +515,7 @@ def test_a_constant_column_is_counted_and_changes_nothing(mode, value, X):
     assert (model.n_constant, model.n_columns) == (constant + 12, seen + 12)
 
 
-# 1e-150 and 1e150 are powers of two: what they scale is not rounded.
+# 2.0**-498 and 2.0**498 scale without rounding.
 SCALES = [5e-324, 1e-310, 1e-200, 2.0**-498, 2.0**498, 1e160, 1e250, 1e306]
 
 
@@ -540,7 +540,7 @@ def test_columns_of_any_scale_are_right_or_refused_but_never_nonsense(mode, scal
 
 @over(IN_PIECES)
 def test_steps_beside_an_offset_are_noise_not_signal(mode):
-    """An offset of 1e9 with steps of the last bit: relevance between 0 and 1, never NaN."""
+    """With an offset of 1e9 and steps of the last bit, relevance is between 0 and 1, never NaN."""
     rng = np.random.default_rng(2)
     X = 1e9 + rng.integers(-3, 4, size=(N, 8)) * 2.0**-23
     model = learnt(mode, X, target_of(mode, rng.normal(size=(N, 4))))

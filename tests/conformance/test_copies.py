@@ -24,7 +24,7 @@ NAMES = [f"v{j}" if j % 3 else (j, "é") for j in range(160)]
 
 
 def alike(one, other):
-    """Check that two models are the same to the last bit, and show the same."""
+    """Check that two models and their results are the same to the last bit."""
     assert type(one) is type(other)
     assert one._get_params() == other._get_params()
     assert bits(one) == bits(other)
@@ -97,7 +97,7 @@ def test_reading_a_model_changes_nothing(mode):
     model.transform_many(X)
     repr(model)
     assert pickle.dumps(model) == before
-    for attribute in shown(model):  # what is handed out is the caller's
+    for attribute in shown(model):  # the caller may change returned objects
         if hasattr(handed_out := getattr(model, attribute), "clear") and handed_out:
             handed_out.clear()
             assert getattr(model, attribute)
@@ -106,7 +106,7 @@ def test_reading_a_model_changes_nothing(mode):
 
 @sampled(COLUMN_MODES)
 def test_nothing_of_the_callers_is_kept(mode):
-    """What was handed in may be written over afterwards."""
+    """Arguments may be overwritten afterwards."""
     X, y = data(mode)
     mine, target = X.copy(order="F"), None if y is None else y.copy()
     other = learnt(mode, mine, target)

@@ -44,7 +44,7 @@ def test_one_at_a_time(mode):
 
 @over(COLUMN_MODES)
 def test_the_same_cut_gives_the_same_bits_for_every_n_jobs(mode):
-    """Large enough for threads to be worth while, dense and sparse."""
+    """The data are large enough for several threads, dense and sparse."""
     X, y = data(mode, n=1200, p=240)
     scattered = sp.csc_array(X * (np.random.default_rng(1).random(X.shape) < 0.95))
     for columns in (X, scattered):
@@ -67,7 +67,7 @@ def read_only(X):
     return X
 
 
-# Ways to hand in the same whole numbers, each with a name.
+# Containers of the same integers, each with a name.
 CONTAINERS = {
     **{
         name: (lambda X, name=name: X.astype(name))
@@ -97,7 +97,7 @@ FRAMES = ("pandas", "polars", "pyarrow")
 @rotated(COLUMN_MODES, "container", CONTAINERS, each=2)
 def test_however_the_columns_are_held(mode, container):
     if container == "generator" and not mode.in_pieces:
-        container = "pairs"  # what is exact reads again
+        container = "pairs"  # exact mode needs several passes
     rng = np.random.default_rng(4)
     X = rng.integers(0, 100, size=(30, 120)) * (rng.random((30, 120)) < 0.6).astype(np.float64)
     X[:, 17] = 4.0
@@ -162,7 +162,7 @@ def test_one_column_that_does_not_vary(mode):
     model = learnt(mode, np.full((40, 1), 7.0), y)
     assert (model.n_columns, model.n_constant) == (1, 1)
     found = list(model.transform_one({0: 7.0}).values())
-    if mode.by_name:  # nothing is taken off a variable
+    if mode.by_name:  # variables are not centred
         np.testing.assert_allclose(model.embedding, np.tile(found, (40, 1)), rtol=1e-12)
     else:
         assert not any(found)

@@ -38,7 +38,7 @@ def parts_of(model, path):
 
 
 def is_read(path, header, entries):
-    """Whether a file of these parts is read."""
+    """Return whether a file of these parts is loaded."""
     path.write_bytes(forge(header, list(entries.items())))
     try:
         load(path)
@@ -48,7 +48,7 @@ def is_read(path, header, entries):
 
 
 def shorter(entry):
-    """Yield an array with one less along each of its axes."""
+    """Yield an array shortened by one along each of its axes."""
     array = np.load(io.BytesIO(entry))
     for axis in range(array.ndim):
         if array.shape[axis]:
@@ -56,7 +56,7 @@ def shorter(entry):
 
 
 def places(state, place=""):
-    """Yield the place of everything in a state, as its header tells it, but of whole parts."""
+    """Yield the paths of all items in the header of a state, except for nested dicts."""
     for key, value in state.items():
         if set(value) == {"dict"} if isinstance(value, dict) else False:
             yield from places(dict(value["dict"]), f"{place}{key}/")
@@ -65,7 +65,7 @@ def places(state, place=""):
 
 
 def without(state, place):
-    """Return a state that lacks what stands in a place."""
+    """Return a state without the item at a path."""
     key, _, deeper = place.partition("/")
     if not deeper:
         return {name: value for name, value in state.items() if name != key}
@@ -73,12 +73,12 @@ def without(state, place):
     return state | {key: {"dict": [list(pair) for pair in part.items()]}}
 
 
-# What files of earlier versions lack.
+# Items that files of earlier versions lack.
 LATER = {"reference_scale"}
 
 
 def check(model, path, mode):
-    """Change half of what stands in a state, another half for every mode and seed."""
+    """Remove or shorten half of the items of a state; the half depends on mode and seed."""
     header, entries = parts_of(model, path)
     state = header["state"]
     assert is_read(path, header, entries)

@@ -7,7 +7,7 @@ from tests.conformance.modes import COLUMN_MODES, learnt, over, same, target_of
 
 
 def base():
-    """Return few columns, one of which is constant and one of a large mean, for 186 products."""
+    """Return a few columns, one constant and one with a large mean, for 186 products."""
     X = np.random.default_rng(0).normal(size=(40, 18)) + 0.5
     X[:, 3], X[:, 5] = 1.0, X[:, 5] + 1000.0
     return X

@@ -28,7 +28,7 @@ def no_picks(self, view, k):
 
 
 def test_without_tags():
-    """A selector keeps moments, and rows fill them; without a hook it is no class to use."""
+    """A selector keeps moments, also from rows; without its hook the class is abstract."""
     assert Selector._column_state_type is Pool
     assert Selector._row_state_type is Moments
     with pytest.raises(TypeError, match="abstract"):
@@ -61,7 +61,7 @@ def test_tags(name):
 
 @pytest.mark.parametrize("name", registry.names("extractor"))
 def test_an_extractor_inherits_from_one_family_at_most(name):
-    """Itself, one family, `Extractor`, and three classes that every learner has."""
+    """Its bases are one family, `Extractor`, and three classes that every learner has."""
     own = [cls for cls in CLASSES[name].__mro__ if cls.__module__.startswith("streamsel.")]
     assert len(own) <= 6
 
@@ -109,7 +109,7 @@ def test_what_is_in_the_catalogue():
 
 
 def test_every_learner_is_in_it():
-    """A class that anybody could take for a learner of the package is one."""
+    """Every concrete subclass of the base classes in the package is registered."""
 
     def below(cls):
         return [cls, *(sub for child in cls.__subclasses__() for sub in below(child))]

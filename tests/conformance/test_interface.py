@@ -24,7 +24,7 @@ def test_repr_has_the_parameters_that_differ_from_the_default(cls):
         call = ast.parse(repr(model), mode="eval").body
         assert call.func.id == cls.__name__
         assert {keyword.arg for keyword in call.keywords} == changed.keys()
-        # It is an expression that creates the model.
+        # The representation is an expression that creates the model.
         if "estimator" not in changed:
             again = eval(repr(model), {cls.__name__: cls})  # noqa: S307 (our own text)
             assert again._get_params() == model._get_params()

@@ -11,13 +11,13 @@ from tests.conformance.rowwise import ROW_MODES
 from tests.interruptions import half_done
 from tests.seed import SEED, some
 
-# So many calls of a mode, and lines of a call, others for every seed. `tests.attack.interrupts`
-# tries them all.
+# Number of calls of a mode, and of lines of a call, which depend on the seed.
+# `tests.attack.interrupts` tries them all.
 CALLS, LINES = 2, 6
 
 
 def some_lines(turn):
-    """Return what picks some lines of a call, evenly apart."""
+    """Return a function that picks some equally spaced lines of a call."""
 
     def pick(count):
         step = max(1, count // LINES)
@@ -47,7 +47,7 @@ def test_groups_at_any_line(mode):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["SelectKBest(k=2)", "MRMR(k=3, fading_factor=0.05)"])
 def test_at_every_line_of_a_row(name):
-    """At an eighth of the lines, another one for every seed."""
+    """An eighth of the lines are tried; the seed determines which."""
     mode = ROW_MODES[name]
     kinds = {"first row", "row", "row after columns", "row with gaps"}
     tried = 0

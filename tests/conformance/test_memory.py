@@ -19,7 +19,7 @@ from tests.conformance.modes import (
 )
 
 N = 50
-# Those whose parameters promise it, or whose components are all they keep.
+# Modes with a documented bound, and modes whose state consists of components only.
 BOUNDED = {
     name: mode.also(max_loadings=20) if mode.has("max_loadings") else mode
     for name, mode in COLUMN_MODES.items()
@@ -29,7 +29,7 @@ BOUNDED = {
 
 
 def made_up(p):
-    """Return a stream of generated columns, a hundred of which are made when they are read."""
+    """Return a stream of generated columns, made a hundred at a time."""
 
     def blocks():
         for start in range(0, p, 100):
@@ -40,7 +40,7 @@ def made_up(p):
 
 
 def held_after(mode, p):
-    """Return the bytes of what a model holds, and the most that was needed to learn it."""
+    """Return the size of a model's state in bytes, and the peak memory of learning it."""
     X = np.random.default_rng(0).normal(size=(100, N)).T
     model = fresh(mode, target_of(mode, X))
     model.learn_columns(made_up(100))
@@ -58,7 +58,7 @@ def held_after(mode, p):
 @sampled(BOUNDED)
 def test_columns(mode):
     (few, for_few), (many, for_many) = (held_after(mode, p) for p in (1900, 7000))
-    # A pool holds up to twice its limit; SOSPCA's loadings grow as log p. A panel has 1,024.
+    # A pool has up to twice its limit; SOSPCA's loadings grow as log p. A panel has 1,024 columns.
     assert many < 2 * few
     assert for_many < for_few + 2e5 < 1.5e6  # all columns are 2.8 MB
 
@@ -69,7 +69,7 @@ def test_the_bounded_are_found():
 
 @over({name: mode for name, mode in MODES.items() if mode.params.get("max_features")})
 def test_rows(mode):
-    """A bounded vocabulary: names come and go for ever."""
+    """With a bounded vocabulary, names are added and discarded continually."""
     rng, model, sizes = np.random.default_rng(0), build(mode), []
     for i in range(400):
         names = [*(f"v{j}" for j in rng.permutation(40)[:3]), f"once {i}"]

@@ -29,10 +29,10 @@ from tests.copies import COPIES
 
 NAMES = [f"v{j}" for j in range(160)]
 HELD = {name: learnt(mode, *data(mode, p=3))._columns for name, mode in COLUMN_MODES.items()}
-# Those that can be put together: what was decided on arrival cannot.
+# Modes that can be merged; decisions on arrival cannot be.
 MERGING = {name: mode for name, mode in COLUMN_MODES.items() if not HELD[name].unmergeable_reason}
 TOGETHER = {name: mode for name, mode in IN_PIECES.items() if name in MERGING}
-# What is kept whole is put together whole, whatever the order.
+# Modes that discard no column: the merged model does not depend on the order.
 WHOLE = {
     name: mode
     for name, mode in TOGETHER.items()
@@ -41,7 +41,7 @@ WHOLE = {
 
 
 def parts_of(mode, X, y, *cuts, **further):
-    """Return models, each of which has learnt the columns up to the next cut."""
+    """Return models that have each learnt the columns up to the next cut."""
     edges = [0, *cuts, X.shape[1]]
     return [
         learnt(mode, X[:, start:stop], y, NAMES[start:stop], **further)
@@ -86,7 +86,7 @@ def test_merged_models_go_on(mode):
 
 @over(MERGING)
 def test_claims_of_merged_models_are_true(mode):
-    """The leading picks that are said to be proven are those over all columns."""
+    """The certified picks of a merged model are those over all columns."""
     if not hasattr(mode.cls, "n_certified"):
         return
     bounded = {name: None for name in ("max_candidates", "exact") if mode.has(name)}
@@ -133,7 +133,7 @@ def test_what_does_not_fit_changes_neither(mode):
     if size is not None:
         wrong.append(build(mode, **{size: 2 if mode.params[size] == 1 else 1}))
     if mode in WHOLE.values() and not mode.by_name:
-        wrong.append(learnt(mode, X, y))  # the same columns once more
+        wrong.append(learnt(mode, X, y))  # the same columns twice
     if y is not None:
         wrong.append(learnt(mode, X, y[::-1].copy(), range(160, 320)))
     for bad in wrong:
@@ -194,7 +194,7 @@ def by_rows(mode, X, y, start, stop):
 
 @over({name: mode for name, mode in MODES.items() if mode.has_target == mode.cls._is_supervised})
 def test_along_rows(mode):
-    """Moments add up; windows of rows do not, and say so."""
+    """Moments are added; windows of rows are refused with an explanation."""
     X, y = data(mode, n=120, p=12)
     left, right = by_rows(mode, X, y, 0, 50), by_rows(mode, X, y, 50, 120)
     alongside = pickle.dumps(right)
@@ -207,7 +207,7 @@ def test_along_rows(mode):
     assert left.n_rows == 120
     assert np.isfinite(list(left.relevance.values())).all()
     steady = not mode.params.get("fading_factor") and not mode.params.get("max_features")
-    # What stands beside the moments, and is no more than candidates, depends on the order.
+    # The cross-moments of a few candidates, next to the moments, depend on the order.
     if steady and (left._row_extension is None or isinstance(left._row_extension, CrossMoments)):
         whole = by_rows(mode, X, y, 0, 120)
         for name, value in shown(whole).items():
@@ -216,7 +216,7 @@ def test_along_rows(mode):
 
 @over({name: mode for name, mode in MODES.items() if mode.has_target == mode.cls._is_supervised})
 def test_along_columns_of_rows(mode):
-    """Other variables of the same rows, where nothing is asked of how they vary with mine."""
+    """Models of other variables of the same rows merge, unless their covariances are needed."""
     X, y = data(mode, n=60, p=6)
     models = [build(mode), build(mode)]
     for model, names in zip(models, ("abc", "def"), strict=True):

@@ -28,7 +28,7 @@ OF_MOMENTS = {name: mode for name, mode in selectors(ROW_MODES).items() if name 
 
 
 def means(rows, fading):
-    """Return the means of variables over rows, slowly: absent is 0, what is missing is left out."""
+    """Return the means of variables over rows; absent values are 0, missing ones are excluded."""
     found = {}
     for name in {name for x, _ in rows for name in x}:
         values = np.array([x.get(name, 0.0) for x, _ in rows], dtype=float)
@@ -54,7 +54,7 @@ def test_means_of_the_rows_so_far(mode):
             assert list(found) == list(plain)
             assert set(plain.values()) == {9.5}
             held = model._moments.index_of
-            if mode.params.get("max_features"):  # of one that came back, over the rows since
+            if mode.params.get("max_features"):  # over the rows since a variable's return
                 stats = model._moments.stats().mean
                 expected = {name: stats[place] for name, place in held.items()}
             for name, value in found.items():
@@ -84,7 +84,7 @@ def test_means_of_columns(mode):
     assert found
     for name, value in found.items():
         assert value == pytest.approx(expected[name], rel=1e-12)
-    # Once rows come they count as well.
+    # Rows that are learnt later count as well.
     if mode not in ROW_MODES.values() or mode in BY_WINDOW.values():
         return
     learn_one(

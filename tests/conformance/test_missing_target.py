@@ -32,7 +32,7 @@ PIECES = {name: mode for name, mode in IN_PIECES.items() if mode.has_target}
 
 
 def gaps(y, lacks=LACKS):
-    """Return a target with rows that have none."""
+    """Return the target with missing values in these rows."""
     if y.dtype.kind in "US":
         return np.where(lacks, None, y.astype(object))
     y = y.astype(float)
@@ -41,7 +41,7 @@ def gaps(y, lacks=LACKS):
 
 
 def task(mode, **further):
-    """Return columns with anything in the rows that have no target, and the target."""
+    """Return columns, with unusable values in the rows without a target, and the target."""
     X, y = data(mode, n=N, **further)
     X[LACKS] = np.nan
     X[7] = 1e300
@@ -55,7 +55,7 @@ def dropping(mode, y, **further):
 
 
 def same_but_for_rows(model, filtered):
-    """Check that a model is one of the filtered table, to rounding, and knows of the others."""
+    """Check that a model equals one of the filtered table, up to rounding and the excluded rows."""
     for name, value in shown(filtered).items():
         close(getattr(model, name), value, 1e-12)
     mine, theirs = (flat(each._get_state()) for each in (model, filtered))
@@ -96,7 +96,7 @@ def test_in_whatever_form_columns_come(mode, form):
     X = np.round(np.where(np.abs(X) < 2.0, 0.0, X))
     X[LACKS] = 7.0
     model, filtered = dropping(mode, y), fresh(mode, y[KEPT])
-    # The same form, for sums of sparse columns are others than those of dense ones.
+    # Both have the same form, as sums of sparse columns are rounded differently from dense ones.
     if form == "sparse":
         model.learn_columns(sp.csc_array(X))
         filtered.learn_columns(sp.csc_array(X[KEPT]))
@@ -124,7 +124,7 @@ def test_in_whatever_form_columns_come(mode, form):
 
 @sampled(PIECES)
 def test_one_at_a_time(mode):
-    """Dense and sparse ones, by the quick way of those that change nothing, too."""
+    """Dense and sparse columns are learnt one by one, also by the fast path for no change."""
     X, y = task(mode)
     X[LACKS] = 3.0
     model, filtered = dropping(mode, y), fresh(mode, y[KEPT])
@@ -238,7 +238,7 @@ def test_models_of_the_same_rows_are_merged(mode):
             model.learn_columns(as_stream(X[rows][:, part], part))
         try:
             models[0].merge(models[1])
-        except ValueError as error:  # what decides on arrival is not put together
+        except ValueError as error:  # decisions on arrival cannot be merged
             merged.append(str(error))
         else:
             merged.append(models[0])

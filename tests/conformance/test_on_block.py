@@ -13,7 +13,7 @@ from tests.conformance.test_undo import in_blocks
 
 
 class EnoughError(ValueError):
-    """What a caller raises."""
+    """An error that a caller raises."""
 
 
 @sampled(COLUMN_MODES)
@@ -32,7 +32,7 @@ def test_it_sees_whole_blocks_and_changes_nothing(mode, tmp_path):
 
     watched.learn_columns(in_blocks(X), on_block=look)
     assert seen[:4] == [50, 100, 150, 160]
-    assert set(seen[4:]) <= {160}  # of further readings
+    assert set(seen[4:]) <= {160}  # calls in further passes
     assert bits(watched) == bits(alone)
     if mode.in_pieces:
         saved = load(tmp_path / "model")
@@ -43,7 +43,7 @@ def test_it_sees_whole_blocks_and_changes_nothing(mode, tmp_path):
 @sampled(IN_PIECES)
 def test_it_ends_the_learning_and_undoes_nothing(mode):
     X, y = data(mode)
-    # A source that can be read again is otherwise learnt as a whole, or not at all.
+    # Without a callback, a reiterable source is learnt completely or not at all.
     reiterable = len(str(mode.params)) % 2 == 0
     model, expected = fresh(mode, y), fresh(mode, y)
     expected.learn_columns(in_blocks(X[:, :100]))
@@ -88,7 +88,7 @@ def test_a_bad_block_after_it_is_undone_as_ever():
 
 
 def test_while_it_looks_again():
-    """A reading that is left in the middle leaves a model that can be used."""
+    """An interrupted second pass leaves a usable model."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 400))
     y = X[:, :12] @ rng.normal(size=12)
@@ -116,7 +116,7 @@ def test_an_array_and_an_iterable_have_blocks_too():
 
 
 def test_what_carries_it_is_no_error():
-    """Whoever catches errors on the way does not catch it, nor does a pickle know it."""
+    """The internal exception is not caught by `except Exception`, and pickling is unaffected."""
     assert not issubclass(_CallbackError, Exception)
     model = ProjSe(2)
     model.learn_target(np.arange(20.0))

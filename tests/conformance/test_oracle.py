@@ -18,12 +18,12 @@ from tests.conformance.modes import (
 
 MODULES = {entry.name: entry.module.rpartition(".")[2] for entry in REGISTERED}
 MODES = {name: mode for name, mode in COLUMN_MODES.items() if mode.learner in MODULES}
-# Two scores that are computed in two ways.
+# Tolerances for two scores that are computed differently.
 CLOSE = {"rtol": 1e-8, "atol": 1e-8}
 
 
 def columns(kind, n, p=24, seed=0):
-    """Return columns with copies, opposites and constants among them; whole numbers make ties."""
+    """Return columns with copies, opposites and constants among them; integers make ties."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p)) if kind == "normal" else rng.integers(-3, 4, (n, p)) * 1.0
     X[:, 5], X[:, 6], X[:, 9] = X[:, 2], 3.0 - 2.0 * X[:, 1], 1.5
@@ -36,7 +36,7 @@ def expected(mode, X, y):
 
 
 def labels(mode, X, seed):
-    """Return three classes, as text, where the mode takes them."""
+    """Return three classes, as text, where the mode supports them."""
     y = target_of(mode, X, 1, seed)
     if y is None or not takes(mode, 3, is_class=True):
         return y
@@ -44,7 +44,8 @@ def labels(mode, X, seed):
 
 
 KINDS, SIZES, TARGETS = ("normal", "ties"), (5, 9, 30), ("a number", "numbers", "labels")
-# Any six in a row, from a multiple of six on, are each kind with each target, and each n twice.
+# Any six consecutive cases, starting at a multiple of six, have each kind with each target, and
+# each n twice.
 CASES = [
     (kind, SIZES[(i + j + turn) % 3], target)
     for turn in range(3)
@@ -56,7 +57,7 @@ CASES = [
 @rotated(MODES, "kind,n,target", CASES, each=6)
 def test_the_answer_is_that_of_the_definition(mode, kind, n, target):
     if mode.params.get("score") == "rank":
-        n = min(n, 10)  # the probabilities of all permutations, which take too long for more rows
+        n = min(n, 10)  # the test enumerates all permutations, too slow for more rows
     for seed in range(2):
         X = columns(kind, n, seed=seed)
         if target == "labels":
@@ -71,7 +72,7 @@ def test_the_answer_is_that_of_the_definition(mode, kind, n, target):
 
 
 def check_selector(model, answer):
-    """Compare the picks that are proven with the first of the answer's."""
+    """Compare the certified picks with the first ones of the answer."""
     n = len(answer["selected"]) if model.max_candidates is None else model.n_certified
     assert model.selected[:n] == answer["selected"][:n]
     if model.max_candidates is None:
@@ -97,7 +98,7 @@ def check_extractor(model, answer):
         B = [row.get(name, 0.0) for row in loadings.values()]
         found = [row.get(name, 0.0) for row in mine.values()]
         sign = np.sign(np.dot(B, found)) if B else 1.0
-        # Loadings have units: it is the largest that says how exact the others are.
+        # Loadings have units: the tolerance is relative to the largest.
         size = np.abs(B).max(initial=0.0)
         np.testing.assert_allclose(sign * np.array(found), B, 1e-8, 1e-8 * size)
         if "embedding" in answer:
@@ -107,7 +108,7 @@ def check_extractor(model, answer):
 
 @over(MODES)
 def test_the_answer_after_every_column(mode):
-    """Where columns may come one by one, each prefix of the stream has its answer."""
+    """Where columns may be learnt one by one, each prefix of the stream has its answer."""
     if not mode.in_pieces or mode.params.get("max_candidates"):
         return
     X = columns("normal", 9)
@@ -125,7 +126,7 @@ def test_every_learner_has_an_answer(name):
 
 
 def takes_covariates(mode):
-    """Whether what is asked for is told of numbers, given others."""
+    """Return whether a mode supports covariates with a numeric target."""
     return mode.has_target and not mode.of_classes and not build(mode)._by_window
 
 
@@ -140,7 +141,7 @@ def test_given_covariates_the_answer_is_that_of_what_they_leave(mode, c):
     basis = np.linalg.qr(np.c_[np.ones(30), Z])[0]
     left = (part - basis @ (basis.T @ part) for part in (X, y))
     answer = expected(mode.also(covariates=Z), *left)
-    for shown in ("scores", "embedding"):  # of which degrees of freedom, and raw columns, are part
+    for shown in ("scores", "embedding"):  # they depend on degrees of freedom and raw columns
         answer.pop(shown, None)
     answer.pop("p_values", None)
     (check_selector if hasattr(model, "selected") else check_extractor)(model, answer)

@@ -14,7 +14,7 @@ from tests.page.reading import read
 
 
 def check(model):
-    """Check the page of a model, all but the pictures, which take long to draw."""
+    """Check the page of a model without its plots, which take long to draw."""
     found = model.report()
     said = summarize(found)
     assert said.endswith(".")

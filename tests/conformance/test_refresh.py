@@ -48,14 +48,14 @@ SELECTORS = {
     for name, mode in BY_MOMENTS.items()
     if hasattr(mode.cls, "selected") and "max_features" not in mode.params
 }
-# Those of which something stands: not what follows from names alone.
+# Modes with a snapshot; transforms by names alone have none.
 STANDING = {name: mode for name, mode in ROW_MODES.items() if mode.has("refresh_factor")}
 EXTRACTORS = {name: mode for name, mode in STANDING.items() if hasattr(mode.cls, "components")}
 
 
 @rotated(SELECTORS, "calm", CALM, each=2)
 def test_selectors_stand_by_the_definition(mode, calm):
-    """After every row; of models of other k what they select is the ranking."""
+    """The snapshot follows the definition after every row; models of other k give the ranking."""
     model = build(mode, **CALM[calm])
     k = model._n_requested
     limit = {"max_candidates": None} if mode.has("max_candidates") else {}
@@ -88,7 +88,7 @@ def test_a_copy_stands_as_its_original(mode, copied, tmp_path):
 
 @sampled(STANDING)
 def test_renew_is_a_renewal_at_once(mode):
-    """Before anything is learnt, and on columns, it does nothing; in the warm-up it ends that."""
+    """It does nothing before learning and on columns; in the warm-up, it ends the warm-up."""
     model = build(mode)
     model.refresh()
     assert bits(model) == bits(build(mode))
@@ -143,7 +143,7 @@ def test_a_model_from_columns_stands_at_once(mode):
 
 
 def as_many(rows, share, keep):
-    """Return after how many rows the new weigh a share of what is left of these."""
+    """Return after how many rows the new ones have this share of the remaining weight of `rows`."""
     new, left, count = 0.0, float(rows), 0
     while new < share * left * (1.0 - 1e-12):
         new, left, count = keep * new + 1.0, keep * left, count + 1
@@ -152,7 +152,7 @@ def as_many(rows, share, keep):
 
 @over(SELECTORS)
 def test_of_few_variables_none_stands_for_ever(mode):
-    """The best three times k may be all there are; who is least relevant of them must go."""
+    """A variable that became irrelevant is replaced even if all variables are among the best 3k."""
     if (
         mode.params.get("fading_factor")
         or build(mode)._n_requested is None
@@ -191,7 +191,7 @@ def weights(loadings, names, components):
 @pytest.mark.parametrize("fading_factor", [0.0, 0.02])
 @pytest.mark.parametrize("q", [1, 3, 5])
 def test_sospca_is_turned_by_procrustes(q, fading_factor):
-    """Every variable is a candidate from its first row on: all covariances are exact."""
+    """Every variable is a candidate from its first row on, so all covariances are exact."""
     rng = np.random.default_rng(q)
     names, n = list("abcdefgh"), 330
     X = rng.normal(size=(n, 8)) @ rng.normal(size=(8, 8)) + 3.0
@@ -217,7 +217,7 @@ def test_sospca_is_turned_by_procrustes(q, fading_factor):
             np.testing.assert_allclose(stands, new @ turn, atol=1e-5)
         else:
             np.testing.assert_array_equal(stands, new)
-        # The same subspace.
+        # Both span the same subspace.
         rank = np.linalg.matrix_rank(new)
         assert np.linalg.matrix_rank(stands) == rank
         assert np.linalg.matrix_rank(np.hstack([new, stands])) == rank
@@ -246,7 +246,7 @@ FADING = [
 
 @pytest.mark.parametrize("cls", FADING)
 def test_components_of_a_stationary_stream_keep_their_scale(cls):
-    """The optimism of every refresh must not multiply: PCA had grown 10^4 times by row 6,000."""
+    """The bias of each refresh must not accumulate: PCA had grown 10^4 times by row 6,000."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 3)) @ rng.normal(size=(3, 8)) + rng.normal(size=(4000, 8))
     y = np.array(["low", "mid", "high"])[np.digitize(X[:, 0] + X[:, 1], [-1.0, 1.0])].tolist()
@@ -261,7 +261,7 @@ def test_components_of_a_stationary_stream_keep_their_scale(cls):
 
 
 def test_a_component_that_does_not_turn_keeps_its_weights():
-    """And one without variance in use has the scale that it had before."""
+    """A component without variance in use keeps its earlier scale."""
     covariance, in_use = np.diag([6.0, 0.0]), np.array([4.0, 0.0])
     aligned = align_components(covariance, np.diag([9.0, 1.0]), in_use, np.array([7.0, 5.0]), 0.0)
     near = np.testing.assert_allclose
@@ -273,7 +273,7 @@ def test_a_component_that_does_not_turn_keeps_its_weights():
 
 
 def test_a_file_without_reference_scales_is_read():
-    """Files of 0.4.0 have none: as before the first refresh."""
+    """Files of 0.4.0 have none, as before the first refresh."""
     model = PCA(2)
     model.learn_many(np.random.default_rng(0).normal(size=(60, 4)))
     state = model._get_state()
@@ -288,7 +288,7 @@ def test_a_file_without_reference_scales_is_read():
 
 @over(EXTRACTORS)
 def test_no_components_in_the_warm_up(mode):
-    """A row has none, which no scaler can learn; a frame has the same columns as later, of 0.0."""
+    """A row has no components, so that no scaler learns them; a frame has columns of 0.0."""
     model = build(mode, warm_up=30)
     for i, (x, y) in enumerate(stream(mode, 40)):
         if i < 30:
@@ -300,7 +300,7 @@ def test_no_components_in_the_warm_up(mode):
 
 @over(EXTRACTORS)
 def test_a_scaler_behind_learns_no_zeros(mode):
-    """The first value of a component is the first that it learns, and so its mean."""
+    """The first value that a scaler learns is the first value of a component, hence its mean."""
     model, scaler = build(mode), preprocessing.StandardScaler()
     assert model.warm_up == mode.params.get("warm_up", 20)
     for x, y in stream(mode, 60):
@@ -313,7 +313,7 @@ def test_a_scaler_behind_learns_no_zeros(mode):
 
 
 def test_merged_rows_leave_sospca_turned(rng):
-    """What stood before a merge is where the merged components are turned to."""
+    """The merged components are aligned with those in use before the merge."""
     X = rng.normal(size=(400, 6)) @ rng.normal(size=(6, 6))
     y = X[:, 0] + X[:, 3] + rng.normal(size=400)
     one, other = (SOSPCA(2, grace_period=20, warm_up=50) for _ in range(2))
@@ -331,7 +331,7 @@ def test_merged_rows_leave_sospca_turned(rng):
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("grace_period", [1, 2, 3])
 def test_guesses_that_do_not_fit_one_another(grace_period, seed):
-    """Of few rows, and variables let go and come again, covariances are guessed."""
+    """Covariances are approximate after few rows, and for evicted variables that return."""
     rng = np.random.default_rng(seed)
     bounds = {"max_features": 4, "grace_period": grace_period, "fading_factor": 0.05 * (seed % 3)}
     model = SOSPCA(2, **bounds, refresh_factor=1.0 + seed % 2, warm_up=0)
@@ -347,7 +347,7 @@ def test_guesses_that_do_not_fit_one_another(grace_period, seed):
 
 
 def build_again(model):
-    """Return a model of what another's file would hold."""
+    """Return a model with the state of another, as from a file."""
     other = model.clone()
     other._set_state(copy.deepcopy(model._get_state()))
     return other
@@ -393,7 +393,7 @@ def test_a_file_must_say_what_stands(mode):
 
 @over(STANDING)
 def test_frames_are_renewed_at_the_same_rows(mode):
-    """A renewal that falls due within a frame is made there."""
+    """A refresh that falls due within a frame is made at that row."""
     rows = stream(mode, 130, names=range(6))
     loop, many = build(mode, warm_up=33), build(mode, warm_up=33)
     taught(loop, rows)
@@ -420,7 +420,7 @@ def test_windows_are_renewed_when_they_are_full(mode):
 
 
 def test_a_standing_variable_is_not_let_go(rng):
-    """Whether it is among the selected or not; and newcomers find room all the same."""
+    """This holds whether it is selected or not; new variables are still admitted."""
     model = ProjSe(4, max_features=9, grace_period=5, warm_up=20, refresh_factor=4.0)
     for i in range(600):
         x = {f"w{j}": 1.0 for j in rng.integers(i, i + 12, size=3)}
@@ -432,7 +432,7 @@ def test_a_standing_variable_is_not_let_go(rng):
 
 @sampled(BY_WINDOW)
 def test_no_column_after_a_window(mode):
-    """What was swept as columns is no stream of columns."""
+    """A window that was learnt as columns cannot be followed by columns."""
     model = taught(build(mode), stream(mode, 65))
     before = bits(model)
     for learn in (

@@ -18,7 +18,7 @@ from tests.copies import saved
 from tests.reference.relatedness import whitened
 
 N, P, RATIO = 40, 60, 0.8
-# An online factorisation begins at random vectors of n numbers, and depends on their order.
+# An online factorisation starts from random vectors of n numbers, and depends on their order.
 BEGINS_ANYWHERE = {"SparsePCA"}
 
 
@@ -39,7 +39,7 @@ def test_learners_are_themselves_on_whitened_columns_or_refuse(mode):
     [components] = model.report().details["variance_components"]
     assert components["ratio"] == RATIO
     if mode.of_classes or mode.learner in BEGINS_ANYWHERE:
-        # Whitened indicators are no classes.
+        # Whitened indicators are not classes.
         return
     expected = fresh(mode, y)
     if y is not None:

@@ -20,9 +20,9 @@ from tests.conformance.modes import (
 
 
 def told(model):
-    """Return a report as JSON gives it back."""
+    """Return a report after a round trip through JSON."""
     told = model.report().as_dict()
-    # Names of variables are the caller's.
+    # Names of variables are the caller's objects.
     return json.loads(json.dumps(told, allow_nan=False, default=str))
 
 
@@ -47,10 +47,10 @@ def test_it_is_what_the_model_shows(mode, c):
     for row in rows:
         relevance = model.relevance[row["name"]]
         assert row["relevance"] == relevance
-        if own is not None and own.tests_noise:  # p-values, not relevances, are above noise
+        if own is not None and own.tests_noise:  # decided by p-values, not relevances
             assert row["above_noise"] == (row["p_value"] < NOISE_LEVEL / 159)
             continue
-        # Where components are made of all columns it is these that are above the floor, or not.
+        # Where components are made of all columns, the columns are compared with the noise floor.
         says = np.isfinite(floor) and "n_above_noise" not in report
         assert row["above_noise"] == (relevance > floor if says else None)
     if kind == "selected":
@@ -77,7 +77,7 @@ def check_components(model, rows, X):
     assert relevances == sorted(relevances, reverse=True)
     for row in rows:
         weights = {loading["variable"]: loading["weight"] for loading in row["loadings"]}
-        # What is not linear in the variables has none.
+        # Components that are not linear in the variables have no loadings.
         assert weights == {
             variable: parts[row["name"]]
             for variable, parts in getattr(model, "loadings", {}).items()

@@ -47,14 +47,14 @@ def make(mode):
 
 @pytest.fixture
 def rows():
-    """Rows of six features, of which b, e and, less so, c tell of y; y in halves, as classes."""
+    """Return rows of six features; b, e and, less strongly, c explain y, which has steps of 0.5."""
     X = np.random.default_rng(0).normal(size=(N, 7)) + 3.0
     y = np.round(2.0 * (X[:, 1] - X[:, 4] + 0.5 * X[:, 2] + 0.3 * X[:, 6])) / 2.0
     return [(dict(zip("abcdef", x, strict=False)), v) for *x, v in np.c_[X[:, :6], y].tolist()]
 
 
 def frame(rows, library):
-    """Rows as X, with a column for every feature that any of them has, and y."""
+    """Return rows as X, with a column for every feature that occurs, and y."""
     names = dict.fromkeys(name for x, _ in rows for name in x)
     data = {name: [x.get(name, 0.0) for x, _ in rows] for name in names}
     y = [y for _, y in rows]
@@ -69,28 +69,28 @@ def records(X):
 
 
 def assert_alike(one, other):
-    """The same names in the same order, the same values to 1e-9."""
+    """Check for the same names in the same order, and the same values to 1e-9."""
     assert [list(here) for here in one] == [list(there) for there in other]
     one, other = ([v for row in rows for v in row.values()] for rows in (one, other))
     np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
 
 
 def tells(model):
-    """Whether what the model has learnt in a hundred rows must tell of the target.
+    """Return whether a hundred rows must suffice to explain the target.
 
-    A window of twenty rows need not.
+    A window of twenty rows need not suffice.
     """
     return follows(model) and not model._by_window
 
 
 def follows(model):
-    """Whether what the model shows is to tell of its target, and not to keep it private."""
+    """Return whether the results must explain the target, rather than protect its privacy."""
     hides = getattr(model, "rank_by", None) == "private" or isinstance(model, PrivateFeatures)
     return model._is_supervised and not hides
 
 
 def steady(model):
-    """Whether the model is to be as good at any time as all rows allow."""
+    """Return whether the model must at any time be as good as all rows allow."""
     return tells(model) and not model.fading_factor and not model.max_features
 
 
@@ -99,7 +99,7 @@ def pipeline_of(model):
 
 
 def held(host):
-    """Find the learner in a host; a union holds a copy of what it was given."""
+    """Return the learner in a host; a union contains a copy of its argument."""
     union = river.compose.TransformerUnion
     parts = host.transformers if isinstance(host, union) else host.steps
     (part,) = (p for p in parts.values() if isinstance(p, union) or type(p).__name__ in CLASSES)
@@ -119,10 +119,10 @@ def whole_targets(*args, **options):
 
 @sampled(ROW_MODES)
 def test_checks_of_river(mode, make, monkeypatch):
-    """Half of them, others for every mode and seed.
+    """Half of River's checks pass; the mode and the seed determine which.
 
-    Without pandas or scikit-learn River leaves some out and says nothing. Its target of
-    transformers is numbers, nearly all of which differ: no classes, unless rounded.
+    Without pandas or scikit-learn, River omits some of them silently. Its target of transformers is
+    numeric with nearly all values distinct, so it is rounded for classes.
     """
     if mode.of_classes:
         monkeypatch.setattr(river_checks, "_yield_datasets", whole_targets)
@@ -143,9 +143,9 @@ def test_checks_of_river(mode, make, monkeypatch):
 def test_every_choice_is_a_mode(name):
     modes = [vars(build(mode)) for mode in ROW_MODES.values() if mode.learner == name]
     for parameter, rule in rules_of(CLASSES[name]).items():
-        # What is learnt does not depend on `missing` (test_missing.py).
+        # The state does not depend on `missing` (test_missing.py).
         if isinstance(rule, ChoiceRule) and parameter not in ("target_type", "missing"):
-            # River's target is a number, which not every option takes.
+            # River's target is numeric, which not every option supports.
             fits = {
                 option
                 for option in rule.options
@@ -153,7 +153,7 @@ def test_every_choice_is_a_mode(name):
             }
             assert fits <= {params[parameter] for params in modes} <= set(rule.options)
     rules = rules_of(CLASSES[name])
-    # Windows know no fading.
+    # Windows have no fading factor.
     if "fading_factor" in rules and CLASSES[name]._row_state_type is not Window:
         assert any(params["fading_factor"] for params in modes)
     assert "max_features" not in rules or any(params["max_features"] for params in modes)
@@ -161,13 +161,13 @@ def test_every_choice_is_a_mode(name):
 
 @sampled(ROW_MODES)
 def test_bases(make):
-    """Of all that River offers these alone are right in all hosting positions."""
+    """Of River's base classes, only these are right in all hosting positions."""
     model = make()
     assert isinstance(model, river.base.MiniBatchTransformer)
     supervised = river.base.MiniBatchSupervisedTransformer, river.base.SupervisedTransformer
     assert [isinstance(model, base) for base in supervised] == [model._is_supervised] * 2
     assert model._supervised is model._is_supervised
-    # A Pipeline hands on what a signature names.
+    # A Pipeline passes the arguments that a signature names.
     for learn, x in ((model.learn_one, "x"), (model.learn_many, "X")):
         taken = [x, "y", "w"] if model._is_supervised else [x, "extra", "w"]
         assert list(inspect.signature(learn).parameters) == taken
@@ -177,7 +177,7 @@ def test_bases(make):
 
 
 class Recorder(river.base.MiniBatchRegressor):
-    """A model that learns nothing, but notes what it is shown."""
+    """A model that learns nothing, but records its inputs."""
 
     def __init__(self):
         self.learnt, self.asked = [], []
@@ -196,7 +196,7 @@ class Recorder(river.base.MiniBatchRegressor):
 
 
 class Twice(river.base.MiniBatchTransformer):
-    """A transformer to stand beside: every feature, doubled, under a name of its own."""
+    """A transformer for unions: every feature, doubled, under a new name."""
 
     def transform_one(self, x):
         return {f"twice {name}": 2.0 * value for name, value in x.items()}
@@ -226,7 +226,7 @@ def batches(rows, way):
 
 
 def feed(host, rows, way):
-    """Let a host answer rows, then learn them; return its answers, or what its last step saw."""
+    """Make a host answer and learn rows; return its answers, or the inputs of its last step."""
     recorder = getattr(host, "steps", {}).get("Recorder")
     verb, kind = "predict" if recorder else "transform", "one" if way == "one" else "many"
     answers = []
@@ -240,10 +240,10 @@ def feed(host, rows, way):
 
 
 def feed_alone(model, rows, way):
-    """Let a learner do what a pipeline would; return its answers, before it learns and while.
+    """Run a learner as a pipeline would; return its answers before and during learning.
 
-    The trap in River's bases is to be trained on some features and asked about others: what a
-    supervised step says while it learns is what it said before. One without a target learns first.
+    During learning, a supervised step passes on its earlier answer: otherwise the next step would
+    learn features other than those it predicts from. An unsupervised step learns first.
     """
     before, meanwhile = [], []
     kind = "one" if way == "one" else "many"
@@ -271,10 +271,10 @@ def test_hosted(make, position, way, rows):
     model = held(host)
     assert model.n_rows == N
     assert not tells(model) or max(model.relevance.values()) > model.noise_floor()
-    # To rounding: the columns of a frame come in the order in which Select hands them on.
+    # Up to rounding: Select changes the order of the columns of a frame.
     assert_alike([model.relevance], [alone.relevance])
     alongside = {f"twice {name}" for name in kept} if "union" in position else set()
-    for got, own in zip(seen, expected, strict=False):  # a last step shows no more than answers
+    for got, own in zip(seen, expected, strict=False):  # the last step returns only answers
         pairs = list(zip(got, own, strict=True))
         assert all(row.keys() == mine.keys() | alongside for row, mine in pairs)
         assert_alike([{name: row[name] for name in mine} for row, mine in pairs], own)
@@ -282,7 +282,7 @@ def test_hosted(make, position, way, rows):
 
 @every_mode
 def test_outputs_are_plain(make, rows):
-    """Components are floats under the promised names; selected features are what came in."""
+    """Components are floats with the promised names; selected features are the original objects."""
     model = make()
     for x, y in rows:
         out = model.transform_one(x)
@@ -306,14 +306,14 @@ def test_outputs_are_plain(make, rows):
 
 @rotated(ROW_MODES, "task", ["classes", "numbers"])
 def test_progressive_validation(mode, make, task):
-    """Without features 0.53 are right, or 0.84 the error; with all of them 0.85 and 0.55."""
+    """Without features, accuracy is 0.53 or error 0.84; with all of them 0.85 and 0.55."""
     good, further = steady(make()), {}
     if task == "classes":
         data = [(x, not y) for x, y in river.datasets.Phishing().take(300)]
         last, metric = river.linear_model.LogisticRegression(), river.metrics.Accuracy()
         try:
             learn_one(make(), *data[0])
-        except ValueError:  # it is for numbers only, as which bools can be taken
+        except ValueError:  # the mode is for numeric targets, which bools can be
             good, further = False, {"target_type": "numeric"}
     else:
         data = list(river.datasets.TrumpApproval().take(300))
@@ -323,7 +323,7 @@ def test_progressive_validation(mode, make, task):
     model = make(**further)
     pipeline = model | river.preprocessing.StandardScaler() | last
     score = river.evaluate.progressive_val_score(data, pipeline, metric).get()
-    # Models that forget or let go, or that see one sign only, tell the next one less.
+    # Models that forget, discard, or use one sign only predict less well.
     if follows(model):
         bar = (0.8 if good else 0.6) if task == "classes" else (0.8 if good else 0.95)
         assert score > bar if task == "classes" else score < bar
@@ -364,7 +364,7 @@ def test_model_selection(make, rows):
 
 
 def predictions(host, rows):
-    """Return what a host predicts of every row, before it learns it."""
+    """Return a host's prediction for each row, made before learning it."""
     found = []
     for x, y in rows:
         found.append(host.predict_one(x))
@@ -374,13 +374,13 @@ def predictions(host, rows):
 
 @rotated(ROW_MODES, "n_models", [0, 3])
 def test_wrapped(make, rows, n_models):
-    """In a bag, or, n_models = 0, behind a target that is scaled."""
+    """The learner works in a bag or, for n_models = 0, with a scaled target."""
     if n_models:
         host = river.ensemble.BaggingRegressor(pipeline_of(make()), n_models, seed=1)
     else:
         host = river.preprocessing.TargetStandardScaler(pipeline_of(make()))
     if not n_models and make().target_type == "class":
-        # Numbers that stand for classes are others at every row once they are scaled.
+        # Scaled class codes differ at every row.
         doubted = pytest.warns(UserWarning, match="21 classes in 21 rows")
         with doubted, pytest.raises(ValueError, match="51 classes in 51 rows"):
             predictions(host, rows)
@@ -465,11 +465,11 @@ def test_names_are_any_hashable(make):
 def test_before_anything_is_learnt(mode, make):
     model, x = make(), {"a": 1.5, "b": 3.0}
     nothing = dict.fromkeys(model.components, 0.0) if hasattr(model, "components") else x
-    if mode.by_name:  # which needs to learn nothing
+    if mode.by_name:  # needs no learning
         nothing = taught(make(), [(x, 0.0)]).transform_one(x)
         assert any(nothing.values())
         assert model.transform_one(x) == nothing
-    else:  # a row need not have what is not known, a frame has the same columns as later
+    else:  # a row omits unknown components, a frame has the same columns as later
         assert model.transform_one(x) == ({} if hasattr(model, "components") else x)
     for library in BACKENDS:
         assert_alike(records(model.transform_many(frame([(x, 0.0)], library)[0])), [nothing])
@@ -477,14 +477,14 @@ def test_before_anything_is_learnt(mode, make):
 
 @every_mode
 def test_features_never_seen_and_gone(mode, make, rows):
-    names = "bcefad"[: make().max_features]  # as many as there is room for: none has to make any
+    names = "bcefad"[: make().max_features]  # as many as fit: none is evicted
     rows = [({name: x[name] for name in names}, y) for x, y in rows]
     model, other = taught(make(), rows), taught(make(), rows)
     x, zeros = rows[0][0], dict.fromkeys(names, 0.0)
     if not mode.by_name:
         assert model.transform_one(x | {"new": 7.0}) == model.transform_one(x)
         assert model.transform_one({"new": 7.0}) == model.transform_one({})
-    for i, (x, y) in enumerate(rows):  # one feature stays, then none: what is absent is 0
+    for i, (x, y) in enumerate(rows):  # one feature stays, then none: absent values are 0
         left = {"b": x["b"]} if i < 60 else {}
         learn_one(model, left, y)
         learn_one(other, zeros | left, y)
@@ -494,7 +494,7 @@ def test_features_never_seen_and_gone(mode, make, rows):
 
 @pytest.mark.slow
 def test_import_budget():
-    """Of all learners of the catalogue, in a process of its own."""
+    """All learners of the catalogue are imported in a separate process."""
     loaded = modules_after(
         "from streamsel import registry\n"
         "for name in registry.names():\n"

@@ -44,12 +44,12 @@ PHASES = ["fresh", "rows", "columns", "columns and rows"]
 
 
 def phases_of(mode):
-    """Return what a mode may have learnt; few rows are no other case than many but to a window."""
+    """Return the phases to test; only windows distinguish few rows from many."""
     return PHASES + ["few rows"] * (mode in BY_WINDOW.values())
 
 
 def parts_of(rows, sizes, names=None):
-    """Cut rows into parts of these sizes again and again, each with a column for all its names."""
+    """Cut rows into parts of these sizes, cyclically, each with a column for all its names."""
     ends = itertools.accumulate(itertools.cycle(sizes))
     for start, stop in itertools.pairwise(itertools.chain([0], ends)):
         part = rows[start:stop]
@@ -60,7 +60,7 @@ def parts_of(rows, sizes, names=None):
 
 
 def many_targets(backend, ys):
-    """Return the targets of many rows in the way of a library."""
+    """Return the targets of many rows in the types of a library."""
     if isinstance(ys[0], dict):
         columns = {name: [y.get(name, 0.0) for y in ys] for name in {k: 0 for y in ys for k in y}}
         return frame("pandas" if backend == "array" else backend, columns)
@@ -77,7 +77,7 @@ def many_targets(backend, ys):
     each=3,
 )
 def test_frames_in_any_split_are_loops_of_rows(mode, kind, backend):
-    """Features, classes and targets come late; some are gone for a while, or not observed."""
+    """Features, classes and targets start late; some disappear for a while, or are missing."""
     names = range(6) if backend == "array" else "badcfe"
     rows = stream(mode, N, kind, names=names)
     for i, (x, _) in enumerate(rows):
@@ -106,7 +106,7 @@ def test_frames_in_any_split_are_loops_of_rows(mode, kind, backend):
 
 @over(ROW_MODES)
 def test_ties_are_broken_alike(mode):
-    """Of equally relevant variables the first has precedence, whatever rounding says."""
+    """Of equally relevant variables the first has precedence, regardless of rounding."""
     scales = {"u": 3.0, "v": 0.1, "w": 1.0 / 3.0, "x": 1.0, "y": 7.0, "z": 0.7}
     rows = [
         ({name: x["b"] * scale for name, scale in scales.items()}, y) for x, y in stream(mode, N)
@@ -133,7 +133,7 @@ def test_a_frame_leaves_nothing_of_the_callers(mode):
 
 @sampled(ROW_MODES)
 def test_an_index_is_not_a_name(mode):
-    """Rows of pandas are taken as they stand, whatever X and y call them."""
+    """Rows of pandas are learnt in their order, whatever the indices of X and y."""
     rows = stream(mode, 50)
     X, y = pd.DataFrame([x for x, _ in rows]), pd.Series([y for _, y in rows])
     one, other = build(mode), build(mode)
@@ -158,7 +158,7 @@ def test_no_rows_change_nothing(mode, phase):
 
 @rotated(ROW_MODES, "kind", kinds_of)
 def test_the_order_of_names_does_not_matter(mode, kind):
-    """New names are ties, and the last row's order is no hint for the next."""
+    """New names are ties, and the order of the last row does not affect the next."""
     rng = np.random.default_rng(0)
     one, other = build(mode), build(mode)
     for x, y in stream(mode, 60, kind):
@@ -172,7 +172,7 @@ def test_the_order_of_names_does_not_matter(mode, kind):
 
 @sampled(ROW_MODES)
 def test_a_row_that_is_written_over_and_learnt_again(mode):
-    """The caller's one dict, its keys and values changed in place."""
+    """The caller uses one dict, and changes its keys and values in place."""
     one, other, x = build(mode), build(mode), {}
     for i, (new, y) in enumerate(stream(mode, 60)):
         x.clear()
@@ -205,7 +205,7 @@ def test_kinds_of_numbers(mode):
 
 @sampled(WITH_TARGET)
 def test_kinds_of_numbers_as_targets(mode):
-    """Booleans are numbers where numbers are asked for."""
+    """Booleans are numbers where a numeric target is required."""
     further = {} if is_of_classes(mode) else {"target_type": "numeric"}
     plain = build(mode, **further)
     models = [build(mode, **further) for _ in NUMBERS]
@@ -223,7 +223,7 @@ def test_kinds_of_numbers_as_targets(mode):
 
 @over(ROW_MODES)
 def test_offsets_and_scales(mode):
-    """Of 1e9 and 1e±100, 1e150 too; a whole number's powers of two round nothing."""
+    """Offsets of 1e9 and scales up to 1e150 keep the selection; powers of two avoid rounding."""
     names = NAMES[: build(mode).max_features]
     for offset, scale in ((1e9, 1.0), (0.0, 2.0**-332), (1e9, 2.0**332), (0.0, 2.0**498)):
         plain, moved = build(mode), build(mode)
@@ -237,15 +237,15 @@ def test_offsets_and_scales(mode):
 
 
 def zeros_before(rows):
-    """Return rows in which a feature that comes later was 0 before."""
+    """Return rows in which features that start later are 0 before."""
     names = dict.fromkeys(name for x, _ in rows for name in canonical(x))
     return [(dict.fromkeys(names, 0.0) | x, y) for x, y in rows]
 
 
 @rotated(BY_MOMENTS | BY_WINDOW, "kind", kinds_of, each=2)
 def test_what_is_absent_is_0(mode, kind):
-    """Before it first came too: so it is on columns."""
-    names = NAMES[: build(mode).max_features]  # none has to make room
+    """A variable is also 0 before its first row, as on columns."""
+    names = NAMES[: build(mode).max_features]  # few enough that none is evicted
     rows = stream(mode, 60, kind, names=names)
     for i, (x, _) in enumerate(rows):
         if i < 33:
@@ -259,7 +259,7 @@ def test_what_is_absent_is_0(mode, kind):
 
 @over(BY_MOMENTS | BY_WINDOW)
 def test_what_is_not_observed_counts_as_the_mean(mode):
-    """Of the rows that observed it, weighed as they are; in a window of those in it."""
+    """The mean is weighted, over the rows that observed it; in a window, over its rows."""
     plain, model = build(mode), build(mode)
     n = model._window_size if model._by_window else 50
     rows = stream(mode, n, names=NAMES[: plain.max_features])
@@ -282,7 +282,7 @@ def test_what_is_not_observed_counts_as_the_mean(mode):
 
 @over({name: mode for name, mode in ROW_MODES.items() if "several" in kinds_of(mode)})
 def test_targets_that_are_yet_to_come_were_0(mode):
-    """All of them, even."""
+    """This also holds if all targets come later."""
     rows = stream(mode, 70, "several", names=NAMES[: build(mode).max_features])
     one = taught(build(mode), [(x, y if i >= 35 else {}) for i, (x, y) in enumerate(rows)])
     zeros = dict.fromkeys("pqr", 0.0)
@@ -293,7 +293,7 @@ def test_targets_that_are_yet_to_come_were_0(mode):
 
 @rotated(WITH_TARGET, "way", ["one", "many"])
 def test_few_distinct_integers_are_asked_about_once(mode, way):
-    """Numbers that may be codes of classes are; not what is said to be one or the other."""
+    """A warning shows that integers may be classes, unless the target type is explicit."""
     rows = [(x, i * 7 % 5) for i, (x, _) in enumerate(stream(mode, N))]
 
     def learn(model):
@@ -314,7 +314,7 @@ def test_few_distinct_integers_are_asked_about_once(mode, way):
 
 @over({name: mode for name, mode in ROW_MODES.items() if mode.params.get("max_features")})
 def test_never_more_variables_than_there_is_room_for(mode):
-    """Ever new words, and two features that stay."""
+    """Rows have ever new words, and two features that stay."""
     rng = np.random.default_rng(0)
     model = build(mode)
     for i, (x, y) in enumerate(stream(mode, 200)):
@@ -328,7 +328,7 @@ def test_never_more_variables_than_there_is_room_for(mode):
 
 @over({name: mode for name, mode in ROW_MODES.items() if mode.has("covariates")})
 def test_covariates_are_no_variables(mode):
-    """Where a method does not take them it says so at once."""
+    """Methods without support for covariates refuse them at once."""
     try:
         model = build(mode, covariates=("age", "batch"))
     except ValueError:
@@ -352,7 +352,7 @@ def columns_of(mode, n=12, names=NAMES):
 
 
 def in_phase(mode, phase, names=NAMES):
-    """Return a model and how many rows it has learnt: none, not yet a window of them, more."""
+    """Return a model and the number of its rows: none, fewer than a window, or more."""
     model, n = build(mode), 0
     if phase.startswith("columns"):
         X, held, y = columns_of(mode, names=names)
@@ -387,7 +387,7 @@ BAD_VALUES = {
 BAD_CELLS = {
     (case, name): pd.DataFrame(
         {key: pd.Series([1.0, 2.0]) for key in ("a", "good and new", "c")}
-        # pandas 2 does not guess the dtype of whole numbers that are larger than any float.
+        # pandas 2 does not infer a dtype of integers larger than any float.
         | {name: pd.Series([1.0, value], dtype=object if case == "too large" else None)}
     )
     for name, (case, value) in zip(itertools.cycle(("b", "the bad one", "Z")), BAD_VALUES.items())
@@ -435,14 +435,14 @@ NO_NUMBERS = {
 
 
 class Refusals:
-    """A model that must stay as it is, whatever it is asked to learn."""
+    """A model that must remain unchanged after refused calls."""
 
     def __init__(self, model):
         self.model, self.before = model, pickle.dumps(model)
         self.relevance = model.relevance
 
     def __call__(self, case, act, *words):
-        """Expect an error that has these words, and no other trace of the act."""
+        """Check that a call raises an error with these words, and leaves the model unchanged."""
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             try:
@@ -458,7 +458,7 @@ class Refusals:
 
 
 def goes_on(mode, phase, model):
-    """Check that a model goes on as one that was never asked for what it refused."""
+    """Check that a model continues like one without the refused calls."""
     twin, rows = in_phase(mode, phase)[0], stream(mode, 45, seed=1)
     before = bits(twin)
     assert bits(model) == before
@@ -470,7 +470,7 @@ def goes_on(mode, phase, model):
 
 @rotated(ROW_MODES, "phase", phases_of)
 def test_bad_values(mode, phase):
-    """The good names of the row, and what is new in its target, are held back with it."""
+    """The valid names of the row, and new parts of its target, are not learnt either."""
     model, _ = in_phase(mode, phase)
     refused = Refusals(model)
     y = stream(mode, 30)[-1][1]
@@ -558,7 +558,7 @@ def test_the_target_stays_what_it_was(mode, kind):
 
 @over(WITH_TARGET)
 def test_a_target_that_does_not_suit_is_refused_at_once(mode):
-    """On rows as on columns: not accepted and then never learnt."""
+    """It is refused on rows as on columns, not accepted and then never learnt."""
     X, names, _ = columns_of(mode, 60)
     for ys in (
         [float(round(v) if mode.of_classes else v) for v in X[:, 1]],
@@ -602,7 +602,7 @@ def test_a_model_that_selects_without_a_target_learns_no_rows(mode):
     WITH_TARGET, "way,kind", lambda mode: itertools.product(COPIES, kinds_of(mode)[1:]), each=2
 )
 def test_a_copy_goes_on_as_the_original_would(mode, kind, way, tmp_path):
-    """After a row, in the midst of a window, and after one; for numbers test_river says it."""
+    """Copies are made after one row and inside a window; test_river tests numeric targets."""
     model, twin = build(mode), build(mode)
     for i, (x, y) in enumerate(stream(mode, 55, kind)):
         x = {name: v for name, v in x.items() if i > 33 or name != "f"}  # noqa: PLW2901
@@ -653,7 +653,7 @@ def test_a_column_that_varies_later(mode, way, tmp_path):
 
 @rotated(BY_MOMENTS, "way", ["none", *COPIES], each=2)
 def test_columns_then_rows_is_all_of_it(mode, way, tmp_path):
-    """To the variables that were let go applies what is said of them elsewhere."""
+    """Discarded variables are the subject of other tests."""
     names = NAMES[: build(mode).max_features]
     X, held, y = columns_of(mode, 40, names)
     model, whole = fresh(mode, y[:25]), fresh(mode, y)
@@ -675,7 +675,7 @@ def test_columns_then_rows_is_all_of_it(mode, way, tmp_path):
 
 @rotated(ROW_MODES, "way", ["none", *COPIES], each=2)
 def test_columns_go_on_as_rows(mode, way, tmp_path):
-    """Frames as loops, copies as the original; the columns' rows are counted."""
+    """Frames equal loops, copies equal the original, and the rows of columns are counted."""
     X, held, y = columns_of(mode, 30)
     model = fresh(mode, y)
     model.learn_columns(X, held)
@@ -690,7 +690,7 @@ def test_columns_go_on_as_rows(mode, way, tmp_path):
         if way != "none" and i in (0, 3, 22):
             twin = COPIES[way](twin, tmp_path)
         assert bits(model) == bits(twin)
-        if model._by_window and i + 1 < model._window_size:  # what stood before stands
+        if model._by_window and i + 1 < model._window_size:  # the snapshot has not changed
             close(shown(model) | {"n_rows": 30}, found)
     for columns, ys in parts_of(rows, (1, 18, 26)):
         learn_many(many, frame("polars", columns), ys)
@@ -701,7 +701,7 @@ def test_columns_go_on_as_rows(mode, way, tmp_path):
 
 
 def at_once(mode):
-    """Return a mode in which transforms use what is found now, at every row."""
+    """Return a mode in which transforms use the current solution at every row."""
     return mode.also(
         refresh_factor=1.0, warm_up=0, **{"hysteresis": 1.0} if mode.has("hysteresis") else {}
     )
@@ -715,7 +715,7 @@ class LastWindow:
         self.size, self.rows, self.scale = self.model._window_size, [], None
 
     def transform(self, rows):
-        """Return what the model says of rows; components are those that moved the least."""
+        """Return the transforms of rows; components are aligned with the previous ones."""
         found = [self.model.transform_one(x) for x in rows]
         if not hasattr(self.model, "components"):
             return found
@@ -745,7 +745,7 @@ class LastWindow:
         return np.std([[*z.values()] for z in self.transform(landmarks)], axis=0)
 
     def keep_scale(self, rows):
-        """Let components have the deviations that those before had over their own landmarks."""
+        """Rescale components to the deviations of the previous ones over their own landmarks."""
         found = self.scale_of(rows)
         if found is not None and self.scale is not None:
             exist = (found > 0.0) & (self.scale > 0.0)
@@ -773,12 +773,12 @@ class LastWindow:
 
 
 def nothing_yet(model, x):
-    """Return what a model says of a row before its first window."""
+    """Return the transform of a row before the first window."""
     return {} if hasattr(model, "components") else x
 
 
 def says_what(model, last, n, x):
-    """Check that a model says what the last full window says."""
+    """Check that the results of a model are those of the last full window."""
     close(shown(model), shown(last.model) | {"n_rows": n}, 1e-9)
     expected = last.transform([x])[0]
     if hasattr(model, "components") and not last.model.in_use:
@@ -794,7 +794,7 @@ def says_what(model, last, n, x):
 
 @rotated(BY_WINDOW, "kind", kinds_of)
 def test_the_last_full_window_is_what_counts(mode, kind):
-    """Features come, go, and are not observed; classes and targets come, and go for a while."""
+    """Features, classes and targets appear and disappear for a while, or are missing."""
     model, last = build(at_once(mode)), LastWindow(mode)
     rng = np.random.default_rng(0)
     rows = stream(mode, 5 * last.size + 3, kind)
@@ -819,7 +819,7 @@ def test_the_last_full_window_is_what_counts(mode, kind):
 
 @rotated(BY_WINDOW_TAUGHT, "kind", kinds_of)
 def test_a_class_or_target_that_is_gone(mode, kind):
-    """What a window has not seen is not there, though one before had."""
+    """A class or target that the last window lacks is absent, even if an earlier window had it."""
     model, last = build(at_once(mode)), LastWindow(mode)
     rows = stream(mode, 40 + last.size * 2, kind)
     early = rows[20:40]
@@ -835,7 +835,8 @@ def test_a_target_that_does_not_vary_leaves_it_as_it_was(mode, kind):
     model, last = build(at_once(mode)), LastWindow(mode)
     size, rows = last.size, stream(mode, 60, kind)
     same = [(x, rows[0][1]) for x, _ in rows[:size]]
-    # First, so that everything passes still; then after one that varied; then it varies again.
+    # The target is constant at first, when all features pass; then after a window in which it
+    # varied.
     for i, (x, y) in enumerate([*same, *rows[:size], *same, *rows[-size:]]):
         learn_one(model, x, y)
         last.learn_one(x, y)
@@ -859,7 +860,7 @@ def test_a_frame_may_be_many_windows(mode, backend):
 
 @sampled(BY_WINDOW)
 def test_windows_after_columns(mode):
-    """What came from columns stands until the first window is full; its rows are counted."""
+    """The result of the columns remains until the first window is full; their rows are counted."""
     X, held, y = columns_of(mode, 35)
     model, last = fresh(at_once(mode), y), LastWindow(mode)
     model.learn_columns(X, held)
@@ -873,7 +874,7 @@ def test_windows_after_columns(mode):
 
 @sampled(BY_WINDOW)
 def test_a_report_in_the_midst_of_a_window(mode):
-    """Before the first is full there is nothing to report, and no error."""
+    """Before the first window is full, the report is empty, without an error."""
     model = build(mode)
     size = model._window_size
     for i, (x, y) in enumerate(stream(mode, 2 * size)):
@@ -896,7 +897,7 @@ def test_rows_of_windows_do_not_add_up(mode):
 
 @sampled(BY_WINDOW)
 def test_values_that_never_leave_the_window(mode):
-    """Constant features, and a window in which none varies: nothing is selected, nothing breaks."""
+    """With constant features, and in a window in which none varies, nothing is selected."""
     model, last = build(at_once(mode)), LastWindow(mode)
     for i, (x, y) in enumerate(stream(mode, 3 * last.size)):
         if i // last.size == 1:

@@ -18,7 +18,7 @@ HERE = Path(__file__)
 
 
 def over_modes():
-    """Return the tests of this folder that ask something of a mode, by name."""
+    """Return the tests of this folder that take a mode, by name."""
     found = {}
     for path in sorted(HERE.parent.glob("test_*.py")):
         module = vars(import_module(f"tests.conformance.{path.stem}")) if path != HERE else {}
@@ -40,7 +40,7 @@ every_test = pytest.mark.parametrize("name", TESTS)
 
 
 def pairs(test):
-    """Return the modes that a run of everything meets, each with its case."""
+    """Return all pairs of a mode and a case in a run of everything."""
     return [(mode, tuple(case)) for mode, *case in test.meets.pairs.values()]
 
 
@@ -54,7 +54,7 @@ def traits(modes):
 
 @every_test
 def test_every_learner_is_met_and_every_mode_but_in_samples(name):
-    """A test says by which rule it meets modes; who makes pairs of its own is found here."""
+    """Every test declares its rule for modes; tests with other pairs are detected."""
     meets = getattr(TESTS[name], "meets", None)
     assert meets, "Say which modes it meets by over, rotated or sampled."
     met, modes = [mode for mode, _ in pairs(TESTS[name])], [*meets.modes.values()]
@@ -68,7 +68,7 @@ def test_every_learner_is_met_and_every_mode_but_in_samples(name):
 
 @pytest.mark.parametrize("name", [name for name in TESTS if rule(name) == "rotated"])
 def test_every_case_meets_two_learners_and_every_learner_two_cases(name):
-    """If it has two; and a learner of one mode, and one case a mode, meets one."""
+    """Exceptions are cases and learners with only one possible counterpart."""
     meets = TESTS[name].meets
     met, could, modes = defaultdict(set), defaultdict(set), Counter()
     for mode, case in pairs(TESTS[name]):
@@ -85,9 +85,9 @@ def test_every_case_meets_two_learners_and_every_learner_two_cases(name):
 
 @every_test
 def test_a_run_meets_every_learner_and_every_value_of_a_case(name):
-    """What is run is a sample of all pairs, another one for every seed; the same for one seed.
+    """A run has a sample of all pairs, which depends on the seed only.
 
-    Of a test of shared code it need not meet every learner, but every trait.
+    A test of shared code need not cover every learner, but every trait.
     """
     everything, shared = TESTS[name].meets.pairs, rule(name) == "sampled"
     for seed in ("0", "1"):
@@ -105,7 +105,7 @@ def test_a_run_meets_every_learner_and_every_value_of_a_case(name):
 
 
 def test_a_run_meets_every_learner_often_where_code_is_shared():
-    """By five tests at least, whatever the seed."""
+    """At least five tests run every learner, whatever the seed."""
     for seed in map(str, range(10)):
         met, could = Counter(), Counter()
         for name in (name for name in TESTS if rule(name) == "sampled"):
@@ -117,7 +117,7 @@ def test_a_run_meets_every_learner_often_where_code_is_shared():
 
 
 def test_every_mode_is_met_often():
-    """By twenty tests at least: populations that lose a mode are found here."""
+    """At least twenty tests run every mode, so that a lost mode is detected."""
     met = Counter()
     for test in TESTS.values():
         met.update({str(mode) for mode, _ in pairs(test)})

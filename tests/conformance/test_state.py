@@ -25,23 +25,23 @@ from tests.conformance.modes import (
 
 ALL = COLUMN_MODES | MODES
 N = 14
-# What the base keeps beside parameters: what is learnt and in use, and what can be made again.
+# Attributes of the base other than parameters: learnt state, snapshot, and caches.
 KNOWN = {"_phase", "_refresh", "_guard", "_cache", "_row_reader", "_weights"}
 
 
 class Walk:
-    """A model, what it is taught, and the random numbers that choose it."""
+    """A model, its data, and the random numbers that choose the calls."""
 
     def __init__(self, mode, seed):
         self.mode, self.rng = mode, np.random.default_rng(seed)
         self.base = self.rng.normal(size=(N, 6))
         self.y = target_of(mode, self.base, int(self.rng.integers(1, 3)))
-        # Some learn rows, or nothing, before they know of a target.
+        # Some models learn rows, or nothing, before their target.
         self.model = fresh(mode, self.y) if self.rng.random() < 0.7 else build(mode)
         self.names = 0
 
     def columns(self, n=N):
-        """Return awkward columns, of n rows: copies, constants, scales and offsets."""
+        """Return unusual columns of n rows: copies, constants, scales and offsets."""
         p = int(self.rng.integers(1, 12))
         X = self.rng.normal(size=(n, p))
         kinds = self.rng.integers(0, 8, size=p)
@@ -59,7 +59,7 @@ class Walk:
         self.names += X.shape[1]
         return list(names)
 
-    # The calls
+    # Calls
 
     def block(self):
         X = self.columns()
@@ -102,7 +102,7 @@ class Walk:
         self.model.merge(other, along="rows")
 
     def of_target(self, n):
-        """Return the target of n rows, in a list, of the form of the columns' one."""
+        """Return the target of n rows, in a list, in the form of the target of columns."""
         if not self.mode.cls._is_supervised:
             return []
         if self.y is None:
@@ -120,7 +120,7 @@ class Walk:
 
 
 def not_finite(state):
-    """Return where a state holds a number that is not finite."""
+    """Return the paths of numbers in a state that are not finite."""
     return [
         place
         for place, value in flat(state).items()
@@ -143,9 +143,9 @@ def check(mode, model):
     }
     if not isinstance(
         model._phase, WindowPhase
-    ):  # where windows learn columns a learner's own idles
+    ):  # with windows that are learnt as columns, the learner's own attributes are unused
         assert vars(twin).keys() == vars(model).keys()
-        for name in own:  # it must follow from its state
+        for name in own:  # they must follow from its state
             np.testing.assert_equal(getattr(twin, name), getattr(model, name), err_msg=name)
     for one in (model, twin):
         one.transform_one({0: 1.0, 3: 2.0})

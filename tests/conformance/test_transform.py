@@ -84,13 +84,13 @@ def test_a_row_in_any_order_and_of_any_kind(mode, X):
     model = learnt(mode, X, target_of(mode, X), [f"v{j}" for j in range(12)])
     row = {f"v{j}": value for j, value in enumerate(X[0].tolist())}
     expected = model.transform_one(row)
-    # Who holds nothing of a variable knows no new ones.
+    # Transforms by name have no unknown variables.
     new = {} if mode.by_name else {f"new {j}": 1.0 for j in range(15)}
     turned = new | dict(reversed(row.items()))
     lacking = {name: value for name, value in turned.items() if value}
     for same in (turned, ChainMap({}, turned), lacking):
         assert model.transform_one(same) == pytest.approx(expected, rel=1e-12, abs=1e-12)
-    # One that has a default is not added to.
+    # A defaultdict is not filled with new names.
     ready = defaultdict(lambda: 7.0, lacking)
     assert model.transform_one(ready) == pytest.approx(expected, rel=1e-12, abs=1e-12)
     assert ready == lacking

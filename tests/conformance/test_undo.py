@@ -25,7 +25,7 @@ FIRST = [f"first {j}" for j in range(20)]
 
 
 def in_blocks(X, size=50, names=None, *, reiterable=True):
-    """Make a stream of blocks of so many columns."""
+    """Return a stream in blocks of this many columns."""
     names = range(X.shape[1]) if names is None else names
 
     def blocks():
@@ -36,7 +36,7 @@ def in_blocks(X, size=50, names=None, *, reiterable=True):
 
 
 def begun(mode, X, y):
-    """Return a model that has learnt something, if it takes columns in several calls."""
+    """Return a model that has learnt a block, if it supports several calls."""
     model = fresh(mode, y)
     if mode.in_pieces:
         model.learn_columns(X[:, :20] ** 2, FIRST)
@@ -65,7 +65,7 @@ def test_a_bad_column_of_what_can_be_read_again(mode, at):
 
 @sampled(IN_PIECES)
 def test_a_bad_column_of_what_can_be_read_once(mode):
-    """The columns before it would be lost."""
+    """The columns before it stay learnt, as the source cannot be read twice."""
     X, y = data(mode)
     rest = X.copy()
     rest[:, 137] = np.nan
@@ -104,7 +104,7 @@ def test_a_source_that_breaks_leaves_a_model_that_goes_on(mode, error):
 
 @rotated(COLUMN_MODES, "error", ["KeyboardInterrupt", "MemoryError"])
 def test_an_interruption_in_the_midst_of_a_block(mode, error, monkeypatch):
-    """Wherever it comes, what was whole before it stays, and the model goes on."""
+    """Complete blocks stay learnt, and the model continues."""
     error = ERRORS[error]
     X, y = data(mode, c=3)
     keeps = type(learnt(mode, X, y)._columns)
@@ -124,11 +124,11 @@ def test_an_interruption_in_the_midst_of_a_block(mode, error, monkeypatch):
             with pytest.raises(error):
                 model.learn_columns(in_blocks(X))
         assert calls == n
-        # An interrupt leaves whole blocks learnt, an error of a source that can be read again none.
+        # An interrupt keeps complete blocks; an error of a reiterable source keeps none.
         seen = 50 * (n - 1) if error is KeyboardInterrupt else 0
         assert model.n_columns == seen
         if not mode.in_pieces and seen:
-            continue  # it learns one source, once
+            continue  # this mode learns one source only
         expected = fresh(mode, y)
         if seen:
             expected.learn_columns(in_blocks(X[:, :seen]))
@@ -140,7 +140,7 @@ def test_an_interruption_in_the_midst_of_a_block(mode, error, monkeypatch):
 
 @over({name: mode for name, mode in COLUMN_MODES.items() if not mode.in_pieces})
 def test_an_interruption_while_a_source_is_read_again(mode, monkeypatch):
-    """What was proven stays so, and the model can be used."""
+    """Certified picks stay certified, and the model is usable."""
     X, y = data(mode, c=3)
     model, once = fresh(mode, y), learnt(mode, in_blocks(X), y, exact=False)
     whole = learnt(mode, X, y)
@@ -179,9 +179,9 @@ def test_a_rejected_block_copies_nothing(mode, monkeypatch):
         model.learn_columns(bad, [f"bad {j}" for j in range(30)])
     assert not copies
     if mode.by_name or not getattr(model._columns, "limit", 1):
-        return  # all columns are kept, and none rejected
+        return  # all columns are kept
     model.learn_columns(np.full((40, 30), 3.0), [f"constant {j}" for j in range(30)])
     assert not copies
     model.learn_columns(X + 1.0, [f"again {j}" for j in range(160)])
-    assert len(copies) <= 1  # of one block there is one copy
+    assert len(copies) <= 1  # at most one copy for one block
     assert isinstance(model._columns, ColumnState)

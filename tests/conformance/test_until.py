@@ -88,6 +88,6 @@ def test_a_bad_column_before_the_stop_is_undone_as_ever(mode):
     with pytest.raises(ValueError, match="60"):
         model.learn_columns(in_blocks(rest), until=lambda model: model.n_columns >= 120)
     assert pickle.dumps(model) == before
-    # One after it is not read.
+    # Bad columns after the condition are not read.
     model.learn_columns(in_blocks(rest), until=lambda model: model.n_columns >= 40)
     assert model.n_columns == 40

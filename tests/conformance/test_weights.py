@@ -7,17 +7,17 @@ from streamsel.targets.weights import ObservationWeights
 from tests.conformance.modes import COLUMN_MODES, close, data, fresh, learnt, over, shown
 
 N = 30
-# How often each row was there: some never.
+# Number of repetitions of each row; some have none.
 W = np.random.default_rng(3).integers(0, 4, size=N).astype(float)
 ROWS = np.repeat(np.arange(N), W.astype(int))
-# An online factorisation begins at random vectors of n numbers.
+# An online factorisation starts from random vectors of n numbers.
 BEGINS_ANYWHERE = {"SparsePCA"}
-# What depends on how many rows there are, and not on their weights alone.
+# Results that depend on the number of rows, not only on their weights.
 COUNTS = {"n_rows", "scores", "loadings", "landmarks"}
 
 
 def weighted(mode, X, y):
-    """Return a model of weighted columns whose tests count as many rows as the weights say."""
+    """Return a model of weighted columns whose tests count the sum of the weights as rows."""
     model = fresh(mode, y)
     model.learn_target(y, weights=W)
     model._target.row_transform.effective_rows = W.sum()
@@ -56,7 +56,7 @@ def test_whole_weights_are_repeated_rows_or_are_refused(mode):
         assert np.isnan(Z[W == 0.0]).all()
         np.testing.assert_allclose(shapes(Z[ROWS]), shapes(expected.embedding), atol=1e-9)
         if "max_loadings" in mode.params:
-            # What stands for the columns that are not held depends on how many rows there are.
+            # The approximation of discarded columns depends on the number of rows.
             return
         Z, told = model.transform_many(X), expected.transform_many(X)
         np.testing.assert_allclose(shapes(Z), shapes(told), atol=1e-9)
