@@ -19,14 +19,14 @@ from streamsel import registry
 from streamsel._kernels import compile as compiling
 from streamsel._kernels.scan import scan_dense
 
-# A worker waits so long, in seconds; a kernel takes four.
+# Longest wait of a worker, in seconds; a kernel takes four.
 PATIENCE = 60.0
-# With fewer files, of the 200 of all kernels, most learners are not compiled.
+# With fewer files (all kernels have 200), most learners are not compiled.
 FEW = 60
 
 
 def share_kernels() -> None:
-    """Let this process wait for a kernel that another is compiling."""
+    """Make this process wait for a kernel that another process is compiling."""
     cache = compiling._FaultTolerantCache
     load, save = cache.load_overload, cache.save_overload
 
@@ -35,7 +35,7 @@ def share_kernels() -> None:
         if found is None:
             _release(self)
             _reserve(self, Path(self._cache_path) / f"{self._impl.filename_base}.lock")
-            # Meanwhile another may have compiled it.
+            # Another process may have compiled it meanwhile.
             found = load(self, sig, target_context)
             if found is not None:
                 _release(self)
@@ -51,16 +51,16 @@ def share_kernels() -> None:
 
 
 class _BusyError(BaseException):
-    """Another worker is compiling the kernel; numba hands this on, but wraps an `Exception`."""
+    """Another worker is compiling the kernel. Numba propagates this, but wraps an `Exception`."""
 
 
-# The open lock of each kernel that this process compiles, and how long it waits for others.
+# The open lock of each kernel that this process compiles, and its longest wait for others.
 _reserved: dict[Any, int] = {}
 _patience = PATIENCE
 
 
 def _reserve(cache: Any, path: Path) -> None:
-    """Lock a file; do without if the wait was in vain, or there is no such folder."""
+    """Lock a file; continue without a lock after the longest wait, or if the folder is absent."""
     try:
         file = os.open(path, os.O_CREAT | os.O_RDWR)
     except OSError:
@@ -88,9 +88,9 @@ def _release(cache: Any) -> None:
 
 
 def compile_share() -> None:
-    """Compile what learners and series need, each by the worker that comes first.
+    """Compile the kernels of learners and series, each by the first worker that claims it.
 
-    A worker leaves for later what waits for another worker.
+    A worker postpones kernels that another worker is compiling.
     """
     global _patience  # noqa: PLW0603 (of this process)
     path = None if numba.config.DISABLE_JIT else scan_dense._cache.cache_path
@@ -119,7 +119,7 @@ def compile_share() -> None:
 
 
 def _whatever_compiles() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield names and functions that compile most of the kernels; first those that take longest."""
+    """Yield names and functions that compile most of the kernels, the slowest first."""
     yield "series", _learn_series
     for name in registry.names():
         cls = registry.fetch(name)

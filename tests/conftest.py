@@ -16,15 +16,15 @@ from tests.signals import hear_signals
 
 hear_signals()
 
-# In a worker of pytest-xdist.
+# Set in a worker of pytest-xdist.
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "") if os.name == "posix" else ""
 if WORKER:
     from tests import compiling
 
     compiling.share_kernels()
 
-# Kernels compile on their first call, so a deadline would measure the compiler; and what a run
-# cannot repeat helps nobody.
+# Kernels compile on their first call, so a deadline would measure the compiler; and random examples
+# would not be reproducible.
 hypothesis.settings.register_profile(
     "steady",
     derandomize=True,
@@ -34,7 +34,7 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("steady")
 
-# What the whole suite has more tests than, and a part of it fewer.
+# The whole suite has more tests than this, any part of it fewer.
 WHOLE_SUITE = 5000
 MANY_CASES = 4
 
@@ -43,13 +43,13 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 
 @pytest.fixture
 def rng():
-    """Random numbers, the same in every run."""
+    """Return a random generator with the same seed in every run."""
     return np.random.default_rng(0)
 
 
 @pytest.fixture(scope="session")
 def dataset():
-    """Load a real dataset by name: X (dense or CSR), y, a second view or None, and the archive."""
+    """Return a loader of datasets: X (dense or CSR), y, a second view or None, and the archive."""
 
     def load(name):
         path = DATA / f"{name}.npz"
@@ -67,12 +67,12 @@ def dataset():
 
 
 def pytest_report_header():
-    """Show what chooses the sample of the tests."""
+    """Show the seed of the sample of tests."""
     return f"STREAMSEL_TEST_SEED={SEED} ({EVERYTHING} runs all tests)"
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Leave the benchmarks alone unless asked for: `pytest tests/bench --benchmark-only`."""
+    """Exclude the benchmarks unless requested: `pytest tests/bench --benchmark-only`."""
     if collection_path.name == "bench" and not config.getoption("benchmark_only", default=False):
         return True
     return None
@@ -80,11 +80,11 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out tests of which others do nearly the same, by the seed.
+    """Leave out tests that are nearly the same as others; the seed determines which.
 
-    Of a test with several `parametrize` some combinations run, which have every value. A run of
-    the whole suite has a quarter of the cases of each test that has at least `MANY_CASES`, and a
-    quarter of the slow tests.
+    A test with several `parametrize` runs some combinations, which cover every value. A run of the
+    whole suite has a quarter of the cases of each test with at least `MANY_CASES`, and a quarter
+    of the slow tests.
     """
     whole_suite = len(items) > WHOLE_SUITE
     cases = defaultdict(dict)
@@ -109,7 +109,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def values_of(item):
-    """Return what a test takes of each of its `parametrize`, by the identity of the objects."""
+    """Return the values of a test for each of its `parametrize`, by the identity of the objects."""
     values = set()
     for mark in item.iter_markers("parametrize"):
         names = mark.args[0]
@@ -119,9 +119,9 @@ def values_of(item):
 
 
 def pytest_collection_finish(session):
-    """Let the collector of garbage pass over what was collected: all tests stay till the end.
+    """Exclude the collected tests from garbage collection: all of them remain until the end.
 
-    Workers that have very many tests compile kernels first, each others.
+    Workers with many tests first compile kernels, each a separate share.
     """
     gc.collect()
     gc.freeze()

@@ -12,7 +12,7 @@ def saved(model, path):
 
 
 def as_of_now(model):
-    """Return a copy whose transforms use what is found now, as it comes, and not what stands."""
+    """Return a copy whose transforms use the current solution instead of the snapshot."""
     model = copy.deepcopy(model)
     model._refresh.stored = model._current()
     return model

@@ -17,7 +17,7 @@ from streamsel import registry
 from streamsel.params import rules_of
 from tests import in_parts
 
-# Sizes that are drawn, and what else is: by parameters that a learner has.
+# Values of parameters, drawn for the learners that have them.
 DRAWN = {
     "ridge": (0.0, 0.1, 1.0, 3.0),
     "swaps": (0, 2),
@@ -27,12 +27,12 @@ DRAWN = {
 }
 
 
-# These answer from a pool as well, and read nothing again.
+# Selectors that are also tested with a pool, but make one pass only.
 ONE_READING = ["BackwardElimination", "SelectKBest"]
 
 
 def learners():
-    """Return the names of the selectors that read again until their answer is exact."""
+    """Return the names of the selectors that make further passes until their answer is exact."""
     return [
         name for name in registry.names("selector") if "exact" in rules_of(registry.fetch(name))
     ]
@@ -57,7 +57,7 @@ def columns(rng):
 
 
 def case(name, seed):
-    """Return columns, a target, parameters, and whether the source may be read again."""
+    """Return columns, a target, parameters, whether to learn exactly, and the random generator."""
     rng = np.random.default_rng(seed)
     X = columns(rng)
     n, p = X.shape
@@ -77,7 +77,7 @@ def case(name, seed):
 
 
 def takes(model, c):
-    """Whether a learner takes so many columns of numbers for a target."""
+    """Return whether a learner supports a target of c numeric columns."""
     try:
         model._check_target(c, is_class=False)
     except ValueError:
@@ -86,7 +86,7 @@ def takes(model, c):
 
 
 def wrong(name, seed):
-    """Return what is wrong with a learner on one stream; None if nothing is."""
+    """Return a description of the error on one stream; None if there is none."""
     X, y, params, exact, rng = case(name, seed)
     module = import_module(f"tests.reference.{registry.fetch(name).__module__.rpartition('.')[2]}")
     model = registry.fetch(name)(**params, exact=exact)
@@ -102,14 +102,14 @@ def wrong(name, seed):
         model.learn_columns(X[:, start:stop], range(start, stop))
         start = stop
     if getattr(model, "path_truncated", False):
-        return None  # it has warned that the pool has no room for the rest of the path
+        return None  # it has warned that the pool is too small for the rest of the path
     proven, selected = model.n_certified, model.selected
     if exact and proven < len(selected):
         return f"{params}: {proven} of {len(selected)} proven"
     answer = module.answer(X, y, **params)["selected"]
     if selected[:proven] != answer[:proven] or (exact and len(selected) != len(answer)):
         told = f"{params}, exact={exact}: {selected} (proven {proven}), {answer} expected"
-        # Beyond the rank, and among near copies, what is equal is a matter of the last digits.
+        # Beyond the rank, and among near copies, rounding decides ties.
         judge = getattr(module, "is_as_good", None)
         return None if judge and judge(X, y, selected[:proven], **params) else told
     return None
@@ -132,7 +132,7 @@ def tiny(seed):
         a, b, c = rng.integers(0, p, 3)
         like = (X[:, b], 3.0 - 2.0 * X[:, b], X[:, b] + X[:, c], np.full(n, 1.5))
         X[:, a] = like[int(rng.integers(len(like)))]
-    # What varies by rounding alone is for the learner to see, and not for the definition.
+    # Columns that vary by rounding only are made constant: the definition does not detect them.
     X[:, np.ptp(X, axis=0) <= 1e-9 * np.abs(X).max(axis=0)] = 1.5
     classes = np.array(["a", "b"])[np.append(rng.integers(0, 2, n - 2), [0, 1])]
     targets = (
@@ -146,10 +146,10 @@ def tiny(seed):
 
 
 def wrong_tiny(name, seed):
-    """Return what is wrong with a learner on one tiny stream; None if nothing is.
+    """Return a description of the error on one tiny stream; None if there is none.
 
-    Nothing is taken for equal here that the definition does not call equal; but a LASSO has several
-    solutions where columns depend on one another, so there it is the conditions that must hold.
+    Ties count only if the definition has them. A LASSO has several solutions if columns depend on
+    one another, so its optimality conditions are checked instead.
     """
     X, y, rng = tiny(seed)
     learner = registry.fetch(name)
@@ -188,9 +188,9 @@ def wrong_tiny(name, seed):
 
 
 def wrong_in_parts(name, seed, readings=None):
-    """Return what is wrong with a learner on one stream, learnt in parts; None if nothing is.
+    """Return a description of the error on one stream, learnt in parts; None if there is none.
 
-    How often it was read, in one process and in parts, is added to `readings`.
+    The numbers of passes, in one process and in parts, are added to `readings`.
     """
     X, y, params, exact, rng = case(name, seed)
     learner, n = registry.fetch(name), len(X)
@@ -235,7 +235,7 @@ def wrong_in_parts(name, seed, readings=None):
 
 
 def alongside(X, y, covariates=None):
-    """Return what covariates leave of columns and of a target, of numbers or two classes."""
+    """Return columns and a target, of numbers or two classes, adjusted for covariates."""
     Y = (y == "yes") * 1.0 if y.dtype.kind == "U" else y
     if covariates is None:
         return X, Y
@@ -244,7 +244,7 @@ def alongside(X, y, covariates=None):
 
 
 def main(n_streams, wrong=wrong):
-    """Run so many streams through every learner; return how many went wrong."""
+    """Run n_streams through every learner; return the number of errors."""
     total = 0
     for name in learners() + (ONE_READING if wrong is wrong_tiny else []):
         found = [(seed, what) for seed in range(n_streams) if (what := wrong(name, seed))]

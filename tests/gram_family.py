@@ -25,7 +25,7 @@ KINDS |= {"Discriminant": ["labels"]}
 
 
 class Case(NamedTuple):
-    """A method, its parameters, and what its target is."""
+    """A method, its parameters, and the type of its target."""
 
     name: str
     params: dict[str, Any]
@@ -42,7 +42,7 @@ class Case(NamedTuple):
         return getattr(streamsel, self.name)(**self.params | params)
 
     def fresh(self, y: Any, covariates: Any = None, **params: Any) -> Any:
-        """Return a model that knows its target, if it has one."""
+        """Return a model that has learnt its target, if it has one."""
         model = self.build(**params)
         if self.has_target:
             model.learn_target(y, covariates=covariates)
@@ -56,12 +56,12 @@ class Case(NamedTuple):
         return model
 
     def answer(self, X: Any, y: Any, **params: Any) -> dict[str, Any]:
-        """Return what a model shows by definition."""
+        """Return the results of a model by definition."""
         module = import_module(f"tests.reference.{METHODS[self.name]}")
         return module.answer(X, y, **self.params | params)
 
     def data(self, n: int = 40, p: int = 24, seed: int = 0) -> tuple[Any, Any]:
-        """Return columns that share factors, each on a scale of its own, and a target of a few."""
+        """Return columns with common factors, on separate scales, and a target of a few of them."""
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(n, 4)) @ rng.normal(size=(4, p)) + 1.5 * rng.normal(size=(n, p))
         X = X * rng.uniform(0.5, 2.0, p) + 3.0
@@ -71,7 +71,7 @@ class Case(NamedTuple):
         return X, {"none": None, "number": Y[:, 0], "numbers": Y}[self.kind]
 
     def rows(self, X: Any, y: Any, names: Any = None) -> Any:
-        """Return rows as `learn_one` takes them."""
+        """Return the arguments of `learn_one` for each row."""
         names = range(X.shape[1]) if names is None else names
         if not self.has_target:
             return [(dict(zip(names, x.tolist(), strict=True)),) for x in X]
@@ -79,7 +79,7 @@ class Case(NamedTuple):
 
 
 def cases(rules: dict[str, list[dict[str, Any]]]) -> list[Case]:
-    """Return every method with each of its rules and kinds of target."""
+    """Return every method with each of its rules and types of target."""
     kinds = ["number", "numbers", "labels"]
     return [
         Case(name, {"n_components": 3} | rule, kind)
@@ -90,7 +90,7 @@ def cases(rules: dict[str, list[dict[str, Any]]]) -> list[Case]:
 
 
 def agree(model: Any, answer: dict[str, Any], names: Any, tolerance: float = 1e-9) -> None:
-    """Compare all that a model shows with what it should, every component up to its sign."""
+    """Compare all results of a model with the expected ones, every component up to its sign."""
     components = list(answer["relevance"])
     assert list(model.relevance) == components
     np.testing.assert_allclose(
@@ -111,10 +111,10 @@ def agree(model: Any, answer: dict[str, Any], names: Any, tolerance: float = 1e-
 
 
 def without_embedding(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return what is shown of rows, which are not kept."""
+    """Return the results of learning from rows, which are not kept."""
     return {key: value for key, value in answer.items() if key != "embedding"}
 
 
 def numbers(y: Any) -> Any:
-    """Return a target as a matrix of numbers."""
+    """Return a target as a numeric matrix."""
     return space.numbers(y).reshape(len(y), -1)

@@ -9,30 +9,30 @@ from streamsel.stream import as_stream
 
 
 def cut(p, rng):
-    """Return places at which p columns are cut into parts, of which some may be empty."""
+    """Return indices at which p columns are cut into parts, some possibly empty."""
     inner = rng.integers(0, p + 1, int(rng.integers(0, 9)))
     return [0, *np.sort(inner).tolist(), p]
 
 
 def streams(X, edges):
-    """Return the parts of X, each a stream of columns under the numbers that they have in X."""
+    """Return the parts of X, each a stream of columns with their indices in X as names."""
     return [
         as_stream(X[:, start:stop], range(start, stop)) for start, stop in itertools.pairwise(edges)
     ]
 
 
 def pickled(thing):
-    """Return what is sent of a thing."""
+    """Return the bytes that represent an object in a message."""
     return pickle.dumps(thing)
 
 
 def sent(thing):
-    """Return what arrives of a thing that is sent."""
+    """Return an object after a round trip through pickle."""
     return pickle.loads(pickled(thing))  # noqa: S301
 
 
 def together(found, rng):
-    """Merge what was found, in order and in a tree; any one."""
+    """Return one result, merged from neighbours in random order."""
     while len(found) > 1:
         j = int(rng.integers(len(found) - 1))
         found[j].merge(found.pop(j + 1))
@@ -40,7 +40,7 @@ def together(found, rng):
 
 
 def read(reading, parts):
-    """Return what a reading finds in every part."""
+    """Return the results of a pass over every part."""
     found, arrival = [], 0
     for part in parts:
         found.append(sent(sent(reading).read(part, arrival)))
@@ -49,7 +49,7 @@ def read(reading, parts):
 
 
 def learn_once(model, parts, rng):
-    """Let clones of a model that has its target learn a part each; return them as one."""
+    """Return one model, merged from clones that have each learnt a part."""
     models = [sent(model) for _ in parts]
     for one, part in zip(models, parts, strict=True):
         one._learn_part(part)
@@ -57,7 +57,7 @@ def learn_once(model, parts, rng):
 
 
 def read_again(model, parts, rng, most=1000):
-    """Let a model that has learnt parts read them until nothing more is to be read."""
+    """Make passes over all parts until the model requires no more."""
     for _ in range(most):
         reading = model._next_pass()
         if reading is None:
@@ -67,7 +67,7 @@ def read_again(model, parts, rng, most=1000):
 
 
 def learn(model, parts, rng):
-    """Let a model that has its target learn parts, and read them again; return what has."""
+    """Return the model after it has learnt parts and made all further passes."""
     model = learn_once(model, parts, rng)
     read_again(model, parts, rng)
     return model

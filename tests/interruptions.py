@@ -21,11 +21,11 @@ PACKAGE = str(Path(streamsel.__file__).parent)
 
 
 class Interrupted(BaseException):
-    """Stands for what may come at any line, such as KeyboardInterrupt and MemoryError."""
+    """An exception that may come at any line, such as KeyboardInterrupt and MemoryError."""
 
 
 class _Tracer:
-    """Counts the lines of the package that are executed, and raises at one of them."""
+    """A trace function that counts the executed lines of the package, and raises at one of them."""
 
     def __init__(self, at: int) -> None:
         self.at, self.count, self.where = at, 0, ""
@@ -54,7 +54,7 @@ def _traced(tracer: _Tracer) -> Iterator[None]:
 
 
 def count_of_lines(call: Callable[[], object]) -> int:
-    """Return how many lines of the package a call executes."""
+    """Return the number of lines of the package that a call executes."""
     tracer = _Tracer(0)
     with _traced(tracer):
         call()
@@ -62,7 +62,7 @@ def count_of_lines(call: Callable[[], object]) -> int:
 
 
 def interrupt(call: Callable[[], object], at: int) -> str | None:
-    """Call, and raise at the at-th line; return where that was, None if there was no such line."""
+    """Call, and raise at line number `at`; return its location; None if there is no such line."""
     tracer = _Tracer(at)
     try:
         with _traced(tracer):
@@ -78,11 +78,11 @@ class Situation(NamedTuple):
     Parameters
     ----------
     make
-        Returns a model that is about to be called, the same one every time.
+    Returns a model before the call, the same every time.
     call
-        What is done with it.
+    Makes the call on a model.
     go_on
-        What it learns later.
+    Makes a model learn more after the call.
     """
 
     make: Callable[[], Any]
@@ -93,18 +93,18 @@ class Situation(NamedTuple):
 def half_done(
     situation: Situation, places: Callable[[int], Iterable[int]]
 ) -> Iterator[tuple[str, str]]:
-    """Interrupt a call at some of its lines; yield where, and what is wrong with the model then.
+    """Interrupt a call at some of its lines; yield each location, and what is wrong then.
 
     Parameters
     ----------
     situation
-        The call.
+    The call.
     places
-        Returns, given how many lines the call executes, at which of them to interrupt it: from 1.
+    Given the number of executed lines, returns those at which to interrupt, counted from 1.
 
     Yields
     ------
-    The line, and what is wrong; "" where nothing is.
+    The location, and a description of the defect; "" if there is none.
     """
     make, call, go_on = situation
     before, after = make(), make()
@@ -129,7 +129,7 @@ def _wrong(
     call: Callable[[Any], object],
     go_on: Callable[[Any], object],
 ) -> str:
-    """Return what is wrong with a model that was interrupted; "" if nothing is."""
+    """Return a description of the defect of an interrupted model; "" if there is none."""
     try:
         held = bits(model)
     except Exception as error:  # noqa: BLE001 (whatever it is, it is a finding)
@@ -144,8 +144,8 @@ def _wrong(
         go_on(one)
 
     try:
-        # Another thread finds nothing locked: a copy waits for the lock of learning. What it learns
-        # is not compared, for the last digits of LAPACK depend on where a thread has its memory.
+        # Another thread finds no lock, as a copy waits for the lock of learning. The results are
+        # not compared, as the last digits of LAPACK depend on where a thread has its memory.
         _in_a_thread(lambda: continued(copy.deepcopy(model)))
         continued(model)
         held = bits(model)
@@ -155,7 +155,7 @@ def _wrong(
 
 
 def _apart(held: dict[str, Any], left_by: dict[str, Any]) -> str:
-    """Return which parts of a state are as before, and which as after."""
+    """Return which parts of a state equal those before, and which those after."""
     before, after = left_by["before"], left_by["after"]
     told = []
     for key in sorted(before.keys() | after.keys()):

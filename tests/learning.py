@@ -2,7 +2,7 @@
 
 
 def learn(model, columns, y, covariates=None):
-    """Let a model learn columns, (n, p) or a dict of them, and return it."""
+    """Return a model after it has learnt columns, (n, p) or a dict of them."""
     model.learn_target(y, covariates=covariates)
     if isinstance(columns, dict):
         for name, x in columns.items():

@@ -7,7 +7,7 @@ import distributed
 
 
 def quiet_cluster(n_workers, **options):
-    """Return a cluster of so many workers of one thread each."""
+    """Return a cluster of n_workers with one thread each."""
     return distributed.LocalCluster(
         n_workers=n_workers,
         threads_per_worker=1,
@@ -19,13 +19,13 @@ def quiet_cluster(n_workers, **options):
 
 
 def cluster_of_threads(n_workers):
-    """Return a cluster in this process; what its workers are told still goes through a socket."""
+    """Return a cluster in this process; messages to its workers still go through a socket."""
     return quiet_cluster(n_workers, processes=False, protocol="tcp://")
 
 
 @contextmanager
 def quiet_client(n_workers, *, processes=True):
-    """Give a client of so many workers of one thread each, and end them."""
+    """Yield a client of n_workers with one thread each, and close them afterwards."""
     with (
         quiet_cluster(n_workers, processes=processes) as cluster,
         distributed.Client(cluster) as client,

@@ -7,6 +7,6 @@ from tests.distributed.clusters import quiet_client
 
 @pytest.fixture(scope="package")
 def client():
-    """A client of two workers of one thread each, in this process."""
+    """Return a client of two workers with one thread each, in this process."""
     with quiet_client(2, processes=False) as client:
         yield client

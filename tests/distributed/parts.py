@@ -17,8 +17,8 @@ N = 40
 class Made:
     """A part of a few columns of random numbers.
 
-    `grief` is what happens where it is opened, as long as there is no file of the path `mended`;
-    with `once` it makes that file itself.
+    `grief` is the failure on opening, as long as the file `mended` does not exist. With `once`
+    the failing part creates that file itself.
     """
 
     number: int
@@ -64,7 +64,7 @@ class Made:
 
 
 def made(count, **further):
-    """Return so many parts, all columns that they have, and a target."""
+    """Return count parts, all their columns, and a target."""
     parts = [Made(number, **further) for number in range(count)]
     X = np.hstack([part.values() for part in parts])
     return parts, X, X[:, 7] - X[:, -3] + 0.1 * X[:, 31]

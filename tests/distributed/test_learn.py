@@ -56,7 +56,7 @@ NAMES = [f"v{j}" for j in range(160)]
 
 
 def tasks_left(client):
-    """Count the tasks that the scheduler still knows, once it had time to forget."""
+    """Return the number of tasks that the scheduler still has, after time for cleaning up."""
     for _ in range(100):
         gc.collect()
         if not (left := client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))):
@@ -101,7 +101,7 @@ def test_observations_weigh_on_every_worker(client, cls, tmp_path):
 
 
 def by_hand(model, parts, fan_in):
-    """Learn parts, and put them together in the tree that the workers have."""
+    """Learn parts, and merge them in the same tree as the workers do."""
     level = []
     for part in parts:
         level.append(model.clone())
@@ -120,7 +120,7 @@ def by_hand(model, parts, fan_in):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """A matrix in files of several kinds, and a target."""
+    """Return a matrix in files of several formats, and a target."""
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -388,7 +388,7 @@ def test_results_are_let_go_as_they_are_used(client):
             client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
         ),
     )
-    # Two threads: two waves in flight, of four parts and three merges each, and what they share.
+    # Two threads: two waves in flight, each of four parts and three merges, and their shared data.
     assert max(most) <= 2 * 7 + 2
     assert tasks_left(client) == 0
 

@@ -24,14 +24,14 @@ distributed = pytest.importorskip("distributed")
 
 @pytest.fixture(scope="module")
 def workers():
-    """A cluster of two workers: processes of one thread each, kept alive."""
+    """Return a cluster of two workers: processes of one thread each, kept alive."""
     import dask
 
     with (
         dask.config.set(
             {
                 "distributed.deploy.lost-worker-timeout": "1 day",
-                # One less than is Dask's own choice: who dies takes seconds to start again.
+                # One less than Dask's default, as restarting a worker takes seconds.
                 "distributed.scheduler.allowed-failures": 2,
             }
         ),
@@ -42,7 +42,7 @@ def workers():
 
 @pytest.fixture(scope="module")
 def alone(client):
-    """What two workers of this process learn of 24 parts."""
+    """Return the state of two models that workers in this process learnt from 24 parts."""
     parts, _, y = made(24)
     models = [SelectKBest(3), ForwardSelection(4, max_candidates=10, exact=True)]
     for model in models:
@@ -73,14 +73,14 @@ def test_a_worker_that_dies_over_a_part_changes_nothing(grief, workers, alone, t
 
 @pytest.mark.slow
 def test_workers_killed_from_outside_change_nothing(workers, alone):
-    # One that died in another test may not be back.
+    # A worker that died in another test may not have restarted.
     workers.wait_for_workers(2, timeout=60)
     parts, _, y = made(24, pause=0.05)
     killed = []
 
     def kill():
         for pid in list(workers.run(os.getpid).values()):
-            with contextlib.suppress(ProcessLookupError):  # gone by itself: its nanny has a new one
+            with contextlib.suppress(ProcessLookupError):  # it has already been replaced
                 os.kill(pid, signal.SIGKILL)
             killed.append(pid)
             time.sleep(0.3)
@@ -190,7 +190,7 @@ def test_a_script_without_a_main_guard_is_told_so(tmp_path):
 
 @pytest.fixture
 def scheduler():
-    """A scheduler and a worker of their own processes, and the scheduler's address."""
+    """Return a scheduler and a worker in separate processes, and the scheduler's address."""
     processes = [
         subprocess.Popen(
             [

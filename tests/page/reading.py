@@ -3,7 +3,7 @@
 from html.parser import HTMLParser
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
-# Names that would do harm if a page took them at their word.
+# Names that are harmful if a page does not escape them.
 HOSTILE = [
     "<script>alert(1)</script>",
     "\"><img src=x onerror='alert(1)'>",
@@ -17,7 +17,7 @@ HOSTILE = [
 
 
 class Reader(HTMLParser):
-    """Collects tags, attributes and text; fails where a tag is closed that is not open."""
+    """Parser that collects tags, attributes and text; fails if a tag is closed that is not open."""
 
     def __init__(self, page):
         super().__init__()
@@ -48,7 +48,7 @@ class Reader(HTMLParser):
 
 
 def read(page):
-    """Read a page that must be whole, run nothing and fetch nothing."""
+    """Parse a page; check that it is complete, runs no script and loads nothing."""
     seen = Reader(page)
     assert not {"script", "iframe", "object", "embed", "link", "form", "base"} & set(seen.tags)
     for tag, name, value in seen.attributes:

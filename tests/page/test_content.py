@@ -48,7 +48,7 @@ def learnt(learner, X, y, names=None, **given):
 
 
 def titles(page):
-    """Return the texts under the mouse of the small histograms."""
+    """Return the tooltips of the small histograms."""
     return re.findall(r'<path class="l\d"[^>]*><title>([^<]*)</title>', page)
 
 
@@ -163,10 +163,10 @@ def test_a_direction_that_correlation_does_not_show_is_left_out():
 
 
 class TestHistograms:
-    """Of the values of selected variables."""
+    """Histograms of the values of selected variables."""
 
     def expected(self, x, y):
-        """Count values in 24 bins between the extreme half per cents, by class."""
+        """Return counts in 24 bins between the 0.5 and 99.5 percentiles, by class."""
         low, high = np.quantile(x, [0.005, 0.995])
         edges = np.linspace(low, high, 25)
         found = {}
@@ -289,7 +289,7 @@ class TestHistograms:
 
 
 class TestCsv:
-    """The results in the page."""
+    """The download of the results."""
 
     def link(self, page):
         label, address = re.search(r'<a download="[\w.]+" href="([^"]*)">(.*?)</a>', page).groups()[

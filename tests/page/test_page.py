@@ -166,7 +166,7 @@ def test_the_command_of_a_page_has_what_the_run_had(exact):
 
 
 def test_the_command_of_a_page_learns_the_same(data, tmp_path):
-    """The "Command that reproduces the model" runs as it is shown."""
+    """The "Command that reproduces the model" can be run as shown."""
     import shlex
 
     from click.testing import CliRunner
@@ -290,7 +290,7 @@ def test_a_pipeline_shows_itself_as_river_has_it(data):
 
 @pytest.mark.parametrize("form", ["html", "md"])
 def test_names_in_warnings_keep_their_case(form):
-    """A sentence has a capital, but "Brca1" is another gene."""
+    """Sentences are capitalised, but "Brca1" would be a different gene."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 5))
     y = X[:, 0] + 0.01 * rng.normal(size=60)
@@ -365,7 +365,7 @@ def test_the_stability_is_of_the_same_selection(data):
     assert refused(streamsel.SelectKBest(3), X[:, ::-1], y) == other
     names = [f"w{j}" for j in range(P)]
     assert refused(streamsel.SelectKBest(3), X, y).endswith("Got: w3, w7, w19.")
-    # A bounded pool is the same experiment.
+    # A bounded pool is accepted as the same experiment.
     names = [f"v{j}" for j in range(P)]
     found = stability(streamsel.SelectKBest(3, max_candidates=10), X, y)
     assert "stability index" in streamsel.report(model, stability=found, format="md")
@@ -498,7 +498,7 @@ def test_of_an_estimator_the_learner_is_asked_for(data):
 
 
 def test_how_the_target_was_taken_is_shown(data):
-    """In every format; a class is called whatever its rows bring."""
+    """The description is in every format, with class names escaped."""
     X, y = data
     labels = np.where(y > 0, "\u202eup", "<b>down</b>")
     model = learnt(streamsel.ProjSe(k=2), X, labels)

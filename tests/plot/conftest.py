@@ -6,7 +6,7 @@ from streamsel import ProjSe
 
 @pytest.fixture(scope="package")
 def columns():
-    """Return columns and a target of which three tell."""
+    """Return columns and a target that depends on three of them."""
     rng = np.random.default_rng(0)
     X = np.asfortranarray(rng.normal(size=(60, 300)))
     return X, 2.0 * X[:, 20] - X[:, 150] + X[:, 280] + rng.normal(size=60)

@@ -9,7 +9,7 @@ BINS, ARRIVALS = 180, 64
 
 
 def density_of(relevances, n, rank):
-    """Count relevances, in order of arrival, as a model that learns would."""
+    """Count relevances, in order of arrival, as a model does."""
     relevances = np.asarray(relevances)
     edges = np.append(0.0, np.geomspace(1e-3, 1.0, BINS))
     step = 1

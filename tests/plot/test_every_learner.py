@@ -10,11 +10,11 @@ from tests.conformance.modes import CLASSES, REGISTERED, Mode, data, learnt
 
 SELECTORS = {entry.name for entry in REGISTERED if entry.kind == "selector"}
 EXTRACTORS = {entry.name for entry in REGISTERED} - SELECTORS
-# New rows are compared with landmarks, or weights follow from names.
+# Methods that compare new rows with landmarks, or derive weights from names.
 WITHOUT_LOADINGS = {"KernelPCA", "LaplacianEigenmaps", "RandomProjection", "RandomFourier"}
 ALIKE = {
     *("LaplacianEigenmaps", "RandomProjection", "RandomFourier"),
-    # Their codes have the variance 1.
+    # Methods whose codes have variance 1.
     *("SparsePCA", "RobustPCA", "ProbabilisticPCA"),
 }
 TARGETED = {entry.name for entry in REGISTERED if CLASSES[entry.name]._is_supervised}
@@ -57,11 +57,11 @@ def test_a_picture_is_drawn_or_refused(learned, kind):
 
 
 def test_a_report_does_where_rows_are_not_asked_for(learned):
-    """It says the same, for all that is drawn of it."""
+    """The plots of a report equal those of the model."""
     model, _ = learned
     name = type(model).__name__
     for kind in ("selection_path", "scree", "loadings"):
-        # The coefficients and embeddings that some pictures are of no report holds.
+        # Some plots need coefficients or embeddings, which reports do not contain.
         if name not in DRAWN[kind] or (kind, name) == ("selection_path", "Lasso"):
             continue
         if kind == "scree" and (np.array([*model.relevance.values()]) == 1.0).all():

@@ -43,7 +43,7 @@ def positions():
 
 
 class TestLayout:
-    """`lay_out`: from metadata to places."""
+    """`lay_out`: positions computed from metadata."""
 
     def test_chromosomes_are_in_natural_order(self):
         given = ["chrX", "10", "2", "chr1", "MT", "Y", "scaffold_7", "22", "0", 3.0, None, "chr02"]

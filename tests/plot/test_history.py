@@ -19,7 +19,7 @@ def learnt(learner, n=300):
 
 
 def drawn(ax):
-    """Return the bars: name -> rows from and to."""
+    """Return the first and the last row of each span, by name."""
     names = [text.get_text() for text in ax.get_yticklabels()]
     bars = {part.get_gid(): part for part in ax.collections}
     found = {}

@@ -48,7 +48,7 @@ class TestRelevance:
         np.testing.assert_allclose(y, correlations)
 
     def test_no_block_is_drawn_below_the_least_relevant(self):
-        """All columns have relevances of about .7: below there is no ink."""
+        """All columns have relevances of about .7, so the area below is empty."""
         rng = np.random.default_rng(0)
         y = rng.normal(size=400)
         model = ProjSe(k=2)
@@ -99,7 +99,7 @@ def test_there_is_ink_where_there_are_columns(counts, top):
     alpha = _shade(counts, edges, top)[..., 3]
     shown = counts[:, edges[:-1] < top]
     assert (alpha.any(axis=0) == shown.any(axis=1)).all()
-    # A bin of twice as many columns of the same width has no less.
+    # A bin with twice as many columns of the same width is not lighter.
     for row, column in zip(counts, alpha.T, strict=True):
         middle = np.searchsorted(edges, top * (np.arange(len(column)) + 0.5) / len(column)) - 1
         inside = np.r_[True, middle[1:] == middle[:-1]] & np.r_[middle[:-1] == middle[1:], True]
@@ -162,7 +162,7 @@ class TestNull:
         ids=lambda options: next(iter(options.values())),
     )
     def test_p_values_of_the_score(self, options, rng):
-        """Not those of the relevance: the columns have outliers."""
+        """The p-values are not those of the relevance, as the columns have outliers."""
         X = np.exp(2.0 * rng.normal(size=(80, 1_100)))
         y = np.log(X[:, 0]) + rng.normal(size=80)
         y = y > 0.0 if options.get("target_type") else y
@@ -183,7 +183,7 @@ class TestNull:
                 plot.qq(unknown)
 
     def test_every_bin_is_where_it_begins(self):
-        """The first one, too: no column is less relevant."""
+        """The first bin too, although no column is less relevant."""
         found = quantiles(np.array([90, 10]), np.array([0.2, 0.1, 0.0]))
         np.testing.assert_allclose(found.expected, -np.log10([100 / 101, 10 / 101]))
         np.testing.assert_allclose(found.observed, -np.log10([0.2, 0.1]))
@@ -200,7 +200,7 @@ class TestNull:
 
 @pytest.mark.parametrize("draw", [plot.manhattan, plot.qq])
 class TestRefused:
-    """What there is no picture of."""
+    """Models without such a plot."""
 
     def test_without_a_target(self, draw):
         model = PCA(n_components=2)

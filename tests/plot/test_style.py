@@ -16,7 +16,7 @@ from streamsel import plot
 from streamsel.plot.style import ROLES, SERIES, figure, to_svg
 
 ROOT = Path(__file__).parents[2]
-# What another process is told to draw. It need not know pyplot.
+# The program of another process, which draws without pyplot.
 PROGRAM = """
 import pickle, sys
 from streamsel import plot
@@ -37,7 +37,7 @@ def on_page(report, draw=plot.manhattan):
 
 @pytest.fixture(scope="package")
 def report(report):
-    """Return a report of more columns than are drawn one by one."""
+    """Return a report of more columns than are drawn as single points."""
     return replace(report, density=replace(report.density, points=None))
 
 
@@ -75,7 +75,7 @@ def test_the_style_of_others_is_not_touched_and_changes_nothing(report):
 
 
 class TestAxesOfPyplot:
-    """Where no axes are passed."""
+    """Plots without an `ax` argument."""
 
     def test_a_plot_is_on_the_current_axes(self, report):
         _, panels = plt.subplots(1, 2)
@@ -201,7 +201,7 @@ class TestForAPage:
     def test_it_styles_nothing_else_and_asks_no_network(self, svg, root):
         assert not [element for element in root.iter() if "style" in element.tag]
         assert "<script" not in svg
-        # The name of the namespace is all the address there is.
+        # The namespace is the only address.
         assert set(re.findall(r"https?://[^\"' ]+", svg)) <= {"http://www.w3.org/2000/svg"}
 
 
@@ -219,6 +219,6 @@ def test_series_are_of_okabe_and_ito():
 
 def test_roles_have_colours_of_their_own():
     assert len({*ROLES.values()}) == len(ROLES)
-    # Text is to be read on white: 4.5 to 1, as WCAG has it.
+    # Text on white needs a contrast of 4.5 to 1 (WCAG).
     for role in ("ink", "noise"):
         assert 1.05 / (luminance(ROLES[role]) + 0.05) >= 4.5

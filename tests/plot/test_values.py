@@ -43,7 +43,7 @@ class TestPath:
 
     @pytest.mark.parametrize("quantity", ["relevance", "score"])
     def test_values_in_order(self, columns, quantity):
-        """One quantity has the axis for itself."""
+        """A single quantity has its own axis."""
         model = learnt(MRMR(k=6), columns)
         ax = plot.selection_path(model, quantity=quantity)
         assert ticks(ax.yaxis) == [str(name) for name in model.selected]
@@ -118,7 +118,7 @@ class TestScree:
         ax = plot.scree(model)
         shares = np.sort(model.explained_variance_ratio)[::-1]
         np.testing.assert_array_equal(line(ax, "components")[1], shares)
-        # What noise reaches is not known of columns that vary by different amounts.
+        # There is no noise level for columns of different variances.
         assert "noise" not in [line.get_gid() for line in ax.lines]
 
     def test_the_report_has_whether_the_floor_applies(self, columns):
@@ -297,7 +297,7 @@ class TestHeatmap:
     @pytest.mark.slow
     @pytest.mark.parametrize("size", [(6, 4), (2, 2)])
     def test_axes_in_use_are_laid_out(self, columns, size):
-        """A warning of matplotlib is an error here: bars that add up leave no room for axes."""
+        """Repeated colour bars do not accumulate, which would leave no room for the axes."""
         names = [f"a rather long name of the column {j}" for j in range(300)]
         model = learnt(SelectKBest(k=9), columns, names)
         figure_, ax = plt.subplots(layout="constrained", figsize=size)
@@ -397,7 +397,7 @@ class TestStability:
 
 @given(wanted=st.lists(st.integers(-50, 50), min_size=1, max_size=8), gap=st.integers(1, 20))
 def test_labels_are_as_close_to_their_lines_as_they_can_be(wanted, gap):
-    """Least squares under the constraint that they are in order, and `gap` apart."""
+    """The labels minimise squared distances, in order and at least `gap` apart."""
     found = np.array(_spread(wanted, gap))
     order = np.argsort(wanted, kind="stable")
     steps = gap * np.arange(len(wanted))
