@@ -16,7 +16,7 @@ def alignment(Z, in_use):
 
 
 class FadedAlignment:
-    """Alignments with fading: components that turn tend to a reference scale.
+    """Alignments with fading: the scale of rotated components tends to a reference scale.
 
     The reference follows the components in use by the weight of the first row.
     """

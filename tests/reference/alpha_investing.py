@@ -30,9 +30,9 @@ def answer(
 
 
 def investments(X, y, *, wealth, payout, most=None, kind="auto", covariates=()):
-    """Return one dict a test: the column, its p-value and alpha, and the wealth before it.
+    """Return one dict per test: the column, its p-value and alpha, and the wealth before it.
 
-    Covariates, one a row and no combinations of one another, are selected before the first.
+    Covariates, linearly independent, are selected before the first column.
     """
     X = np.asarray(X, dtype=np.float64)
     U = target.basis(target.numbers(y, kind))
@@ -72,7 +72,7 @@ def test(x, U, selected):
 
 
 def residual(v, selected):
-    """Return what least squares leaves of a vector."""
+    """Return the least-squares residual of a vector."""
     if not selected:
         return v
     S = np.column_stack(selected)

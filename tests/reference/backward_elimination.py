@@ -21,7 +21,7 @@ LEFT = 1e-7
 
 
 def answer(X, y, *, k=20, ridge=1.0, max_candidates=500, target_type="auto", **ignored):
-    """Return the columns selected, and what it cost to remove each."""
+    """Return the selected columns, and the cost of removing each."""
     units, basis = prepared(X, y, target_type)
     held = {j: units[j] for j in pool(units, basis, max_candidates)}
     if ridge < 1e-6:
@@ -42,7 +42,7 @@ def prepared(X, y, kind):
 
 
 def pool(units, basis, limit):
-    """Return who is held in the end."""
+    """Return the columns in the pool at the end."""
     relevance = {j: np.linalg.norm(basis.T @ x) for j, x in units.items()}
     held, floor = [], -1.0
     for j in units:
@@ -55,7 +55,7 @@ def pool(units, basis, limit):
 
 
 def independent(units, ridge):
-    """Return the columns of which those before them leave something, the ridge included."""
+    """Return the columns with a residual given those before them, the ridge included."""
     sound = {}
     for j, x in units.items():
         left = x
@@ -70,7 +70,7 @@ def independent(units, ridge):
 
 
 def removals(units, basis, ridge):
-    """Return who goes and what it costs, in order."""
+    """Return the removed columns and their costs, in order."""
     left, order = dict(units), []
     while left:
         whole = misfit(list(left.values()), basis, ridge)
@@ -86,7 +86,12 @@ def removals(units, basis, ridge):
 
 
 def misfit(columns, basis, ridge):
-    """Return the least of |U - X b|^2 + ridge |b|^2, as least squares with further rows."""
+    """Return the minimum of
+    U - X b
+    ^2 + ridge
+    b
+    ^2, as least squares with further rows.
+    """
     n, r = basis.shape
     X = np.reshape(columns, (len(columns), n)).T
     X = np.vstack([X, np.sqrt(ridge) * np.eye(len(columns))])

@@ -10,7 +10,7 @@ from tests.reference import linear
 from tests.reference import ridge_components as ridge
 from tests.reference import target as space
 
-# Where so little of a direction's variance is within classes, γ is this.
+# If the share of variance within classes is below SEPARATED in a direction, γ is LEAST.
 SEPARATED, LEAST = 1e-10, 1e-6
 
 
@@ -21,9 +21,9 @@ def scatter(X, labels):
 
 
 def likeliest(X, labels, W):
-    """Return γ where the directions are those of the ridge regression of the largest likelihood.
+    """Return γ that gives the directions of the ridge regression of maximal likelihood.
 
-    That of the target under the columns, with λ = n γ tr(W)/p / (1 - γ).
+    The regression is of the target on the columns, with λ = n γ tr(W)/p / (1 - γ).
     """
     n, p = X.shape
     K, U = X @ X.T, space.basis(space.indicators(labels))
@@ -38,7 +38,7 @@ def shrunk(W, shrinkage):
 
 
 def within(M, B):
-    """Return the least part of the variance of any direction that varies that is within classes."""
+    """Return the smallest share of within-class variance over all directions that vary."""
     d, E = np.linalg.eigh(M + B)
     root = E[:, d > linear.SPENT * d[-1]] / np.sqrt(d[d > linear.SPENT * d[-1]])
     return np.linalg.eigvalsh(root.T @ M @ root)[0]
@@ -54,7 +54,7 @@ def axes(X, labels, q, shrinkage):
     if within(shrunk(W, shrinkage), B) < SEPARATED:
         shrinkage = LEAST
     M = shrunk(W, shrinkage)
-    # In the span of the columns: beyond it nothing varies.
+    # Restricted to the span of the columns, as nothing varies outside of it.
     E = np.linalg.svd(X, full_matrices=False)
     E = E[2][E[1] ** 2 > linear.SPENT * E[1][0] ** 2].T
     d, R = np.linalg.eigh(E.T @ M @ E)
@@ -66,7 +66,7 @@ def axes(X, labels, q, shrinkage):
 
 
 def answer(X, y, *, n_components=10, scale=False, shrinkage="auto", **_):
-    """Return what a model shows that has learnt the columns of X."""
+    """Return the results of a model that has learnt the columns of X."""
     labels = np.asarray(y).ravel()
     of = linear.columns(X, scale=scale)
     size = np.abs(of.W).max()

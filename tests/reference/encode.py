@@ -10,7 +10,7 @@ nan = math.nan
 def encoded(name, values, max_categories=100):
     """Return name -> numbers of a column of labels, dates, times or durations; None is missing.
 
-    {} for a column of too many labels.
+    The result is {} for a column of too many labels.
     """
     observed = [value for value in values if value is not None]
     if all(isinstance(value, dt.date) for value in observed):

@@ -16,11 +16,11 @@ def selection_stability(Z):
 
 
 def stability_interval(Z, level=0.95):
-    """Return the interval: of the jackknife, by Student's t, on the scale of Fisher's z."""
+    """Return the jackknife interval with Student's t, on the scale of Fisher's z."""
     Z = np.asarray(Z, dtype=float)
     M, d = Z.shape
     phi = selection_stability(Z)
-    if (Z[0] == Z).all():  # with chance pi one of the k is another, each time another one
+    if (Z[0] == Z).all():  # with probability pi, one of the k is replaced by a new one each time
         k = Z[0].sum()
         pi = 1 - (1 - level) ** (1 / M)
         return max(-1, 1 - (k * pi / k * (1 - pi / k) + pi) / (k * (1 - k / d))), 1.0

@@ -17,8 +17,8 @@ GONE = 2.0**-30
 class Factorisation:
     """Components D, in a unit, and sums over columns.
 
-    A method says `code(x)`: of a column its code w, what is expected of w wᵀ, of x wᵀ and of ‖x‖²;
-    `renew()`; `axes()`: components as they are shown, and what turns codes into loadings on these.
+    A method defines `code(x)`: the code w of a column, and the expectations of w wᵀ, x wᵀ and ‖x‖²;
+    `refresh()`; and `axes()`: the components as shown, and the map from codes to loadings.
     """
 
     carries = 1
@@ -62,14 +62,14 @@ class Factorisation:
         self.weight = keep * weight + len(batch)
         rounds = FURTHER if self.columns else FIRST
         for done in range(1, rounds + 1):
-            # What a value is typically is known before the codes are.
+            # The mean square of a value is known before the codes are.
             self.squares = keep * squares + sum(np.nansum(x**2) for x in batch)
             self.odd = odd
             coded = [self.code(x) for x in batch]
             self.A = keep * A + sum(ww for _, ww, _, _ in coded)
             self.B = keep * B + sum(xw for _, _, xw, _ in coded)
             self.squares = keep * squares + sum(xx for _, _, _, xx in coded)
-            # By degrees, for the first codes are of random components.
+            # The sum grows gradually, as the first codes are of random components.
             self.gappy = keep * gappy + sum(np.isnan(x).any() for x in batch) * done / rounds
             self.refresh()
         self.columns += len(batch)
@@ -89,10 +89,10 @@ class Factorisation:
     def start(self, batch):
         pass
 
-    # Gaussian codes beside Gaussian noise
+    # Gaussian codes with Gaussian noise
 
     def posterior(self, x):
-        """Return the posterior mean and covariance of a code, by what is observed of a column."""
+        """Return the posterior mean and covariance of a code, given a column's observed values."""
         seen = ~np.isnan(x)
         D = self.D[seen]
         inner = np.linalg.inv(D.T @ D + self.least_noise * np.eye(self.q))
@@ -108,8 +108,8 @@ class Factorisation:
         return w, ww, xw, xx
 
     def refresh(self):
-        # D_i ~ N(0, v I): a component has a hundredth of a value's mean square, where columns
-        # have gaps.
+        # D_i ~ N(0, v I): a component has a hundredth of a value's mean square, where columns have
+        # gaps.
         tau = self.least_noise * PARTS / self.typical * self.gappy / self.weight
         self.D = self.B @ np.linalg.inv(self.A + tau * np.eye(self.q))
         left = self.squares - 2 * np.trace(self.D.T @ self.B) + np.trace(self.D @ self.A @ self.D.T)
@@ -117,7 +117,7 @@ class Factorisation:
         self.noise = self.least_noise
 
     def axes(self):
-        """Return principal axes of all that the components make of the columns."""
+        """Return the principal axes of the reconstructed columns."""
         root = np.linalg.cholesky(self.A + 1e-15 * np.trace(self.A) * np.eye(self.q))
         E, spread, _ = np.linalg.svd(self.D @ root, full_matrices=False)
         E = E * (spread > VOID * spread[0])
@@ -136,7 +136,7 @@ class Factorisation:
 
 
 def shown(name, fit, X, n_components, max_loadings=500):
-    """Return what a model shows that has learnt the columns 0, 1, ... of X."""
+    """Return the results of a model that has learnt the columns 0, 1, ... of X."""
     means = [np.nanmean(x) for x in X.T]
     centred = [x - mean for x, mean in zip(X.T, means, strict=True)]
     varying = [j for j, x in enumerate(centred) if np.nanmax(x) - np.nanmin(x) > 1e-13]

@@ -19,11 +19,11 @@ SPENT = 1e-10
 
 
 def answer(X, y, *, k=20, ridge=1.0, target_type="auto", swaps=0, **ignored):
-    """Return the columns selected, and their scores when they were.
+    """Return the selected columns, and their scores at selection.
 
-    After k picks, `swaps` times at most, each is taken out in turn, and the column of the largest
-    score given the other picks is put in, if it is higher than that of the one taken out. If that
-    changed the picks, they are selected among themselves again.
+    After k picks, up to `swaps` times, each pick is replaced by the column of largest score given
+    the other picks, if that score is higher. If the picks have changed, they are then ordered by
+    forward selection among themselves.
     """
     units, basis = prepared(X, y, target_type)
     picks, scores = greedy(units, basis, k, ridge)
@@ -34,7 +34,7 @@ def answer(X, y, *, k=20, ridge=1.0, target_type="auto", swaps=0, **ignored):
 
 
 def exchanged(units, basis, picks, ridge, sweeps):
-    """Return the picks after so many sweeps of exchanges, or when one changes nothing."""
+    """Return the picks after this many sweeps of exchanges, or after a sweep without changes."""
     picks = list(picks)
     for _ in range(sweeps):
         before = list(picks)
@@ -55,7 +55,7 @@ def exchanged(units, basis, picks, ridge, sweeps):
 
 
 def objective(X, y, selected, *, ridge=1.0, target_type="auto", **ignored):
-    """Return by how much the columns decrease the penalized squared error of the target."""
+    """Return the decrease of the penalized squared error of the target due to the columns."""
     units, basis = prepared(X, y, target_type)
     Z = np.array([units[j] for j in selected])
     K = ridge * np.eye(len(Z)) + Z @ Z.T
@@ -105,7 +105,7 @@ def score_of(x, units, picks, basis, ridge):
 
 
 def is_as_good(X, y, selected, *, ridge=1.0, target_type="auto", **ignored):
-    """Whether each pick scores, beside those before it, as the best does but for 1e-9."""
+    """Return whether each pick, given those before it, has the best score up to 1e-9."""
     units, basis = prepared(X, y, target_type)
     for s, pick in enumerate(selected):
         free = [j for j in units if j not in selected[:s]]

@@ -11,7 +11,7 @@ BACKENDS = ["pandas", "pandas-nullable", "polars", "pyarrow", "array"]
 
 
 def frame(backend, columns):
-    """Return columns of equal length, None or NaN where nothing was observed, as a frame."""
+    """Return columns of equal length as a frame, with None or NaN for missing values."""
     if backend == "array":
         return np.array([*columns.values()], dtype=float).T
     if backend == "pandas":

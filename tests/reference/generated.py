@@ -15,7 +15,7 @@ def interactions(X, degree=2):
 
 
 def adjusted(X):
-    """Return what the regression of each product on 1 and both columns leaves of it."""
+    """Return the residual of each product, regressed on 1 and both columns."""
     found = {}
     for (i, j), product in interactions(X).items():
         design = np.column_stack([np.ones(len(X)), X[:, i], X[:, j]])
@@ -24,7 +24,7 @@ def adjusted(X):
 
 
 def lags(X, chosen):
-    """Return the value `lag` steps before, in the rows that have all lags."""
+    """Return the values `lag` steps before, in the rows that have all lags."""
     first = max(chosen)
     return {
         (j, lag): np.array([X[t - lag, j] for t in range(first, len(X))], dtype=float)

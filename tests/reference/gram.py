@@ -9,7 +9,7 @@ def gram(X, weights):
     K = np.zeros((n, n))
     for j in range(p):
         x = np.asarray(X[:, j], dtype=np.longdouble)
-        x -= x[0]  # exact or nearly: an offset does not take digits from the mean
+        x -= x[0]  # exact or nearly: an offset does not reduce the precision of the mean
         x = np.sqrt(np.longdouble(weights[j])) * (x - x.mean())
         K += np.outer(x, x).astype(np.float64)
     return K

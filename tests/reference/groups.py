@@ -8,7 +8,7 @@ beta distribution with parameters q r / 2 and s (n - 1 - max(q, r)) / 2.
 import numpy as np
 from scipy.special import betaincc
 
-# Singular values below this part of the largest are rounding.
+# Singular values below this part of the largest are due to rounding.
 RANK = 1e-6
 NOTHING = 1e-10
 
@@ -30,7 +30,7 @@ def basis(columns, Z=None):
 
 
 def bases(X, groups, Z=None):
-    """Return the basis of each group that varies, by name: groups are the members of each."""
+    """Return the basis of each group that varies, by name; groups map names to members."""
     found = {name: basis(X[:, list(members)], Z) for name, members in groups.items()}
     return {name: Q for name, Q in found.items() if Q.shape[1]}
 

@@ -19,14 +19,14 @@ def space(y, kind):
 
 
 def is_independent(x, U, given, alpha):
-    """Whether a column counts as independent of the target given others; None if none can tell.
+    """Return whether a column is independent of the target given others; None if undecidable.
 
     Parameters
     ----------
     x, given
-        Columns, centred and of length 1.
+    Columns, centred and of length 1.
     U
-        (n, r) orthonormal basis of the target.
+    (n, r) orthonormal basis of the target.
     """
     n, r = U.shape
     s = len(given)
@@ -34,7 +34,7 @@ def is_independent(x, U, given, alpha):
         return None
     for i, other in enumerate(given):
         if square(residual(other, given[:i])) <= SPENT:
-            return None  # the set says no more than a smaller one
+            return None  # the set is equivalent to a smaller one
     left = residual(x, given)
     if square(left) <= SPENT:
         return True
@@ -52,7 +52,7 @@ def correlation(x, directions):
 
 
 def p_value(rho, n, r, q=None):
-    """Return the chance of a correlation with q directions left of r by n independent rows."""
+    """Return the p-value of a correlation with q of r directions, given n rows."""
     q = r if q is None else q
     if n <= (3 if r == 1 else q + 1):
         return 1.0
@@ -64,7 +64,7 @@ def p_value(rho, n, r, q=None):
 
 
 def residual(v, given):
-    """Return what least squares leaves of a vector, or of the columns of a matrix."""
+    """Return the least-squares residual of a vector, or of the columns of a matrix."""
     if given:
         S = np.column_stack(given)
         for _ in range(2):

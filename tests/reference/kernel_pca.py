@@ -10,7 +10,7 @@ from tests.reference import linear
 
 
 def matrix(W, kernel="rbf", gamma=None, degree=3, coef0=1.0):
-    """Return the kernel matrix of the rows of W; γ is 1 / the sum of their variances, of n."""
+    """Return the kernel matrix of the rows of W; γ is 1 / the sum of variances (divisor n)."""
     gamma = 1.0 / np.sum(np.var(W, axis=0)) if gamma is None else gamma
     if kernel == "rbf":
         return np.array([[np.exp(-gamma * np.sum((a - b) ** 2)) for b in W] for a in W])
@@ -18,7 +18,7 @@ def matrix(W, kernel="rbf", gamma=None, degree=3, coef0=1.0):
 
 
 def answer(X, y, *, n_components=10, kernel="rbf", gamma=None, degree=3, coef0=1.0, **_):
-    """Return what a model shows that has learnt the columns of X."""
+    """Return the results of a model that has learnt the columns of X."""
     assert y is None
     K = matrix(linear.columns(X, scale=False).W, kernel, gamma, degree, coef0)
     J = np.eye(len(K)) - 1.0 / len(K)

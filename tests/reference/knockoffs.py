@@ -16,10 +16,10 @@ def explained(Z, v):
 
 
 def knockoffs(X, w, orders, covariates=None):
-    """Return the knockoffs of the columns of X (n, p); `orders` has an order of the rows for each.
+    """Return the knockoffs of the columns of X (n, p); `orders` has a row order for each.
 
-    The residual of a column given its neighbours, a constant and the covariates is replaced by
-    itself in another order, without what these and the residual explain of it.
+    The residual of a column given its neighbours, a constant and the covariates is permuted, then
+    adjusted for these and for the original residual.
     """
     n, p = X.shape
     always = np.ones((n, 1)) if covariates is None else np.column_stack([np.ones(n), covariates])
@@ -41,7 +41,7 @@ def knockoffs(X, w, orders, covariates=None):
 
 
 def of_covariance(S, w, behind=4):
-    """Return the covariance of (X, knockoffs) that the same regressions give for normal columns."""
+    """Return the covariance of (X, knockoffs) from the same regressions of normal columns."""
     p = len(S)
     G = np.zeros((2 * p, 2 * p))
     G[:p, :p] = S

@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.reference import linear
 
-# Squared distances that differ by less of the largest are equal; and eigenvalues.
+# Squared distances are equal if they differ by less than TIE of the largest; eigenvalues by EQUAL.
 TIE, EQUAL = 1e-12, 1e-9
 
 
@@ -28,18 +28,19 @@ def graph(W, n_neighbors):
 
 
 def eigenmaps(A):
-    """Return eigenvalues, ascending, and eigenvectors of L that are orthogonal to the constant."""
+    """Return ascending eigenvalues, and eigenvectors of L that are orthogonal to the constant."""
     n = len(A)
     L = np.diag(A.sum(axis=0)) - A
-    # The constant vector made the last one: no eigenvalue of L is above twice the largest degree.
+    # This makes the constant vector the last: eigenvalues of L are at most twice the largest
+    # degree.
     d, E = np.linalg.eigh(L + (2.0 * A.sum(axis=0).max() + 1.0) / n)
     return d[:-1], E[:, :-1]
 
 
 def answer(X, y, *, n_components=10, n_neighbors=10, **_):
-    """Return what a model shows that has learnt the columns of X.
+    """Return the results of a model that has learnt the columns of X.
 
-    Eigenvectors of equal eigenvalues are no one's: then there is no embedding to compare.
+    Eigenvectors of equal eigenvalues are not unique: then there is no embedding to compare.
     """
     assert y is None
     d, E = eigenmaps(graph(linear.columns(X, scale=False).W, n_neighbors))

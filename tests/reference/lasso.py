@@ -16,7 +16,7 @@ NOTHING = 1e-12
 
 
 def quadratic(Q, a, bar, ridge, b):
-    """Minimise ½ bᵀQb - aᵀb + Σ bar|b| + ½ Σ ridge b² (feature-sign search)."""
+    """Minimise `½ bᵀQb - aᵀb + Σ bar|b| + ½ Σ ridge b²` (feature-sign search)."""
     b = b.copy()
     signs = np.sign(b)
     for _ in range(10_000):
@@ -42,7 +42,7 @@ def quadratic(Q, a, bar, ridge, b):
 
 
 def logistic(U, y, bar, ridge, c, b):
-    """Minimise Σ log(1 + exp(η)) - yη + Σ bar|b| + ½ Σ ridge b², η = c + Ub, by Newton's steps."""
+    """Minimise `Σ log(1 + exp(η)) - yη + Σ bar|b| + ½ Σ ridge b²`, η = c + Ub, by Newton steps."""
 
     def value(c, b):
         eta = c + U @ b
@@ -51,7 +51,7 @@ def logistic(U, y, bar, ridge, c, b):
     for _ in range(200):
         chance = 1.0 / (1.0 + np.exp(-(c + U @ b)))
         v, rest = chance * (1.0 - chance) + 1e-12, y - chance
-        V = U - (v @ U) / v.sum()  # the intercept, taken out
+        V = U - (v @ U) / v.sum()  # the intercept, projected out
         Q = V.T @ (v[:, None] * V)
         way = quadratic(Q, V.T @ rest + Q @ b, bar, ridge, b) - b
         of_c = (rest.sum() - v @ U @ way) / v.sum()
@@ -65,7 +65,7 @@ def logistic(U, y, bar, ridge, c, b):
 
 
 def check(slopes, b, bar, ridge):
-    """Assert the conditions of optimality."""
+    """Check the optimality conditions."""
     active = b != 0.0
     assert (np.abs(slopes) <= bar * (1.0 + 1e-7))[~active].all()
     off = np.abs(slopes - ridge * b - bar * np.sign(b))[active]
@@ -73,7 +73,7 @@ def check(slopes, b, bar, ridge):
 
 
 def columns(X):
-    """Return the columns that vary, centred and of length 1, which, and their lengths."""
+    """Return the varying columns, centred and of length 1, their indices and their lengths."""
     live = [j for j in range(X.shape[1]) if np.ptp(X[:, j]) > 0]
     centred = [target.centred(X[:, j]) for j in live]
     lengths = np.array([np.linalg.norm(x) for x in centred])
@@ -81,7 +81,7 @@ def columns(X):
 
 
 def number(k, alphas):
-    """Return how many variables are asked for; None for all of the last solution."""
+    """Return how many variables to select; None for all of the last solution."""
     if k is None:
         return 20 if alphas is None else None
     return None if k == "all" else k
@@ -131,7 +131,7 @@ def solutions(
 
 
 def answer(X, y, **params):
-    """Return what a model shows that has learnt the columns of X."""
+    """Return the results of a model that has learnt the columns of X."""
     X = np.asarray(X, dtype=np.float64)
     alphas, found = solutions(X, y, **params)
     k = number(params.get("k"), params.get("alphas"))
@@ -143,7 +143,7 @@ def answer(X, y, **params):
     sizes = X.std(axis=0) if params.get("scale", True) else np.ones(X.shape[1])
     weight = {j: abs(last[j]) * sizes[j] for j in active}
     order = []
-    while len(order) < len(active):  # the first to enter; of these the heaviest; of these the first
+    while len(order) < len(active):  # by entry, weight and index
         rest = [j for j in active if j not in order]
         rest = [j for j in rest if entered[j] == min(entered[i] for i in rest)]
         heaviest = max(weight[j] for j in rest)

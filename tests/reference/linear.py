@@ -11,13 +11,13 @@ import numpy as np
 
 from tests.reference import target as space
 
-# Of eigenvalues, as part of the largest: below it there is rounding.
+# Eigenvalues below this part of the largest are due to rounding.
 SPENT = 1e-12
 TIE = 1e-12
 
 
 class Columns(NamedTuple):
-    """Columns that vary: their places, W (n, p), and D (p,)."""
+    """Columns that vary: their indices, W (n, p), and D (p,)."""
 
     places: list
     W: Any
@@ -25,12 +25,12 @@ class Columns(NamedTuple):
 
 
 def columns(X, *, scale):
-    """Return the columns of X that vary, as they count."""
+    """Return the columns of X that vary, centred and scaled."""
     X = np.asarray(X, dtype=np.float64)
     places = [j for j in range(X.shape[1]) if np.ptp(X[:, j]) > 0.0]
     W = space.centred(X[:, places])
     largest = np.abs(W).max(axis=0)
-    # Not by its square, which is not a number where a column is huge or tiny.
+    # The sum of squares of x itself would overflow or underflow.
     sd = largest * np.sqrt(np.sum((W / largest) ** 2, axis=0) / (len(X) - 1.0))
     D = 1.0 / sd if scale else np.ones(len(places))
     return Columns(places, W * D, D)
@@ -45,7 +45,7 @@ def principal(W):
 
 
 def signs(A):
-    """Return what makes the largest entry of every column positive, of equals the first."""
+    """Return signs that make the largest entry of every column positive; of equals, the first."""
     if not len(A):
         return np.ones(A.shape[1])
     size = np.abs(A)
@@ -59,9 +59,9 @@ def correlations(Z, U):
 
 
 def shown(method, of, V, U=None):
-    """Return what a model shows whose components have these loadings in the metric.
+    """Return the results of a model whose components have these loadings in the metric.
 
-    Without a target there is nothing to be relevant to, and all of them are.
+    Without a target, every component has relevance 1.
     """
     V = V * signs(V)
     Z = of.W @ V

@@ -23,7 +23,7 @@ def answer(
     X, y, *, k=20, score="f", redundancy="correlation", scheme="quotient", beta=None, n_bins=10,
     target_type="auto", **ignored,
 ):  # fmt: skip
-    """Return the columns selected, and their scores when they were."""
+    """Return the selected columns, and their scores at selection."""
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     varies = [j for j in range(X.shape[1]) if np.ptp(X[:, j]) > 0]
     told = relevances(X, y, varies, score, n_bins, target_type)
@@ -46,7 +46,7 @@ def uncertain(value):
 
 
 def score_of(rel, error, red, scheme, beta):
-    """Return the score of a column, and how far it is known."""
+    """Return the score of a column, and its error bound."""
     if not red:
         return rel, error
     if scheme == "quotient":
@@ -58,7 +58,7 @@ def score_of(rel, error, red, scheme, beta):
 
 
 def relevances(X, y, varies, kind, n_bins, of_target):
-    """Return rel of every column that tells something of the target, and how far it is known."""
+    """Return rel of every column that is informative about the target, and its error bound."""
     told = {}
     if kind == "mutual_info":
         codes = target_codes(y, of_target, n_bins, "frequency")
@@ -82,7 +82,7 @@ def relevances(X, y, varies, kind, n_bins, of_target):
 
 
 def redundancies(X, columns, kind, n_bins):
-    """Return what each pair of columns has in common."""
+    """Return the redundancy of each pair of columns."""
     if kind == "correlation":
         units = {j: space.unit(space.centred(X[:, j])) for j in columns}
         return {(i, j): abs(units[i] @ units[j]) for i in columns for j in columns}

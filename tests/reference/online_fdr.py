@@ -14,7 +14,7 @@ from tests.reference import target
 def answer(
     X, y, *, fdr=0.05, rule="lord++", max_candidates=None, target_type="auto", **ignored,
 ):  # fmt: skip
-    """Return the columns selected, in order, with their p-values."""
+    """Return the selected columns, in order, with their p-values."""
     columns, relevances, p_values = tests_of(X, y, target_type)
     decisions = decide(p_values, fdr, rule, most=max_candidates)
     taken = [i for i, (found, _) in enumerate(decisions) if found]
@@ -46,7 +46,7 @@ def tests_of(X, y, kind):
 
 
 def decide(p_values, fdr, rule, *, most=None):
-    """Return for each test, in order, whether it is a discovery, and the level it was tested at."""
+    """Return for each test, in order, whether it is a discovery, and its level."""
     levels = {"lord++": lord, "saffron": saffron, "addis": addis}[rule]
     decisions, discoveries = [], []
     for t, p in enumerate(p_values):
@@ -60,7 +60,7 @@ def decide(p_values, fdr, rule, *, most=None):
 
 
 def lord(past, discoveries, fdr, w):
-    """LORD++: what each discovery paid is spent over all tests after it."""
+    """Return the level of LORD++: the reward of each discovery is spent over all later tests."""
     now = len(past)
     level = w * lord_gamma(now + 1)
     for j, at in enumerate(discoveries):
@@ -69,7 +69,7 @@ def lord(past, discoveries, fdr, w):
 
 
 def saffron(past, discoveries, fdr, w, lam=0.5):
-    """SAFFRON: candidates, of p-values up to lam, are not counted."""
+    """Return the level of SAFFRON: candidates, of p-values up to lam, do not count."""
     level = w * power_gamma(1 + sum(p > lam for p in past))
     for j, at in enumerate(discoveries):
         candidates = sum(p <= lam for p in past[at + 1 :])
@@ -78,7 +78,7 @@ def saffron(past, discoveries, fdr, w, lam=0.5):
 
 
 def addis(past, discoveries, fdr, w, lam=0.25, tau=0.5):
-    """ADDIS: neither are those that are discarded, of p-values above tau."""
+    """Return the level of ADDIS: discarded tests, of p-values above tau, do not count either."""
 
     def count(begin):
         kept = sum(p <= tau for p in past[begin:])
@@ -91,10 +91,10 @@ def addis(past, discoveries, fdr, w, lam=0.25, tau=0.5):
 
 
 def lord_gamma(i):
-    """Return the part of a wealth that LORD++ spends at the i-th test."""
+    """Return the share of the wealth that LORD++ spends at test i."""
     return 0.07720838 * math.log(max(i, 2)) / (i * math.exp(math.sqrt(math.log(i))))
 
 
 def power_gamma(i):
-    """Return the part of a wealth that SAFFRON and ADDIS spend at the i-th test."""
+    """Return the share of the wealth that SAFFRON and ADDIS spend at test i."""
     return 0.4374901658 / i**1.6

@@ -12,12 +12,12 @@ def answer(
     X, y, *, alpha=0.01, max_conditioning_set=3, fast=True, max_candidates=None, target_type="auto",
     **ignored,
 ):  # fmt: skip
-    """Return the columns selected, in order, their relevances and p-values."""
+    """Return the selected columns, in order, their relevances and p-values."""
     X, U = np.asarray(X, dtype=np.float64), space(y, target_type)
     units, held = {}, []
 
     def separated(j, others, also=()):
-        """Whether `max_conditioning_set` or fewer others, and all of these, make j independent."""
+        """Return whether j is independent given all of `also` and at most the allowed others."""
         others = [k for k in others if k not in (j, *also)]
         return any(
             is_independent(units[j], U, [units[k] for k in (*also, *subset)], alpha)
@@ -35,7 +35,7 @@ def answer(
             continue
         if not fast:
             held.append(j)
-            for k in list(held):  # the newcomer last
+            for k in list(held):  # the new column last
                 if separated(k, held):
                     held.remove(k)
         elif not separated(j, held):

@@ -5,7 +5,7 @@ from scipy import stats
 
 
 def on_observed_rows(x, Y):
-    """Return R, F, p, the number of rows and the rank of the targets (n, c) in these."""
+    """Return R, F, p, the number of observed rows, and the rank of the targets (n, c) in them."""
     seen = ~np.isnan(x)
     x, Y = x[seen] - x[seen].mean(), Y[seen] - Y[seen].mean(axis=0)
     n, rank = seen.sum(), np.linalg.matrix_rank(Y) if seen.any() else 0

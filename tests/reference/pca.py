@@ -19,7 +19,7 @@ def first_share(d, share):
 
 
 def elbow(d):
-    """Return how many there are before the bend, the place farthest from the chord of the ends."""
+    """Return the number before the elbow, the index farthest from the chord between the ends."""
     if len(d) < 3:
         return len(d)
     k = np.arange(len(d))
@@ -29,9 +29,9 @@ def elbow(d):
 
 
 def profile(d):
-    """Return where the eigenvalues fall into two groups of normal values, one variance for both.
+    """Return the split of the eigenvalues into two normal groups with one variance.
 
-    Zhu and Ghodsi (2006): the profile log-likelihood of the place where the first group ends.
+    Zhu and Ghodsi (2006): it maximises the profile log-likelihood of the end of the first group.
     """
     best, found = -np.inf, len(d)
     if len(d) < 3:
@@ -50,16 +50,16 @@ def profile(d):
 
 
 def parallel(d, noise):
-    """Return how many of the first eigenvalues are larger than those of columns of noise.
+    """Return the number of leading eigenvalues that exceed those of noise columns.
 
-    Horn (1965): noise are the eigenvalues of several such sets, in rows; their mean counts.
+    Horn (1965): the rows of `noise` are eigenvalues of several such sets, whose mean is used.
     """
     above = d > np.mean(noise, axis=0)[: len(d)]
     return int(np.argmin(np.append(above, False)))
 
 
 def answer(X, y, *, n_components=10, scale=False, **_):
-    """Return what a model shows that has learnt the columns of X."""
+    """Return the results of a model that has learnt the columns of X."""
     assert y is None
     of = linear.columns(X, scale=scale)
     V, d = linear.principal(of.W)

@@ -6,7 +6,7 @@ from tests.reference import glm
 
 
 def residuals(X, Z, w):
-    """Return columns times √w, without what a constant and Z explain, weighted."""
+    """Return columns times √w, adjusted for a constant and Z with weights w."""
     root = np.sqrt(w)[:, None]
     design = root * np.column_stack([np.ones(len(X)), Z])
     weighted = root * X
@@ -14,7 +14,7 @@ def residuals(X, Z, w):
 
 
 def relevances(X, Y):
-    """Return the root of the share of each column that the span of Y explains; -1 for constants."""
+    """Return the square root of each column's R² given Y; -1 for constants."""
     found = []
     for x in X.T:
         explained = Y @ np.linalg.lstsq(Y, x, rcond=None)[0]
@@ -23,7 +23,7 @@ def relevances(X, Y):
 
 
 def orders(n, n_permutations, seed, strata, w):
-    """Return permutations of the observations that count, within strata."""
+    """Return permutations of the observations of positive weight, within strata."""
     found = []
     for b in range(n_permutations):
         rng = np.random.default_rng((seed, b))
@@ -46,7 +46,7 @@ def statistics(X, Y, n_permutations, seed=0, Z=None, strata=None, w=None):
     e = y / np.where(w > 0, np.sqrt(w), 1.0)[:, None]
     permuted = []
     for order in orders(n, n_permutations, seed, strata, w):
-        # Of residuals that are permuted the covariates explain something again.
+        # Permuted residuals correlate with the covariates again.
         again = e[order]
         permuted.append(relevances(x, residuals(again, Z, w)))
     return relevances(x, y), np.array(permuted)

@@ -9,7 +9,7 @@ import numpy as np
 from tests.reference import linear
 from tests.reference import target as space
 
-# Of the covariances of columns and target, as part of the first: the target is used up.
+# If the covariance of columns and target is below this part of the first, the target is exhausted.
 USED = 1e-10
 
 
@@ -34,7 +34,7 @@ def rotations(X, Y, q):
 
 
 def answer(X, y, *, n_components=10, scale=True, target_type="auto", **_):
-    """Return what a model shows that has learnt the columns of X."""
+    """Return the results of a model that has learnt the columns of X."""
     y = space.numbers(y, target_type)
     Y, of = space.columns(y), linear.columns(X, scale=scale)
     if scale:

@@ -12,10 +12,10 @@ from tests.reference import target as space
 
 
 def answer(X, y, *, n_components=10, scale=False, target_type="auto", **_):
-    """Return what a model shows that has learnt the columns of X."""
+    """Return the results of a model that has learnt the columns of X."""
     U = space.basis(space.numbers(y, target_type))
     of = linear.columns(X, scale=scale)
-    # A basis of the sensitive space has the same span of covariances as its columns.
+    # Covariances with a basis of the sensitive space have the same span as those with its columns.
     covariances = of.W.T @ U
     Q, s, _ = np.linalg.svd(covariances, full_matrices=False)
     Q = Q[:, s > 1e-10 * s.max(initial=0.0)]

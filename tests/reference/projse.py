@@ -19,8 +19,8 @@ SPENT = 1e-12
 def greedy(start, k, on_rank_exhausted):
     """Pick k columns, one at a time and round after round.
 
-    `start` returns the two functions that make a round: the scores of all columns as they stand,
-    and the deflation by a column.
+    `start` returns two functions for a round: one returns the current scores of all columns, the
+    other deflates by a column.
     """
     picks = []
     for turn in range(k):
@@ -45,7 +45,7 @@ def greedy(start, k, on_rank_exhausted):
 
 
 def linear(X, y, k, on_rank_exhausted="restart"):
-    """P₀ = UUᵀ; pick argmax ‖P_s x‖²/‖x‖²; P_{s+1} = P_s − (P_s x)(P_s x)ᵀ/‖P_s x‖²."""
+    """Pick by P₀ = UUᵀ, argmax ‖P_s x‖²/‖x‖² and P_{s+1} = P_s − (P_s x)(P_s x)ᵀ/‖P_s x‖²."""
     n, p = X.shape
     U = target.basis(y)
     unit = np.zeros((n, p))
@@ -71,7 +71,7 @@ def linear(X, y, k, on_rank_exhausted="restart"):
 
 
 def lapack(X, y):
-    """One round by LAPACK's column-pivoted QR of the coordinates g: picks, and scores R²."""
+    """Return picks and scores R² of one round, by LAPACK's column-pivoted QR of G."""
     U = target.basis(y)
     G = np.column_stack([U.T @ target.unit(target.centred(x)) for x in X.T])
     R, pivots = scipy.linalg.qr(G, mode="r", pivoting=True)
@@ -87,7 +87,7 @@ def prepared(X, scale):
 
 
 def default_gamma(kernel, Y, n):
-    """1/n for poly; for rbf 1/(2σ²), σ the mean distance between two target variables or √(2n)."""
+    """Return 1/n for poly; for rbf 1/(2σ²), with σ the mean distance of targets, or √(2n)."""
     if kernel != "rbf":
         return 1.0 / n
     c = 0 if Y is None else Y.shape[1]
@@ -98,7 +98,7 @@ def default_gamma(kernel, Y, n):
 
 
 def gram(A, B, kernel, gamma, degree=3, coef0=0.0):
-    """Return κ between the columns of A and those of B, entry by entry of the formula."""
+    """Return κ between the columns of A and those of B, entry by entry."""
     if kernel == "linear":
         return A.T @ B
     if kernel == "poly":
@@ -107,11 +107,11 @@ def gram(A, B, kernel, gamma, degree=3, coef0=0.0):
 
 
 def kernel_pieces(X, Y, kernel, degree, gamma, coef0, scale):
-    """Return K_y (or None), K_yx (or K_x), the diagonal κ(x, x) and the live columns."""
+    """Return K_y (or None), K_yx (or K_x), the diagonal κ(x, x) and the varying columns."""
     A = prepared(X, scale)
     live = A.any(axis=0)
     n = len(A)
-    # A target is one or more variables; a constant one is none.
+    # Constant targets are excluded.
     T = None if Y is None else prepared(target.columns(Y), scale)
     gamma = default_gamma(kernel, T, n) if gamma is None else gamma
     options = {"kernel": kernel, "gamma": gamma, "degree": degree, "coef0": coef0}
@@ -125,7 +125,7 @@ def kernel(
     X, Y, k, kernel="poly", *, degree=3, gamma=None, coef0=0.0, scale=True,
     on_rank_exhausted="restart", tolerance=1e-10,
 ):  # fmt: skip
-    """Supervised: φ(x) projected on span φ(Y) by the eigenvectors of K_y, then deflated there."""
+    """Pick by φ(x) projected on span φ(Y) by the eigenvectors of K_y, then deflated there."""
     K_y, K_yx, diagonal, live = kernel_pieces(X, Y, kernel, degree, gamma, coef0, scale)
     values, vectors = np.linalg.eigh(K_y)
     keep = values > tolerance * values[-1]
@@ -135,9 +135,9 @@ def kernel(
 
 
 def pooled(X, Y, k, m):
-    """One pass with a pool: at every 2m candidates the greedy, restarted as needed, keeps m.
+    """Make one pass with a pool, reduced to m by the greedy at every 2m candidates.
 
-    A column whose relevance² is not above the weakest score kept at the last cut is not admitted.
+    A column is admitted if its relevance² exceeds the lowest score kept at the last reduction.
     """
     U = target.basis(Y)
     unit = [target.unit(target.centred(x)) if np.ptp(x) > 0 else np.zeros(len(x)) for x in X.T]
@@ -165,7 +165,7 @@ def kernel_scores(X, Y, kernel="poly", *, degree=3, gamma=None, coef0=0.0, scale
 
 
 def _coordinates(G):
-    """Return what starts a round of the greedy on coordinates: explicit r×r projectors again."""
+    """Return the `start` of `greedy` for coordinates, with explicit r×r projectors."""
 
     def start():
         P = np.eye(len(G))
@@ -194,7 +194,7 @@ def unsupervised(
     scale=True,
     on_rank_exhausted="restart",
 ):
-    """P₀ = identity: pivoted Cholesky of the variables' whole kernel matrix, unit diagonal."""
+    """Pick by pivoted Cholesky of the variables' whole kernel matrix, of unit diagonal (P₀ = I)."""
     _, K, diagonal, live = kernel_pieces(X, None, kernel, degree, gamma, coef0, scale)
     size = np.sqrt(np.where(live, diagonal, 1.0))
     K = np.where(live, 1.0, 0.0) * (K / size) / size[:, None]
@@ -215,10 +215,10 @@ def unsupervised(
 
 
 def paper_algorithm(X, Y, k, kernel="linear", *, degree=3, gamma=None, coef0=0.0):
-    """The paper's Algorithm 2 (Figure 3): K_y by eigen-decomposition, one matrix sweep a pick.
+    """Run the paper's Algorithm 2 (Figure 3): eigenvectors of K_y, one matrix sweep per pick.
 
-    Returns the indices picked, in order. X and Y are taken as they are: centre and scale first. The
-    cost is that of K_y (m×m) and its eigenvectors, O(m³), and O(m·p) a pick.
+    The result is the picked indices, in order. X and Y must be centred and scaled. The cost is
+    that of K_y (m×m) and its eigenvectors, O(m³), and O(m·p) per pick.
     """
     gamma = default_gamma(kernel, Y, len(X)) if gamma is None else gamma
     if kernel == "rbf":  # the same formula, fast enough to be timed
@@ -250,7 +250,7 @@ def paper_algorithm(X, Y, k, kernel="linear", *, degree=3, gamma=None, coef0=0.0
 
 
 def answer(X, y, *, k=20, on_rank_exhausted="restart", **params):
-    """Return what a model shows that has learnt the columns of X; y is None without a target."""
+    """Return the results of a model that has learnt the columns of X; y may be None."""
     options = {
         name: params[name]
         for name in ("kernel", "degree", "gamma", "coef0", "scale")

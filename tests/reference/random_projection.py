@@ -10,7 +10,7 @@ BITS = 2**64 - 1
 
 
 def mixed(word):
-    """The finish of splitmix64."""
+    """Return the final mix of splitmix64."""
     word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 & BITS
     word = (word ^ (word >> 27)) * 0x94D049BB133111EB & BITS
     return word ^ (word >> 31)
@@ -21,7 +21,7 @@ def secret(seed, purpose):
 
 
 def key_of(name, seed, purpose):
-    """The key of a name that is a whole number, or text."""
+    """Return the key of a name that is an integer, or text."""
     keyed = secret(seed, purpose)
     if isinstance(name, int):
         first, second = (int.from_bytes(keyed[i : i + 8], "little") for i in (0, 8))
@@ -31,7 +31,7 @@ def key_of(name, seed, purpose):
 
 
 def word(key, c):
-    """Word c of the stream that a key starts."""
+    """Return word c of the stream that a key starts."""
     return mixed(key + (c + 1) * 0x9E3779B97F4A7C15 & BITS)
 
 
@@ -41,12 +41,12 @@ def uniform(w):
 
 def normal(w):
     p = uniform(w)
-    # Where 1 - p is what can be told apart.
+    # 1 - p is exact for p of at least a half.
     return NormalDist().inv_cdf(p) if p < 0.5 else -NormalDist().inv_cdf(1.0 - p)
 
 
 def entry(name, c, kind, density, seed):
-    """Entry of variable and component, of variance 1."""
+    """Return the entry of variable and component, of variance 1."""
     key = key_of(name, seed, "projection")
     if kind == "sign":
         return 1.0 - 2.0 * (word(key, c // 64) >> (c % 64) & 1)

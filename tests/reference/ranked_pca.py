@@ -10,7 +10,7 @@ from tests.reference import target as space
 
 
 def ranked(squares):
-    """Return places, the largest first; of equals the one that came first."""
+    """Return indices in descending order of squares; ties in order of index."""
     left, order = list(range(len(squares))), []
     while left:
         highest = max(squares[k] for k in left)
@@ -20,7 +20,7 @@ def ranked(squares):
 
 
 def answer(X, y, *, n_components=10, scale=False, rank_by="target", target_type="auto", **_):
-    """Return what a model shows that has learnt the columns of X."""
+    """Return the results of a model that has learnt the columns of X."""
     U = space.basis(space.numbers(y, target_type))
     of = linear.columns(X, scale=scale)
     V, _ = linear.principal(of.W)
