@@ -44,7 +44,7 @@ def test_an_output_that_is_the_target_file_is_refused(call, small, table, option
     call("select", small, "--target-file", target, option, target, code=2)
 
 
-def test_two_outputs_that_are_one_file_are_refused(call, small, tmp_path):
+def test_two_outputs_to_the_same_file_are_refused(call, small, tmp_path):
     same = [tmp_path / "x.csv", tmp_path / "." / "x.csv"]
     result = call("select", small, "-t", "y", "--out", same[0], "--model", same[1], code=2)
     assert "the same file as --" in result.stderr
@@ -59,7 +59,7 @@ def test_outputs_of_a_resumed_run(call, small, tmp_path):
     call("select", small, "--resume", model, "-m", model)
 
 
-def test_transform_does_not_write_over_what_it_reads(call, small, tmp_path):
+def test_transform_does_not_overwrite_its_inputs(call, small, tmp_path):
     model = tmp_path / "model.csv"
     call("select", small, "-t", "y", "-k", 1, "-m", model)
     for path in (model, small):
@@ -67,7 +67,7 @@ def test_transform_does_not_write_over_what_it_reads(call, small, tmp_path):
     assert load(model).n_columns == 2
 
 
-def test_an_older_list_outlives_a_wrong_call(call, small, tmp_path):
+def test_failed_call_leaves_existing_list_unchanged(call, small, tmp_path):
     listed = tmp_path / "listed"
     listed.write_text("old")
     call("select", small, "-t", "why", "--list-skipped", listed, code=1)
@@ -82,7 +82,7 @@ def full(*_):
     raise OSError(28, "No space left on device", "/somewhere/.temporary")
 
 
-def test_a_model_that_cannot_be_saved(call, small, tmp_path, monkeypatch):
+def test_failure_to_save_the_model_is_reported(call, small, tmp_path, monkeypatch):
     monkeypatch.setattr("streamsel.serialization.archive.save", full)
     path, out = tmp_path / "model", tmp_path / "out.csv"
     result = call("select", small, "-t", "y", "-k", 1, "-m", path, "-o", out, code=1)
@@ -92,7 +92,7 @@ def test_a_model_that_cannot_be_saved(call, small, tmp_path, monkeypatch):
     assert result.stderr.endswith(expected)
 
 
-def test_columns_that_cannot_be_written(call, small, tmp_path, monkeypatch):
+def test_failure_to_write_columns_is_reported(call, small, tmp_path, monkeypatch):
     monkeypatch.setattr(output, "_write_text", full)
     path, model = tmp_path / "out.csv", tmp_path / "model"
     result = call("select", small, "-t", "y", "-k", 1, "-o", path, "-m", model, code=1)
@@ -101,7 +101,7 @@ def test_columns_that_cannot_be_written(call, small, tmp_path, monkeypatch):
     assert result.stderr.endswith(f"error: --out {path}: not written (No space left on device)\n")
 
 
-def test_a_bug_in_one_output_loses_no_other(small, tmp_path, monkeypatch):
+def test_bug_in_one_output_does_not_prevent_the_others(small, tmp_path, monkeypatch):
     """The bug is not hidden: it is raised after the results are printed."""
     monkeypatch.setattr(results, "_write", Mock(side_effect=AttributeError("a bug")))
     out, statistics = tmp_path / "out.csv", tmp_path / "statistics.csv"
@@ -115,7 +115,7 @@ def test_a_bug_in_one_output_loses_no_other(small, tmp_path, monkeypatch):
     assert result.exception.__notes__ == [f"--out {out}: not written (a bug)"]
 
 
-def test_stability_is_printed_if_it_cannot_be_written(call, small, tmp_path, monkeypatch):
+def test_stability_is_printed_if_its_file_cannot_be_written(call, small, tmp_path, monkeypatch):
     monkeypatch.setattr(output, "_write_text", full)
     given = ["-t", "y", "-k", 1, "--subsamples", 2, "-o", tmp_path / "out.csv"]
     result = call("stability", small, *given, code=1)
@@ -123,7 +123,7 @@ def test_stability_is_printed_if_it_cannot_be_written(call, small, tmp_path, mon
     assert "No space left on device" in result.stderr
 
 
-def test_nothing_is_certified_before_the_end(call, small, tmp_path, monkeypatch):
+def test_interrupted_run_certifies_no_variable(call, small, tmp_path, monkeypatch):
     learn = ForwardSelection.learn_columns
 
     def interrupted(self, *args, **kwargs):
@@ -139,26 +139,26 @@ def test_nothing_is_certified_before_the_end(call, small, tmp_path, monkeypatch)
     assert call("info", model, "--json").json()["n_certified"] == 0
 
 
-def test_fewer_than_asked_for(call, small):
+def test_fewer_results_than_requested(call, small):
     result = call("select", small, "-t", "y", "-k", 30)
     assert len(result.rows()) == 2
     assert result.stderr == "streamsel: selected 2 of 30 requested: only 2 columns could be used\n"
     assert " of 30 requested: " in call("reduce", small, "-t", "y", "-q", 30).stderr
 
 
-def test_nothing_learnt(call, table):
+def test_run_that_learns_nothing_fails(call, table):
     result = call("reduce", table(y=[1, 2, 3], a=[1, 1, 1]), "-t", "y", code=1)
     assert "error: nothing was learnt: none of 1 column read could be used\n" in result.stderr
 
 
-def test_complex_columns_are_called_so(rng):
+def test_complex_columns_are_skipped_as_complex(rng):
     X = rng.normal(size=(5, 2)) + 1j
     screened = clean(X)
     assert list(screened) == []
     assert screened.skipped == {"complex": 2}
 
 
-def test_compiling_is_no_part_of_the_run(call, small, monkeypatch):
+def test_compilation_time_is_not_counted(call, small, monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(run.time, "monotonic", lambda: clock[0])
 
@@ -171,7 +171,7 @@ def test_compiling_is_no_part_of_the_run(call, small, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i1", "u1"])
-def test_compiling_leaves_the_model_as_it_is(rng, monkeypatch, dtype):
+def test_compiling_does_not_change_the_model(rng, monkeypatch, dtype):
     learnt, learn = [], ForwardSelection.learn_columns
 
     def learn_columns(self, X, *args, **kwargs):
@@ -199,7 +199,7 @@ def test_compiling_leaves_the_model_as_it_is(rng, monkeypatch, dtype):
     ],
     ids=["classes", "covariate", "covariates", "none"],
 )
-def test_compiling_is_for_what_is_to_come(rng, monkeypatch, model, y):
+def test_compilation_uses_the_settings_of_the_model(rng, monkeypatch, model, y):
     model = model.clone()
     if y is not None:
         names = model.covariates
@@ -211,7 +211,7 @@ def test_compiling_is_for_what_is_to_come(rng, monkeypatch, model, y):
     assert twin.covariates == model.covariates
 
 
-def test_a_signal_while_compiling_acts_at_once(call, small, monkeypatch):
+def test_signal_during_compilation_interrupts_at_once(call, small, monkeypatch):
     monkeypatch.setattr(run, "compile_for", lambda *_, **__: signal.raise_signal(signal.SIGINT))
     result = call("select", small, "-t", "y", code=130)
     assert result.stderr == "streamsel: interrupted before the first column was learnt\n"
@@ -275,11 +275,11 @@ def test_the_suffix_comes_before_a_tab_in_a_name(call, tmp_path):
     assert {row["name"] for row in call("select", path, "-t", "y", "-k", 2).rows()} == {"a\tb", "c"}
 
 
-def test_a_delimiter_that_is_none(call, small):
+def test_delimiter_of_two_characters_is_refused(call, small):
     assert "--delimiter" in call("select", small, "-t", "y", "--delimiter", "ab", code=2).stderr
 
 
-def test_only_the_lines_asked_for_are_parsed(tmp_path):
+def test_only_requested_lines_are_parsed(tmp_path):
     path = tmp_path / "lines.csv"
     path.write_text("a,1,2\nb,x,y\nragged,1\nc,3,4\n")
     found = iter_csv(path, orientation="variables", header=False).take(["c", "a"])
@@ -291,14 +291,14 @@ def test_only_the_lines_asked_for_are_parsed(tmp_path):
 # Processes ---------------------------------------------------------------------------------------
 
 
-def test_as_a_module():
+def test_command_runs_as_a_module():
     run = subprocess.run(
         [sys.executable, "-m", "streamsel", "--version"], capture_output=True, text=True, check=True
     )
     assert run.stdout.startswith("streamsel ")
 
 
-def test_a_signal_while_it_is_imported():
+def test_signal_during_import():
     code = """
 import builtins
 from streamsel.cli import main

@@ -38,7 +38,7 @@ n-components = 3
 """
 
 
-def test_a_whole_run(run):
+def test_whole_run_from_a_file(run):
     found = run(WHOLE)
     assert len(found["selected"]) == 5
     assert found["class"] == "SelectKBest"
@@ -49,20 +49,20 @@ def test_a_whole_run(run):
     assert found["streamsel"]
 
 
-def test_a_table_for_each_command(run):
+def test_each_command_has_its_own_table(run):
     found = run(WHOLE, "data.parquet", "-t", "y", "--json", command="reduce")
     assert found["parameters"]["n_components"] == 3
 
 
-def test_the_command_line_wins_then_the_environment(run, monkeypatch):
+def test_command_line_overrides_environment_overrides_file(run, monkeypatch):
     monkeypatch.setenv("STREAMSEL_SELECT_K", "4")
     assert len(run(WHOLE)["selected"]) == 4
     assert len(run(WHOLE, "-k", 3)["selected"]) == 3
     assert run(WHOLE, "--set", "score=correlation")["parameters"]["n_bins"] == 10
 
 
-def test_the_environment_without_a_file(call, files, monkeypatch, tmp_path):
-    said = {
+def test_environment_variables_without_a_file(call, files, monkeypatch, tmp_path):
+    variables = {
         "TARGET": "y,labels",
         "TARGET_TYPE": "class",
         "LIST_SKIPPED": str(tmp_path / "listed"),
@@ -73,7 +73,7 @@ def test_the_environment_without_a_file(call, files, monkeypatch, tmp_path):
         "CONFIG": str(tmp_path / "run.toml"),
     }
     (tmp_path / "run.toml").write_text("[select]\nk = 3\n")
-    for name, value in said.items():
+    for name, value in variables.items():
         monkeypatch.setenv(f"STREAMSEL_SELECT_{name}", value)
     found = call("select", files / "data.parquet").json()
     assert found["metadata"]["target"] == ["y", "labels"]
@@ -83,7 +83,7 @@ def test_the_environment_without_a_file(call, files, monkeypatch, tmp_path):
     assert (tmp_path / "listed").exists()
 
 
-def test_a_name_in_a_list_is_one_name(call, table, tmp_path):
+def test_list_entry_with_a_comma_is_one_name(call, table, tmp_path):
     path = table(**{"y": [1, 2, 4.5], 'a, "b': [3, 2, 2], "c": [1, 3, 1]})
     (tmp_path / "run.toml").write_text("[select]\ntarget = 'y'\ndrop = ['a, \"b']\njson = true\n")
     found = call("select", path, "--config", tmp_path / "run.toml").json()
@@ -138,7 +138,7 @@ def test_merge(call, table, tmp_path):
         ("\n[reduce]\nn_components = 3\n", None),
     ],
 )
-def test_what_cannot_be(run, line, message):
+def test_invalid_settings(run, line, message):
     config = f"[select]\nfile = 'data.parquet'\ntarget = 'y'\n{line}\n"
     if message is None:  # a table of another command
         run(config, "--json")
@@ -158,7 +158,7 @@ def test_a_key_before_all_tables(run):
     ("variable", "value"),
     [("K", "many"), ("CHECKPOINT", "soon"), ("JSON", "perhaps"), ("MISSING", "ignore")],
 )
-def test_a_variable_that_cannot_be_read_is_named(call, files, monkeypatch, variable, value):
+def test_invalid_environment_variable_is_named(call, files, monkeypatch, variable, value):
     monkeypatch.setenv(f"STREAMSEL_SELECT_{variable}", value)
     result = call("select", files / "data.parquet", "-t", "y", code=2)
     assert f"STREAMSEL_SELECT_{variable}" in result.stderr
@@ -166,7 +166,7 @@ def test_a_variable_that_cannot_be_read_is_named(call, files, monkeypatch, varia
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe", b"k = " + 9999 * b"["])
-def test_a_file_that_cannot_be_read(call, tmp_path, content):
+def test_unreadable_config_file(call, tmp_path, content):
     path = tmp_path / "run.toml"
     if content:
         path.write_bytes(content)

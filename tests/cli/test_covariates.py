@@ -70,7 +70,7 @@ ONE, TWO = ["-t", "y"], ["--target-file"]
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_what_is_asked_given_them(
+def test_selection_is_adjusted_for_covariates(
     call, study, folder, tmp_path, monkeypatch, arguments, covariates
 ):
     monkeypatch.chdir(folder)
@@ -91,13 +91,13 @@ def test_what_is_asked_given_them(
     assert again.n_rows == N + 1
 
 
-def test_all_of_the_target_file_but_covariates_is_the_target(call, study, folder):
+def test_other_columns_of_the_target_file_are_the_target(call, study, folder):
     arguments = ["--orientation", "samples", "--target-file", folder / "patients.csv"]
     rows = call("select", folder / "genes.csv", *arguments, "--covariate", "age,site", "-k4").rows()
     assert [row["name"] for row in rows] == expected(study, ["age", "site"]).selected
 
 
-def test_with_commas_and_in_reduce(call, folder):
+def test_comma_separated_covariates_in_reduce(call, folder):
     arguments = ["-t", "y", "--covariate", "age, site", "-q", 2, "--json"]
     found = call("reduce", folder / "all.csv", *arguments).json()
     assert found["parameters"]["covariates"] == ["age", "site"]
@@ -106,7 +106,7 @@ def test_with_commas_and_in_reduce(call, folder):
     assert variables.isdisjoint({"age", "site"})
 
 
-def test_set_says_the_same(call, folder):
+def test_set_is_equivalent_to_covariate(call, folder):
     arguments = ["select", folder / "all.csv", "-t", "y"]
     one = call(*arguments, "--covariate", "age,site").stdout
     assert call(*arguments, "--set", "covariates=age,site").stdout == one
@@ -135,7 +135,7 @@ def test_numbered_columns_and_labels_elsewhere(call, study, folder, tmp_path):
     assert "cannot be combined with labels as covariates" in result.stderr
 
 
-def test_booleans_are_numbers(call, study, tmp_path):
+def test_boolean_covariates_are_numeric(call, study, tmp_path):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -150,7 +150,7 @@ def test_booleans_are_numbers(call, study, tmp_path):
 
 @pytest.mark.parametrize("file", ["all.csv", "all.parquet", "all.lines.tsv.gz"])
 @pytest.mark.parametrize("exact", [[], ["--max-candidates", 4, "--exact"]])
-def test_exact_or_not(call, study, folder, file, exact):
+def test_exact_and_single_pass_runs_agree(call, study, folder, file, exact):
     arguments = ["-t", "y", "--covariate", "age,site", "-k", 4, *exact]
     rows = call("select", folder / file, *arguments).rows()
     assert [row["name"] for row in rows] == expected(study, ["age", "site"]).selected
@@ -158,9 +158,7 @@ def test_exact_or_not(call, study, folder, file, exact):
 
 @pytest.mark.parametrize("file", ["all.csv", "all.parquet", "all.lines.tsv.gz"])
 @pytest.mark.parametrize("target", [["-t", "y"], ["--target-file", "patients.csv", "-t", "y"]])
-def test_a_run_is_taken_up_where_it_stopped(
-    call, study, folder, tmp_path, monkeypatch, file, target
-):
+def test_interrupted_run_is_resumed(call, study, folder, tmp_path, monkeypatch, file, target):
     from streamsel.stream import _blocks
 
     monkeypatch.chdir(folder)
@@ -207,7 +205,7 @@ def failure(result):
     ids=["gap", "infinite", "labels"],
 )
 @pytest.mark.parametrize("lines", [False, True])
-def test_missing_values(call, table, tmp_path, columns, row, lines):
+def test_missing_covariate_values(call, table, tmp_path, columns, row, lines):
     columns = {"y": [1, 2, 3, 5, 1], "a": [3, 1, 4, 1, 5]} | columns
     path = table(**columns)
     if lines:
@@ -217,7 +215,7 @@ def test_missing_values(call, table, tmp_path, columns, row, lines):
     assert f"first: row {row}" in message
 
 
-def test_missing_values_of_parquet(call, tmp_path):
+def test_missing_covariate_values_of_parquet(call, tmp_path):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -230,12 +228,12 @@ def test_missing_values_of_parquet(call, tmp_path):
 
 
 @pytest.mark.parametrize("file", ["all.csv", "all.parquet", "all.lines.tsv.gz"])
-def test_a_covariate_that_is_not_there(call, folder, file):
+def test_unknown_covariate(call, folder, file):
     message = failure(call("select", folder / file, "-t", "y", "--covariate", "aeg", code=1))
     assert "no such column: 'aeg'. Hint: did you mean 'age'" in message
 
 
-def test_a_covariate_that_is_in_neither_file(call, folder, tmp_path):
+def test_covariate_in_neither_file(call, folder, tmp_path):
     genes = folder / "genes.csv"
     arguments = ["--orientation", "samples", "--covariate", "aeg", "--target-file"]
     message = failure(call("select", genes, *arguments, folder / "patients.csv", code=1))
@@ -262,7 +260,7 @@ def test_covariates_of_different_lengths(call, folder, table):
     assert "covariates of equal length. Got: age with 50 and batch with 9 values" in message
 
 
-def test_covariates_that_explain_all(call, table):
+def test_covariates_that_explain_the_whole_target(call, table):
     path = table(y=[1, 2, 3, 5], a=[2, 1, 4, 1], twice=[2, 4, 6, 10])
     message = failure(call("select", path, "-t", "y", "--covariate", "twice", code=1))
     assert "among the covariates" in message
@@ -298,8 +296,8 @@ def test_several_labels_need_pyarrow(call, table, monkeypatch):
 def test_a_covariate_of_distinct_texts_is_named_as_the_cause(call, table):
     y = [0.5 + (i * 7) % 23 for i in range(30)]
     path = table(y=y, note=[f"text {i}" for i in range(30)], a=[(i * i) % 11 for i in range(30)])
-    said = call("select", path, "-t", "y", "--covariate", "note", code=1).stderr
-    assert "Hint: the covariates have 30 columns for 30 rows; a text counts one column" in said
+    stderr = call("select", path, "-t", "y", "--covariate", "note", code=1).stderr
+    assert "Hint: the covariates have 30 columns for 30 rows; a text counts one column" in stderr
     path = table(y=y, a=[(i * i) % 11 for i in range(30)], b=y)
-    said = call("select", path, "-t", "y", "--covariate", "b", code=1).stderr
-    assert "Hint: check that the target is not among the covariates" in said
+    stderr = call("select", path, "-t", "y", "--covariate", "b", code=1).stderr
+    assert "Hint: check that the target is not among the covariates" in stderr

@@ -25,25 +25,27 @@ def folder(data, tmp_path_factory):
 GIVEN = ["-t", "y", "-k", 5, "--drop", "labels"]
 
 
-@pytest.mark.parametrize("lie", ["samples", "variables"])
-def test_read_as_with_points(call, folder, lie, tmp_path):
+@pytest.mark.parametrize("orientation", ["samples", "variables"])
+def test_decimal_commas_and_points_give_the_same(call, folder, orientation, tmp_path):
     model = tmp_path / "m"
-    expected = call("select", folder / f"{lie}.points.csv", *GIVEN)
+    expected = call("select", folder / f"{orientation}.points.csv", *GIVEN)
     assert expected.stderr == ""
-    path = folder / f"{lie}.commas.csv"
+    path = folder / f"{orientation}.commas.csv"
     found = call("select", path, *GIVEN, "-m", model)
     assert found.stdout == expected.stdout
     assert found.stderr.startswith(f"streamsel: {path}: read with decimal commas")
-    said = call("select", path, *GIVEN, "--decimal", ",")
-    assert (said.stdout, said.stderr) == (expected.stdout, "")
-    points = [call("transform", model, folder / f"{lie}.{m}.csv") for m in ("points", "commas")]
+    result = call("select", path, *GIVEN, "--decimal", ",")
+    assert (result.stdout, result.stderr) == (expected.stdout, "")
+    points = [
+        call("transform", model, folder / f"{orientation}.{m}.csv") for m in ("points", "commas")
+    ]
     assert points[0].stdout == points[1].stdout
     assert "--decimal" in call("select", path, *GIVEN, "--decimal", ".", code=1).stderr
     again = ["select", path, "-m", model, "--resume"]
     assert "--decimal none. Got: --decimal ," in call(*again, "--decimal", ",", code=1).stderr
 
 
-def test_a_list_of_targets(call, files, folder, data, tmp_path):
+def test_target_list_with_decimal_commas(call, files, folder, data, tmp_path):
     given = ["select", files / "data.parquet", "--drop", "y,labels", "--target-file"]
     expected = call(*given, files / "y.txt").stdout
     assert call(*given, folder / "y.txt").stdout == expected
@@ -51,7 +53,7 @@ def test_a_list_of_targets(call, files, folder, data, tmp_path):
     assert call(*given, tmp_path / "y.csv").stdout == expected
 
 
-def test_thousands_are_not_guessed(call, tmp_path):
+def test_ambiguous_thousands_separators_are_skipped(call, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.integers(1000, 99_000, (30, 4))
     rows = [["y", "a", "b", "c"], *([f"{v:,}" for v in row] for row in X)]
@@ -59,8 +61,8 @@ def test_thousands_are_not_guessed(call, tmp_path):
     y = tmp_path / "y.txt"
     y.write_text("\n".join(map(str, X[:, 1].tolist())))
     given = ["select", tmp_path / "x.tsv", "--orientation", "samples", "--target-file", y]
-    said = call(*given, code=1).stderr
-    assert "4 numeric columns were skipped because their numbers are ambiguous" in said
-    assert "Hint: set --decimal . or --decimal ," in said
+    stderr = call(*given, code=1).stderr
+    assert "4 numeric columns were skipped because their numbers are ambiguous" in stderr
+    assert "Hint: set --decimal . or --decimal ," in stderr
     for mark in (".", ","):
         assert call(*given, "--decimal", mark).rows()[0]["name"] == "a"

@@ -25,10 +25,10 @@ def columns():
 
 
 def codes(result):
-    return [alarm["code"] for alarm in result.json()["warnings"]]
+    return [warning["code"] for warning in result.json()["warnings"]]
 
 
-def test_they_are_said_three_times(call, table, columns, tmp_path):
+def test_warnings_are_in_stderr_json_and_model_file(call, table, columns, tmp_path):
     model = tmp_path / "m"
     copies = {"copy": columns["g0"], "again": columns["g0"]}
     given = ["select", table(**columns, **copies), "-t", "y", "-k", 5, "--json", "-m", model]
@@ -47,7 +47,7 @@ def test_they_are_said_three_times(call, table, columns, tmp_path):
     assert "warnings: this is a univariate ranking" in call("info", model).stdout
 
 
-def test_nothing_is_said_without_cause(call, table, columns):
+def test_no_warning_without_a_cause(call, table, columns):
     for method in ("ProjSe", "ForwardSelection"):
         result = call("select", table(**columns), "-t", "y", "-k", 3, "--json", "--method", method)
         assert codes(result) == []
@@ -75,13 +75,13 @@ def test_many_columns_skipped(call, table, columns, tmp_path):
     call(*given, "--max-skipped", 2, code=2)
 
 
-def test_one_column_too_many(call, table, columns):
+def test_max_skipped_of_zero(call, table, columns):
     given = ["select", table(**columns, gap=[*range(N - 1), ""]), "-t", "y", "-k", 2]
     call(*given)
     assert "1 of 11" in call(*given, "--max-skipped", 0, code=1).stderr
 
 
-def test_what_is_left_out_on_demand_is_no_loss():
+def test_constant_and_rare_columns_do_not_warn():
     assert diagnostics.skipped_warning(100, {"constant": 60, "rare": 30}) is None
     assert diagnostics.skipped_warning(100, {"missing": 10}) is None
     assert diagnostics.skipped_warning(100, {"missing": 10, "text": 1}).code == "skipped"
@@ -90,14 +90,14 @@ def test_what_is_left_out_on_demand_is_no_loss():
     assert "--decimal" in diagnostics.skipped_warning(100, {"ambiguous": 99}).text
 
 
-def test_columns_after_encoding_are_counted_on_one_basis():
+def test_skipped_share_counts_encoded_columns():
     found = diagnostics.skipped_warning(23, {"text": 4}, encoded=(4, 11)).text
     assert found.startswith("4 of 23 columns (17%; 4 encoded columns count as 11) were skipped")
     found = diagnostics.skipped_warning(20, {"text": 4}, encoded=(1, 3)).text
     assert "(20%; 1 encoded column counts as 3)" in found
 
 
-def test_one_ambiguous_column_is_in_the_singular():
+def test_message_for_one_ambiguous_column_is_singular():
     metadata = {"skipped": {"ambiguous": 1}, "examples": {}, "orientation": "samples"}
     (found,) = diagnostics.unreadable_warning(metadata)
     assert found.text.startswith("1 numeric column was skipped because its numbers are ambiguous")
@@ -119,13 +119,13 @@ def test_one_ambiguous_column_is_in_the_singular():
         ([f"s{j}" for j in range(20)], "numeric", None),
     ],
 )
-def test_targets(y, kind, code):
+def test_target_warnings(y, kind, code):
     found = diagnostics.target_warnings(diagnostics.target_columns(np.array(y), ["y"]), kind)
-    assert [alarm.code for alarm in found] == ([] if code is None else [code])
-    assert all("the target y" in alarm.text for alarm in found)
+    assert [warning.code for warning in found] == ([] if code is None else [code])
+    assert all("the target y" in warning.text for warning in found)
 
 
-def test_targets_of_several_columns():
+def test_target_warnings_for_several_columns():
     pa = pytest.importorskip("pyarrow")
     table = pa.table({"a": [f"s{j}" for j in range(20)], "b": [*"xy"] * 10})
     assert [
@@ -164,20 +164,20 @@ def test_an_identifier_as_target(call, table, columns):
         ([0.95], ["a"], ["y"], None),
     ],
 )
-def test_another_outcome(relevances, names, targets, found):
+def test_near_copy_of_the_target_warns(relevances, names, targets, found):
     rows = [
         {"name": name, "relevance": value, "above_noise": True}
         for name, value in zip(names, relevances, strict=True)
     ]
-    alarm = outcome_warning(rows, targets)
-    assert (alarm is None) == (found is None)
-    assert found is None or alarm.text.startswith(f"the variable {found}")
+    warning = outcome_warning(rows, targets)
+    assert (warning is None) == (found is None)
+    assert found is None or warning.text.startswith(f"the variable {found}")
     below = [row | {"above_noise": False} for row in rows]
     if max(relevances) > 0.9:
         assert outcome_warning(below, targets) is None
 
 
-def test_another_outcome_is_found_in_a_file(call, table, columns):
+def test_near_copy_of_the_target_in_a_file_warns(call, table, columns):
     other = np.round(np.array(columns["y"]) * 2 + 1, 5).tolist()
     result = call("select", table(**columns, months=other), "-t", "y", "-k", 2, "--json")
     assert codes(result) == ["outcome"]
@@ -196,14 +196,14 @@ def test_the_columns_of_a_target_are_named(call, table, columns):
         assert result.target == described
 
 
-def test_columns_alike():
+def test_similar_columns_are_counted():
     rng = np.random.default_rng(0)
     x, z = rng.normal(size=(2, 50))
     assert diagnostics.count_similar([x, z]) == 0
     assert diagnostics.count_similar([x, z, -2 * x + 1, z + 0.1 * x, np.ones(50)]) == 2
 
 
-def test_long_lines_are_not_read_again(call, files, monkeypatch):
+def test_second_read_of_long_lines_is_skipped(call, files, monkeypatch):
     given = ["select", files / "variables.csv", "-t", "y", "-k", 3, "--drop", "labels", "--json"]
     given += ["--method", "ProjSe"]
     assert codes(call(*given)) == []
@@ -211,7 +211,7 @@ def test_long_lines_are_not_read_again(call, files, monkeypatch):
     assert "are selected together" in call(*given).json()["warnings"][0]["text"]
 
 
-def test_they_are_coloured_where_there_are_colours(monkeypatch):
+def test_warnings_are_coloured_on_colour_terminals(monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self):
             return True

@@ -22,27 +22,27 @@ def names_of(result):
         (["v2?", "v7"], lambda name: name == "v7" or (len(name) == 3 and name[1] == "2")),
     ],
 )
-def test_patterns(call, files, data, file, patterns, gone):
+def test_drop_patterns(call, files, data, file, patterns, gone):
     options = [word for pattern in patterns for word in ("--drop", pattern)]
     result = call("select", files / file, *GIVEN, *options, "--drop", "labels")
     assert names_of(result) == {name for name in data.names if not gone(name)}
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_what_fits_nothing(call, files, file):
+def test_pattern_without_a_match_is_an_error(call, files, file):
     error = call("select", files / file, *GIVEN, "--drop", "w1*,v3", code=1).stderr
     assert "no such column: 'w1*'" in error
     assert "v1" in error
     assert error.count("\n") == 1
 
 
-def test_columns_without_names(call, files, data):
+def test_patterns_match_numbers_of_unnamed_columns(call, files, data):
     given = ["--target-file", files / "y.npy", "-k", 40]
     result = call("select", files / "data.npy", *given, "--drop", "1*")
     assert names_of(result) == {str(j) for j in range(40) if not str(j).startswith("1")}
 
 
-def test_a_column_that_is_called_like_a_pattern(call, table):
+def test_exact_name_takes_precedence_over_pattern(call, table):
     rng = np.random.default_rng(0)
     names = ["y", "HLA-A*01", "HLA-A-01", "HLA-B"]
     file = table(**{name: rng.normal(size=12).tolist() for name in names})
@@ -51,7 +51,7 @@ def test_a_column_that_is_called_like_a_pattern(call, table):
     assert names_of(call("select", file, "-t", "y", "--drop", "HLA-A*")) == {"HLA-B"}
 
 
-def test_resumed_and_applied(call, files, data, tmp_path):
+def test_dropped_columns_in_resume_and_transform(call, files, data, tmp_path):
     model = tmp_path / "m"
     given = ["-t", "y", "-q", 2, "--drop", "v1*,labels", "-m", model]
     call("reduce", files / "data.parquet", *given)

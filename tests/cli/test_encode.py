@@ -47,7 +47,7 @@ FILES = ["table.parquet", "table.feather", "table.csv", "lines.tsv"]
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_categories_are_candidates_and_found_in_new_files(call, tmp_path, file):
+def test_categories_are_encoded_and_transform_new_files(call, tmp_path, file):
     path, model = written(FRAME, tmp_path, file), tmp_path / "model"
     line = ["select", path, "-t", "y", "-k", 3, "--method", "SelectKBest", "-m", model]
     result = call(*line, "-o", tmp_path / "out.csv", "--json")
@@ -74,7 +74,7 @@ def test_categories_are_candidates_and_found_in_new_files(call, tmp_path, file):
 
 
 @pytest.mark.parametrize("file", ["table.csv", "lines.tsv"])
-def test_rows_without_a_target_are_written_too(call, tmp_path, file):
+def test_rows_without_a_target_are_also_written(call, tmp_path, file):
     some_y = FRAME.assign(y=np.where(np.arange(N) % 9, FRAME["y"], np.nan))
     path, out = written(some_y, tmp_path, file), tmp_path / "out.csv"
     call("select", path, "-t", "y", "-k", 2, "--method", "SelectKBest", "-o", out)
@@ -83,7 +83,7 @@ def test_rows_without_a_target_are_written_too(call, tmp_path, file):
     np.testing.assert_array_equal(found["city_Rome"], FRAME["city"] == "Rome")
 
 
-def test_a_model_of_python_transforms_files(call, tmp_path):
+def test_model_learnt_in_python_transforms_files(call, tmp_path):
     from streamsel import save
 
     model = SelectKBest(2)
@@ -110,7 +110,7 @@ def test_dates_of_text_become_the_numbers_that_were_learnt(call, tmp_path):
 
 
 @pytest.mark.parametrize("columns", [["city", "x", "y"], ["city", "y"]])
-def test_a_model_of_select_in_python_transforms_files(call, tmp_path, columns):
+def test_model_of_python_select_transforms_files(call, tmp_path, columns):
     """The shortcut encodes before the model learns, so that the model has no record of it."""
     result = streamsel.select(FRAME[columns], "y", k=2, method="SelectKBest")
     streamsel.save(result.model, tmp_path / "model")
@@ -121,7 +121,7 @@ def test_a_model_of_select_in_python_transforms_files(call, tmp_path, columns):
 
 
 @pytest.mark.parametrize("file", ["table.parquet", "lines.tsv"])
-def test_switched_off(call, tmp_path, file):
+def test_max_categories_of_zero_disables_encoding(call, tmp_path, file):
     path = written(FRAME, tmp_path, file)
     line = ["select", path, "-t", "y", "-m", tmp_path / "model", "--max-categories", 0]
     result = call(*line, "--json")
@@ -129,11 +129,11 @@ def test_switched_off(call, tmp_path, file):
     assert result.json()["metadata"]["skipped"] == skipped
     assert result.json()["columns_seen"] == 1
     assert "encoded" not in result.stderr
-    told = call(*line[:-1], 5, "--resume", code=1).stderr
-    assert "the saved run has --max-categories 0" in told
+    stderr = call(*line[:-1], 5, "--resume", code=1).stderr
+    assert "the saved run has --max-categories 0" in stderr
 
 
-def test_a_lower_limit_skips_more(call, tmp_path):
+def test_lower_max_categories_skips_more_columns(call, tmp_path):
     path = written(FRAME, tmp_path, "table.parquet")
     line = ["select", path, "-t", "y", "--max-categories", 2, "--list-skipped", "-"]
     result = call(*line)
@@ -141,7 +141,7 @@ def test_a_lower_limit_skips_more(call, tmp_path):
     assert "encoded 2 columns (1 of categories, 1 of dates)" in result.stderr
 
 
-def test_what_cannot_be_encoded_is_an_error_on_request(call, tmp_path):
+def test_missing_error_refuses_columns_that_cannot_be_encoded(call, tmp_path):
     path = written(FRAME, tmp_path, "table.parquet")
     line = ["select", path, "-t", "y", "--missing", "error"]
     assert "column 'id'. Got: more than 30 categories" in call(*line, code=1).stderr
@@ -160,7 +160,7 @@ def test_identifiers_targets_and_other_roles_are_never_candidates(call, tmp_path
 
 
 @pytest.mark.parametrize("file", some(FILES, 2, "parts"))
-def test_parts_give_the_same(call, tmp_path, file):
+def test_workers_give_the_same_result(call, tmp_path, file):
     pytest.importorskip("distributed")
     path = written(FRAME, tmp_path, file)
     line = ["select", path, "-t", "y", "-k", 3, "--method", "SelectKBest", "--json"]
@@ -172,7 +172,7 @@ def test_parts_give_the_same(call, tmp_path, file):
 
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_an_interrupted_run_is_continued(call, interrupt_after, monkeypatch, tmp_path, file, n):
+def test_interrupted_run_is_resumed(call, interrupt_after, monkeypatch, tmp_path, file, n):
     path, out = written(FRAME, tmp_path, file), tmp_path / "out.csv"
     line = ["select", path, "-t", "y", "-k", 4]
     whole = call(*line, "--json").json()
@@ -205,7 +205,7 @@ def test_merged_models_transform_files(call, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["evaluate", "stability"])
-def test_models_of_subsets_of_rows(call, tmp_path, command):
+def test_subsample_models_encode_columns(call, tmp_path, command):
     path = written(FRAME, tmp_path, "table.parquet")
     count = ["--folds", 3] if command == "evaluate" else ["--subsamples", 4]
     result = call(command, path, "-t", "y", "--method", "SelectKBest", "-k", 2, *count, "--json")
@@ -220,7 +220,7 @@ def test_an_extractor_is_evaluated_on_single_columns(call, tmp_path):
     assert "encoded 3 columns" in call(*line).stderr
 
 
-def test_groups_of_a_file_are_of_numbers(call, tmp_path):
+def test_groups_from_a_file_have_numeric_members_only(call, tmp_path):
     path = written(FRAME.assign(z=FRAME["x"] ** 2), tmp_path, "table.parquet")
     (tmp_path / "groups.tsv").write_text("x\tg\nz\tg\n")
     line = ["select", path, "-t", "y", "-k", 2, "--method", "SelectKBest"]
@@ -229,7 +229,7 @@ def test_groups_of_a_file_are_of_numbers(call, tmp_path):
     assert result.json()["metadata"]["skipped"]["text"] == 4
 
 
-def test_rows_without_a_target_are_left_out_of_indicators(call, tmp_path):
+def test_indicators_exclude_rows_without_a_target(call, tmp_path):
     df = FRAME.assign(y=FRAME["y"].where(FRAME.index >= 6))
     path = written(df, tmp_path, "table.parquet")
     found = call("select", path, "-t", "y", "-k", 2, "--method", "SelectKBest", "--json").json()
@@ -241,7 +241,7 @@ def test_rows_without_a_target_are_left_out_of_indicators(call, tmp_path):
     )
 
 
-def test_projections_by_name_are_those_of_numbers(call, tmp_path):
+def test_random_projection_uses_numeric_columns_only(call, tmp_path):
     path, model = written(FRAME, tmp_path, "table.parquet"), tmp_path / "model"
     out = tmp_path / "out.npy"
     line = ["reduce", path, "--method", "RandomProjection", "-q", 2, "--drop", "y"]
@@ -277,7 +277,7 @@ def endless(tmp_path, monkeypatch):
         (["--method", "AlphaInvesting", "--max-candidates", 2, "--until", "budget"], "budget"),
     ],
 )
-def test_a_run_stops(call, endless, tmp_path, options, stopped):
+def test_until_stops_the_run(call, endless, tmp_path, options, stopped):
     result = call(*endless, *options, "-m", tmp_path / "model", "--json")
     found = result.json()
     assert found["stopped"]["until"] == stopped
@@ -291,7 +291,7 @@ def test_a_run_stops(call, endless, tmp_path, options, stopped):
 
 
 @pytest.mark.parametrize("n", [1, 5, 9])
-def test_a_continued_run_stops_where_it_would_have(call, endless, interrupt_after, tmp_path, n):
+def test_resumed_run_stops_at_the_same_column(call, endless, interrupt_after, tmp_path, n):
     line = [*endless, "-k", 3, "--until", "250", "--json"]
     whole = call(*line).json()
     interrupt_after(n)
@@ -299,11 +299,11 @@ def test_a_continued_run_stops_where_it_would_have(call, endless, interrupt_afte
     rest = call(*line, "--resume", tmp_path / "model").json()
     for key in ("stopped", "selected", "columns_seen"):
         assert rest[key] == whole[key]
-    told = call(*endless, "--until", "300", "--resume", tmp_path / "model", code=1).stderr
-    assert "--until 250" in told
+    stderr = call(*endless, "--until", "300", "--resume", tmp_path / "model", code=1).stderr
+    assert "--until 250" in stderr
 
 
-def test_passes_of_an_exact_run_end_where_the_first_did(call, endless):
+def test_all_passes_of_an_exact_run_stop_at_the_same_column(call, endless):
     line = [*endless, "-k", 3, "--max-candidates", 3, "--exact", "--until", "250", "--json"]
     found = call(*line).json()
     assert found["stopped"]["n_columns"] == found["columns_seen"] < 3000
@@ -319,13 +319,13 @@ def test_passes_of_an_exact_run_end_where_the_first_did(call, endless):
         (["--until", "100", "--workers", 2], 2, "--until cannot be combined with --workers"),
     ],
 )
-def test_wrong_conditions(call, endless, options, code, match):
+def test_invalid_stop_conditions(call, endless, options, code, match):
     assert match in call(*endless, *options, code=code).stderr
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", some(FILES, 2, "plots of encoded columns"))
-def test_plots_and_reports_of_rows_have_encoded_columns(call, tmp_path, file):
+def test_plots_and_reports_encode_columns_of_data(call, tmp_path, file):
     path, model = written(FRAME, tmp_path, file), tmp_path / "model"
     call("select", path, "-t", "y", "-k", 3, "--method", "MRMR", "-m", model)
     selected = load(model).in_use
@@ -341,7 +341,7 @@ def test_plots_and_reports_of_rows_have_encoded_columns(call, tmp_path, file):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", ["x.parquet", "x.csv"])
-def test_a_report_shows_the_single_columns_of_a_selection_of_groups(call, tmp_path, file):
+def test_report_of_selected_groups_shows_single_columns(call, tmp_path, file):
     path, model = written(FRAME, tmp_path, file), tmp_path / "model"
     call("select", path, "-t", "y", "-k", 2, "-m", model)
     learner = load(model)
@@ -363,10 +363,10 @@ def test_a_report_shows_the_single_columns_of_a_selection_of_groups(call, tmp_pa
     assert "Correlation of selected variables" not in streamsel.report(only)
 
 
-def test_groups_and_columns_are_counted_on_one_basis(call, tmp_path):
+def test_shortfall_message_counts_groups_and_columns(call, tmp_path):
     path = written(FRAME[["city", "x", "y"]], tmp_path, "x.parquet")
-    said = call("select", path, "-t", "y", "-k", 30).stderr
-    assert "selected 2 of 30 requested: only 2 groups and columns could be used" in said
+    stderr = call("select", path, "-t", "y", "-k", 30).stderr
+    assert "selected 2 of 30 requested: only 2 groups and columns could be used" in stderr
 
 
 @pytest.mark.parametrize("method", ["SelectKBest", "ForwardSelection"])

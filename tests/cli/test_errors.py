@@ -31,7 +31,7 @@ def test_a_directory(call, tmp_path):
     assert "Is a directory" in failure(call("select", tmp_path, "-t", "y", code=1))
 
 
-def test_what_is_there_only_once(call):
+def test_special_file_is_refused(call):
     message = failure(call("select", os.devnull, "-t", "y", code=1))
     assert "not a regular file" in message
 
@@ -49,14 +49,14 @@ def test_empty_gz(call, tmp_path, orientation):
     failure(call("select", path, "-t", "y", "--orientation", orientation, code=1))
 
 
-def test_a_header_and_nothing_else(call, tmp_path):
+def test_header_without_rows(call, tmp_path):
     path = write(tmp_path / "header.csv", "a,b,y\n")
     failure(call("select", path, "-t", "y", code=1))
 
 
 @pytest.mark.parametrize("file", ["data.parquet", "data.feather", "samples.csv", "variables.csv"])
 @pytest.mark.parametrize("option", [["-t", "lables"], ["-t", "y", "--drop", "lables"]])
-def test_missing_column_and_what_comes_close(call, files, file, option):
+def test_missing_column_suggests_similar_names(call, files, file, option):
     message = failure(call("select", files / file, *option, code=1))
     assert str(files / file) in message
     assert "'lables'" in message
@@ -75,7 +75,7 @@ def test_unknown_format(call, tmp_path, name):
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "feather", "npy"])
-def test_not_what_its_name_says(call, tmp_path, suffix):
+def test_content_that_contradicts_its_suffix(call, tmp_path, suffix):
     path = write(tmp_path / f"data.{suffix}", "y,a\n1,2\n")
     assert str(path) in failure(call("select", path, "-t", "y", code=1))
 
@@ -151,7 +151,7 @@ def test_a_missing_target_file(call, files, tmp_path):
     assert "No such file" in message
 
 
-def test_text_that_may_lie_either_way(call, tmp_path):
+def test_ambiguous_orientation(call, tmp_path):
     path = write(tmp_path / "either.csv", "a,1,2,3\nb,4,5,6\n")
     message = failure(call("select", path, "--no-target", code=1))
     assert "--orientation" in message
@@ -193,14 +193,14 @@ def test_usage_of_reduce(call, files, q):
         ["--method", "ProjSe", "-k", "30", "--max-candidates", "5"],
     ],
 )
-def test_parameters_that_the_learner_refuses(call, files, options):
+def test_parameters_refused_by_the_learner(call, files, options):
     result = call("select", files / "data.parquet", "-t", "y", *options, code=2)
     assert f"Error: {options[4]}: expected " in result.stderr
     assert not result.stdout
 
 
 @pytest.mark.parametrize("option", ["--out", "--model", "--list-skipped"])
-def test_files_that_could_not_be_written_are_found_before_the_run(call, tmp_path, option):
+def test_unwritable_outputs_are_detected_before_the_run(call, tmp_path, option):
     # The input does not exist either: the output is checked first.
     arguments = ["select", tmp_path / "none.parquet", "-t", "y", option]
     message = failure(call(*arguments, tmp_path / "no" / "file.csv", code=1))
@@ -218,7 +218,7 @@ def test_a_directory_without_permission(call, tmp_path, monkeypatch):
     assert "not writable" in failure(call(*arguments, code=1))
 
 
-def test_an_output_format_that_is_not_known(call, files, tmp_path):
+def test_unknown_output_format(call, files, tmp_path):
     arguments = ["-t", "y", "-o", tmp_path / "out.xlsx"]
     message = call("select", files / "data.parquet", *arguments, code=2).stderr
     assert "'.xlsx'" in message
@@ -231,11 +231,11 @@ def test_not_a_model(call, files, command):
     assert "data.npy" in failure(call(command[0], *arguments, code=1))
 
 
-def test_a_model_that_is_not_there(call, tmp_path):
+def test_missing_model_file(call, tmp_path):
     assert "No such file" in failure(call("info", tmp_path / "model", code=1))
 
 
-def test_a_model_that_knows_nothing_cannot_be_applied(call, files, tmp_path):
+def test_unfitted_model_cannot_transform(call, files, tmp_path):
     from streamsel import SOSPCA, save
 
     save(SOSPCA(2), tmp_path / "fresh")
@@ -243,7 +243,7 @@ def test_a_model_that_knows_nothing_cannot_be_applied(call, files, tmp_path):
     assert "has not learnt" in message
 
 
-def test_what_an_error_leaves_is_saved(call, tmp_path, rng, monkeypatch):
+def test_columns_learnt_before_an_error_are_saved(call, tmp_path, rng, monkeypatch):
     """The model keeps the first blocks of a truncated gz file."""
     from streamsel import load
     from streamsel.stream import _blocks

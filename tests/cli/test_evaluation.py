@@ -14,11 +14,11 @@ from streamsel.evaluate.model_batch import ModelBatch
 from streamsel.stream import iter_array
 
 
-def test_stability_is_that_of_the_function(call, files, data, tmp_path):
+def test_stability_equals_the_python_function(call, files, data, tmp_path):
     out = tmp_path / "often.csv"
     line = ["stability", files / "data.parquet", "--target", "y", "--drop", "labels", "-k", 4]
     line += ["--subsamples", 8, "--share", 0.6, "--seed", 7]
-    told = call(*line, "--json", "--out", out).json()
+    report = call(*line, "--json", "--out", out).json()
     expected = subsample_stability(
         ForwardSelection(k=4),
         iter_array(data.X, data.names),
@@ -27,8 +27,8 @@ def test_stability_is_that_of_the_function(call, files, data, tmp_path):
         share=0.6,
         seed=7,
     )
-    assert SubsampleStability.from_dict(told) == expected
-    assert told["metadata"]["columns_read"] == 40
+    assert SubsampleStability.from_dict(report) == expected
+    assert report["metadata"]["columns_read"] == 40
     result = call(*line)
     assert [row["name"] for row in result.rows()] == list(expected.frequency)
     assert [float(row["frequency"]) for row in result.rows()] == pytest.approx(
@@ -39,11 +39,11 @@ def test_stability_is_that_of_the_function(call, files, data, tmp_path):
         assert [row["name"] for row in csv.DictReader(file)] == list(expected.frequency)
 
 
-def test_stability_knows_covariates_and_what_is_skipped(call, files, data):
+def test_stability_with_covariates_and_skipped_columns(call, files, data):
     line = ["stability", files / "samples.csv", "--target", "y", "--method", "SelectKBest"]
     line += ["--max-categories", 0]
     result = call(*line, "-k", 3, "--covariate", "v3", "--subsamples", 5, "--json")
-    told = SubsampleStability.from_dict(result.json())
+    found = SubsampleStability.from_dict(result.json())
     X = np.delete(data.X, 3, axis=1)
     names = [name for name in data.names if name != "v3"]
     expected = subsample_stability(
@@ -54,17 +54,17 @@ def test_stability_knows_covariates_and_what_is_skipped(call, files, data):
         n_subsamples=5,
         seed=1,
     )
-    assert told.selections == expected.selections
+    assert found.selections == expected.selections
     assert "skipped 1 column: 1 text" in result.stderr
 
 
-def test_stability_without_a_target_and_of_lines(call, files):
+def test_stability_without_a_target_from_lines(call, files):
     line = ["stability", files / "variables.csv", "--no-target", "--drop", "y,labels"]
-    told = call(*line, "-k", 2, "--subsamples", 3, "--json").json()
-    assert (told["rows"], told["rows_drawn"], told["n_subsamples"]) == (60, 30, 3)
+    report = call(*line, "-k", 2, "--subsamples", 3, "--json").json()
+    assert (report["rows"], report["rows_drawn"], report["n_subsamples"]) == (60, 30, 3)
 
 
-def test_stability_of_nothing_is_a_failure(call, files):
+def test_stability_without_any_selection_fails(call, files):
     line = ["stability", files / "data.npy", "--target-file", files / "y.npy", "--subsamples", 3]
     result = call(*line, "--method", "SelectKBest", "--set", "fdr=1e-300", code=1)
     assert "no variable was selected from 40 columns in any subsample" in result.stderr
@@ -72,16 +72,16 @@ def test_stability_of_nothing_is_a_failure(call, files):
 
 
 @pytest.mark.slow
-def test_evaluate_is_the_function(call, files, data, tmp_path):
+def test_evaluate_equals_the_python_function(call, files, data, tmp_path):
     out = tmp_path / "folds.csv"
     line = ["evaluate", files / "data.parquet", "-t", "labels", "--drop", "y", "-k", "2,4"]
     line += ["--method", "SelectKBest", "--folds", 3, "--seed", 0, "--model", "knn"]
-    told = call(*line, "--json", "-o", out).json()
+    report = call(*line, "--json", "-o", out).json()
     stream = iter_array(data.X, data.names)
     expected = nested_scores(
         SelectKBest(), stream, data.labels, sizes=[2, 4], n_folds=3, model="knn"
     )
-    assert told["folds"] == json.loads(json.dumps(expected.as_dict()["folds"]))
+    assert report["folds"] == json.loads(json.dumps(expected.as_dict()["folds"]))
     result = call(*line)
     first = result.rows()[0]
     assert (first["variables"], first["score"]) == ("selected", "balanced_accuracy")
@@ -94,20 +94,20 @@ def test_evaluate_is_the_function(call, files, data, tmp_path):
 
 
 @pytest.mark.slow
-def test_evaluate_of_a_method_without_a_target(call, files, data):
+def test_evaluate_an_unsupervised_method(call, files, data):
     """A target that PCA does not use is predicted; --target-type class makes codes classes."""
     codes = files / "codes.txt"
     codes.write_text("".join(f"{int(v > 0)}\n" for v in data.y))
     line = ["evaluate", files / "data.npy", "--target-file", codes, "--method", "PCA", "-q", 3]
-    told = call(*line, "--target-type", "class", "--folds", 3, "--seed", 0, "--json").json()
+    report = call(*line, "--target-type", "class", "--folds", 3, "--seed", 0, "--json").json()
     expected = nested_scores(
         PCA(n_components=3), data.X, (data.y > 0).astype(int), target_type="class", n_folds=3
     )
-    assert told["class"] == "PCA"
-    assert told["scores"][0]["value"] == pytest.approx(expected.score().value)
+    assert report["class"] == "PCA"
+    assert report["scores"][0]["value"] == pytest.approx(expected.score().value)
 
 
-def test_too_wide_to_hold_is_said(call, tmp_path):
+def test_table_too_wide_for_memory_is_reported(call, tmp_path):
     rng = np.random.default_rng(0)
     np.save(tmp_path / "X.npy", rng.normal(size=(60, 3000)))
     np.save(tmp_path / "y.npy", rng.normal(size=60))
@@ -127,7 +127,7 @@ def test_evaluate_adjusts_for_covariates(call, data, table):
     columns = {name: data.X[:, j] for j, name in enumerate(data.names)}
     file = table("aged.csv", y=data.y + 3.0 * age, age=age, **columns)
     line = ["evaluate", file, "-t", "y", "--covariate", "age", "-k", 3, "--folds", 3, "--json"]
-    told = call(*line, "--seed", 0, "--method", "SelectKBest").json()
+    report = call(*line, "--seed", 0, "--method", "SelectKBest").json()
     expected = nested_scores(
         SelectKBest(k=3, covariates=("age",)),
         iter_array(data.X, data.names),
@@ -135,13 +135,13 @@ def test_evaluate_adjusts_for_covariates(call, data, table):
         covariates=age,
         n_folds=3,
     )
-    scores = {row["variables"]: row["value"] for row in told["scores"]}
+    scores = {row["variables"]: row["value"] for row in report["scores"]}
     assert scores["nothing"] > 0.3
     assert scores["selected"] == pytest.approx(expected.score().value)
 
 
 @pytest.mark.parametrize(
-    ("line", "code", "told"),
+    ("line", "code", "message"),
     [
         (["stability", "-t", "nowhere"], 1, "no such column"),
         (["stability"], 2, "Missing option: --target NAME"),
@@ -160,16 +160,16 @@ def test_evaluate_adjusts_for_covariates(call, data, table):
         (["evaluate", "-t", "y", "--method", "PCA", "--set", "quux=3"], 2, "no such parameter"),
     ],
 )
-def test_mistakes_are_said_in_a_line(call, files, line, code, told):
+def test_invalid_options_give_one_line_errors(call, files, line, code, message):
     command, *options = line
     result = call(command, files / "data.parquet", *options, code=code)
-    assert told in result.stderr
+    assert message in result.stderr
     assert not result.stdout
     assert len(result.stderr.splitlines()) == 1 or code == 2
 
 
 @pytest.mark.parametrize("command", ["stability", "evaluate"])
-def test_ctrl_c_ends_it(call, wide, monkeypatch, command):
+def test_ctrl_c_interrupts_the_run(call, wide, monkeypatch, command):
     learn, n_blocks = ModelBatch.learn_block, []
 
     def learn_block(self, block, part):
@@ -190,49 +190,49 @@ def test_rows_are_joined_by_identifier(call, data, table):
     X = table("X.csv", id=ids, **dict(zip(data.names, data.X.T, strict=True)))
     y = table("y.csv", id=ids[order], y=data.y[order])
     line = ["stability", X, "--target-file", y, "--target", "y", "--id", "id", "-k", 3]
-    told = call(*line, "--subsamples", 4, "--json").json()
+    report = call(*line, "--subsamples", 4, "--json").json()
     stream = iter_array(data.X, data.names)
     expected = subsample_stability(ForwardSelection(k=3), stream, data.y, n_subsamples=4, seed=1)
-    assert told["selections"] == expected.selections
+    assert report["selections"] == expected.selections
 
 
-def test_rows_weigh(call, data, table):
+def test_rows_are_weighted(call, data, table):
     w = np.random.default_rng(0).random(len(data.y)).round(3)
     path = table(**dict(zip(data.names, data.X.T, strict=True)), y=data.y, w=w)
     line = ["stability", path, "--target", "y", "--weights", "w", "-k", 3, "--subsamples", 4]
-    told = call(*line, "--json").json()
+    report = call(*line, "--json").json()
     stream = iter_array(data.X, data.names)
     settings = {"n_subsamples": 4, "seed": 1}
     expected = subsample_stability(ForwardSelection(k=3), stream, data.y, weights=w, **settings)
-    assert told["selections"] == expected.selections
+    assert report["selections"] == expected.selections
 
 
-def test_many_columns_left_out_are_an_alarm_or_a_failure(call, table):
+def test_many_skipped_columns_warn_or_fail(call, table):
     rng = np.random.default_rng(0)
     columns = {f"v{j}": rng.normal(size=20) for j in range(6)}
     gaps = {f"gap{j}": [""] + [1.0] * 19 for j in range(6)}
     line = ["stability", table(**columns, **gaps, y=rng.normal(size=20)), "--target", "y", "-k", 2]
     result = call(*line, "--subsamples", 3, "--json")
-    (alarm,) = result.json()["warnings"]
-    assert alarm["code"] == "skipped"
-    assert "--list-skipped" not in alarm["text"]  # `evaluate` lacks this option
+    (warning,) = result.json()["warnings"]
+    assert warning["code"] == "skipped"
+    assert "--list-skipped" not in warning["text"]  # `evaluate` lacks this option
     result = call(*line, "--subsamples", 3, "--max-skipped", 0.2, code=1)
     assert "--max-skipped 0.2: " in result.stderr
     assert not result.stdout
 
 
 @pytest.mark.parametrize("command", ["stability", "evaluate"])
-def test_another_outcome_among_the_candidates_is_an_alarm(call, data, table, command):
+def test_near_copy_of_the_target_warns(call, data, table, command):
     columns = {name: data.X[:, j].tolist() for j, name in enumerate(data.names[:6])}
     again = (3.0 * data.y + 1e-3 * data.X[:, 0]).tolist()
     file = table("leak.csv", y=data.y.tolist(), again=again, **columns)
     more = ["--subsamples", 3] if command == "stability" else []
     result = call(command, file, "--target", "y", "-k", 1, "--json", *more)
-    assert [alarm["code"] for alarm in result.json()["warnings"]] == ["outcome"]
+    assert [warning["code"] for warning in result.json()["warnings"]] == ["outcome"]
     assert "again has a relevance near 1" in result.stderr
 
 
-def test_means_of_rows_held_out_are_told(call, data, table):
+def test_imputation_over_all_rows_is_reported(call, data, table):
     gaps = ["", *data.X[1:, 0].tolist()]
     file = table("gaps.csv", y=data.y.tolist(), a=gaps, b=data.X[:, 1].tolist())
     result = call("evaluate", file, "--target", "y", "-k", 1, "--missing", "mean")
@@ -241,7 +241,7 @@ def test_means_of_rows_held_out_are_told(call, data, table):
     assert "means over all rows" not in result.stderr
 
 
-def test_a_column_that_is_refused_is_left_out(call, table):
+def test_refused_column_is_skipped(call, table):
     rng = np.random.default_rng(0)
     columns = {f"v{j}": rng.normal(size=20) for j in range(4)} | {"huge": np.linspace(1, 1e200, 20)}
     path = table(**columns, y=columns["v1"] + rng.normal(size=20))
@@ -261,5 +261,5 @@ def test_a_column_that_is_refused_is_left_out(call, table):
         ),
     ],
 )
-def test_an_interval_around_0_is_no_equality(difference, text):
+def test_comparison_texts(difference, text):
     assert comparison_text("others", difference) == text

@@ -25,7 +25,7 @@ def tables(data, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.parquet"])
-def test_rows_are_joined(call, files, tables, name):
+def test_rows_are_joined_by_large_integers(call, files, tables, name):
     expected = call("select", files / "data.parquet", "-t", "y", "--drop", "labels", "-k", 3)
     given = ["--target-file", tables / "y.csv", "--target", "y", "-k", 3]
     given += ["--orientation", "samples"]
@@ -36,11 +36,11 @@ def test_rows_are_joined(call, files, tables, name):
     kept = [line.split(",")[0] for line in out.read_text().splitlines()]
     assert kept == ["sample", *(str(FIRST + i) for i in range(60))]
     # Without --id, the identifiers show that the orders differ.
-    said = call("select", tables / name, *given, code=1).stderr
-    assert "identify the rows, in different orders" in said
+    stderr = call("select", tables / name, *given, code=1).stderr
+    assert "identify the rows, in different orders" in stderr
 
 
-def test_floats_are_no_identifiers(call, data, tables):
+def test_floats_are_refused_as_identifiers(call, data, tables):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -48,5 +48,5 @@ def test_floats_are_no_identifiers(call, data, tables):
     table = pa.table({"sample": ids, "x": data.X[:, 0], "z": data.X[:, 1]})
     parquet.write_table(table, tables / "f.parquet")
     given = ["--target-file", tables / "y.csv", "--target", "y", "--id", "sample"]
-    said = call("select", tables / "f.parquet", *given, code=1).stderr
-    assert "floats of 2^53 and more, which are not exact integers" in said
+    stderr = call("select", tables / "f.parquet", *given, code=1).stderr
+    assert "floats of 2^53 and more, which are not exact integers" in stderr

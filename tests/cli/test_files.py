@@ -49,7 +49,7 @@ def test_selected_columns_of_every_source(call, files, data, tmp_path, file):
     np.testing.assert_array_equal(X, data.X[:, [data.names.index(name) for name in names]])
 
 
-def test_dtypes_are_kept(call, tmp_path, rng):
+def test_output_preserves_dtypes(call, tmp_path, rng):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -62,7 +62,7 @@ def test_dtypes_are_kept(call, tmp_path, rng):
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
-def test_a_transform_writes_the_types_that_select_writes(call, tmp_path, suffix):
+def test_transform_and_select_write_the_same_dtypes(call, tmp_path, suffix):
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     rng = np.random.default_rng(0)
     columns = {
@@ -93,7 +93,7 @@ def test_a_transform_writes_the_types_that_select_writes(call, tmp_path, suffix)
     np.testing.assert_allclose(table["f"].to_numpy()[columns["b"]], mean, rtol=1e-7)
 
 
-def test_means_take_the_place_of_missing_values_in_what_is_written(call, table, tmp_path):
+def test_written_missing_values_are_replaced_by_means(call, table, tmp_path):
     path = table(y=[1, 2, 3, 5], a=[1, 2, "", 6], b=[2, 1, 1, 1])
     out = tmp_path / "out.csv"
     arguments = ["-t", "y", "-k", 1, "--missing", "mean", "-o", out]
@@ -178,7 +178,7 @@ def test_info_on_a_model_saved_by_python(call, tmp_path, rng):
     assert "from, Python" in call("info", tmp_path / "model").stdout
 
 
-def test_files_that_are_there_are_replaced(call, files, tmp_path):
+def test_existing_output_files_are_replaced(call, files, tmp_path):
     for path in (tmp_path / "m", tmp_path / "o.csv"):
         path.write_text("old")
     line = ["select", files / "data.parquet", "-t", "y", "--drop", "labels"]

@@ -65,7 +65,7 @@ def test_a_table_of_names_and_groups(call, files):
 
 
 @pytest.mark.parametrize("orientation", ["samples", "variables"])
-def test_pathways_whose_members_are_apart(call, files, orientation):
+def test_groups_with_scattered_members(call, files, orientation):
     folder, frame, y = files
     path = folder / "x.csv"
     if orientation == "variables":
@@ -82,7 +82,7 @@ def test_pathways_whose_members_are_apart(call, files, orientation):
         assert row["score"] == pytest.approx(expected.scores[row["name"]])
 
 
-def test_what_cannot_be_grouped_is_refused_in_one_line(call, files):
+def test_invalid_groups_give_one_line_errors(call, files):
     folder = files[0]
     given = ["select", folder / "x.csv", "-t", "y", "--groups"]
     (folder / "none.gmt").write_text("a\t-\tx1\tx2\n")
@@ -101,7 +101,7 @@ def test_what_cannot_be_grouped_is_refused_in_one_line(call, files):
 
 
 @pytest.mark.parametrize("megabytes", [1, 512])
-def test_models_of_subsets_of_rows_learn_groups(call, files, megabytes):
+def test_stability_and_evaluate_learn_groups(call, files, megabytes):
     folder, frame, y = files
     given = [folder / "x.csv", "-t", "y", "--groups", folder / "sets.gmt"]
     more = ["--method", "ForwardSelection", "--max-memory", megabytes, "--seed", 0, "--json"]
@@ -124,7 +124,7 @@ def test_models_of_subsets_of_rows_learn_groups(call, files, megabytes):
 @pytest.mark.parametrize(
     ("command", "method"), [("evaluate", "MRMR"), ("evaluate", "PCA"), ("stability", "MRMR")]
 )
-def test_models_of_subsets_of_rows_that_learn_no_groups(call, files, command, method):
+def test_stability_and_evaluate_refuse_methods_without_groups(call, files, command, method):
     folder = files[0]
     given = [folder / "x.csv", "-t", "y", "--groups", folder / "loci.tsv", "--method", method]
     assert f"{method} does not select groups" in call(command, *given, code=1).stderr

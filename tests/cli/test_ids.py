@@ -72,7 +72,7 @@ def names_of(result):
 
 @pytest.mark.parametrize("genes", ["genes.csv", "genes.parquet", "genes.tsv.gz"])
 @pytest.mark.parametrize("patients", ["patients.csv", "patients.parquet", "patients.txt"])
-def test_the_order_does_not_matter(call, folder, genes, patients):
+def test_join_does_not_depend_on_row_order(call, folder, genes, patients):
     by_hand = ["--target-file", folder / "ordered.csv", "-t", "y", "--id", "sample"]
     expected = call("select", folder / "genes.csv", *by_hand, "-k", 3).stdout
     joined = ["--target-file", folder / patients, "-t", "y", "--id", "sample"]
@@ -81,7 +81,7 @@ def test_the_order_does_not_matter(call, folder, genes, patients):
     assert names_of(found)[0] == "g3"
 
 
-def test_names_that_differ(call, folder):
+def test_identifier_columns_with_different_names(call, folder):
     joined = ["--target-file", folder / "renamed.csv", "--id", "sample=Sample_ID"]
     assert names_of(call("select", folder / "genes.csv", *joined))[0] == "g3"
 
@@ -110,19 +110,19 @@ def test_names_are_guessed_from_values(call, folder):
     assert "--id sample=Sample_ID joins by them" in error
 
 
-def test_by_position_if_asked_for(call, folder):
+def test_by_position_on_request(call, folder):
     given = ["--target-file", folder / "shuffled.csv", "-t", "y", "--by-position"]
     found = call("select", folder / "genes.parquet", *given, "-k", 3)
     assert names_of(found)[0] != "g3"  # a meaningless result, as requested
 
 
-def test_the_same_order_needs_no_word(call, folder):
+def test_identical_order_needs_no_option(call, folder):
     given = ["--target-file", folder / "ordered.csv", "-t", "y"]
     for genes in ("genes.csv", "genes.parquet", "genes.tsv.gz"):
         assert names_of(call("select", folder / genes, *given))[0] == "g3"
 
 
-def test_numbers_are_no_identifiers_but_under_their_names(call, table):
+def test_numbers_are_identifiers_only_under_usual_names(call, table):
     rng = np.random.default_rng(0)
     x, y = rng.permutation(30), rng.permutation(30)
     file = table("x.csv", count=x.tolist(), g=rng.normal(size=30).tolist())
@@ -135,7 +135,7 @@ def test_numbers_are_no_identifiers_but_under_their_names(call, table):
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         (
             lambda ids: ids[:-2],
@@ -151,22 +151,22 @@ def test_numbers_are_no_identifiers_but_under_their_names(call, table):
         (lambda ids: [*ids, ""], None),
     ],
 )
-def test_what_does_not_match(call, folder, study, tmp_path, change, says):
+def test_unmatched_identifiers(call, folder, study, tmp_path, change, message):
     ids = change(study[0]["sample"])
     y = write(tmp_path / "y.csv", {"sample": ids, "y": np.arange(len(ids)) ** 2 / 7})
     x = folder / "genes.csv"
     given = ["select", x, "--target-file", y, "-t", "y", "--id", "sample"]
     given += ["--missing-target", "error"]
-    result = call(*given, code=1 if says else 0)
-    if says:
-        assert says.format(x=x, y=y) in result.stderr
+    result = call(*given, code=1 if message else 0)
+    if message:
+        assert message.format(x=x, y=y) in result.stderr
         assert result.stderr.count("\n") == 1
     else:
         extra = "1 row of {y} is" if len(ids) == N + 1 else "2 rows of {y} are"
         assert f"{extra} not in {{x}} and".format(x=x, y=y) in result.stderr
 
 
-def test_rows_without_identifier_and_repeated_ones(call, table, tmp_path):
+def test_missing_and_duplicate_identifiers(call, table, tmp_path):
     y = table("y.csv", sample=["a", "b", "c"], y=[1.5, 2.0, 0.1])
     given = ["--orientation", "samples", "--target-file", y, "-t", "y", "--id", "sample"]
     x = table("x.csv", sample=["a", "", "c"], g=[1, 3, 2])
@@ -177,7 +177,7 @@ def test_rows_without_identifier_and_repeated_ones(call, table, tmp_path):
     assert "Got: numbers with fractions" in call("select", x, *given, code=1).stderr
 
 
-def test_where_there_are_none(call, files, folder):
+def test_source_without_identifiers(call, files, folder):
     for file in ("data.npy", "variables.csv"):
         given = ["--target-file", folder / "patients.csv", "-t", "y", "--id", "sample"]
         error = call(
@@ -205,7 +205,7 @@ def test_where_there_are_none(call, files, folder):
     )
 
 
-def test_no_candidate_with_the_target_in_the_same_file(call, table):
+def test_identifier_in_the_same_file_is_no_candidate(call, table):
     rng = np.random.default_rng(3)
     ids = np.arange(20)
     x = table(
@@ -228,7 +228,7 @@ def test_headers_of_several_files_agree(call, folder, study, tmp_path):
         assert "other samples" in error
 
 
-def test_resume_knows_it(call, folder, tmp_path):
+def test_resumed_run_has_the_same_identifier(call, folder, tmp_path):
     model = tmp_path / "m"
     given = ["--target-file", folder / "patients.csv", "-t", "y"]
     call("select", folder / "genes.csv", *given, "--id", "sample", "-m", model)
@@ -242,7 +242,7 @@ def test_resume_knows_it(call, folder, tmp_path):
     call(*again, "-t", "y", "--target-file", folder / "ordered.csv")
 
 
-def test_an_identifier_is_no_part_of_what_is_applied(call, folder, study, tmp_path):
+def test_transform_does_not_output_the_identifier(call, folder, study, tmp_path):
     model = tmp_path / "m"
     joined = ["--target-file", folder / "patients.csv", "-t", "y", "--id", "sample"]
     call("select", folder / "genes.csv", *joined, "-k", 2, "-m", model)
@@ -251,7 +251,7 @@ def test_an_identifier_is_no_part_of_what_is_applied(call, folder, study, tmp_pa
 
 
 @pytest.mark.parametrize("orientation", ["samples", "variables"])
-def test_the_wrong_orientation_is_seen(call, folder, orientation):
+def test_wrong_orientation_is_detected(call, folder, orientation):
     right = {"samples": "variables", "variables": "samples"}[orientation]
     genes = {"samples": "genes.tsv.gz", "variables": "genes.csv"}[orientation]
     given = ["select", folder / genes, "--orientation", orientation, "-t", "y"]
@@ -263,7 +263,7 @@ def test_the_wrong_orientation_is_seen(call, folder, orientation):
 
 
 @pytest.mark.parametrize("orientation", ["samples", "variables"])
-def test_the_wrong_orientation_of_a_square_is_seen(call, tmp_path, orientation):
+def test_wrong_orientation_of_a_square_table_is_detected(call, tmp_path, orientation):
     """In a square table the number of values does not show the orientation."""
     rng = np.random.default_rng(0)
     samples, genes = [f"S{j:02}" for j in range(10)], [f"g{j}" for j in range(10)]
@@ -278,23 +278,23 @@ def test_the_wrong_orientation_of_a_square_is_seen(call, tmp_path, orientation):
     call(*given, right)
 
 
-def test_samples_by_samples_have_identifiers_on_both_sides(call, tmp_path):
+def test_sample_similarity_matrix_has_identifiers_on_both_axes(call, tmp_path):
     names = [f"S{j:02}" for j in range(10)]
-    alike = np.corrcoef(np.random.default_rng(0).normal(size=(10, 30))).tolist()
-    rows = [[name, *values] for name, values in zip(names, alike, strict=True)]
+    similarities = np.corrcoef(np.random.default_rng(0).normal(size=(10, 30))).tolist()
+    rows = [[name, *values] for name, values in zip(names, similarities, strict=True)]
     write_text(tmp_path / "x.csv", [["id", *names], *rows], ",")
     patients = write(tmp_path / "y.csv", {"id": names[::-1], "y": list(range(0, 30, 3))})
     given = ["--orientation", "samples", "--target-file", patients, "-t", "y", "--id", "id"]
     call("select", tmp_path / "x.csv", *given)
 
 
-def test_orientation_is_seen_from_identifiers(call, folder):
+def test_orientation_is_inferred_from_identifiers(call, folder):
     for genes in ("genes.csv", "genes.tsv.gz"):
         given = ["--target-file", folder / "ordered.csv", "-t", "y"]
         assert names_of(call("select", folder / genes, *given))[0] == "g3"
 
 
-def test_one_that_is_there_twice_hides_no_identifiers(call, folder, study, tmp_path):
+def test_duplicate_does_not_hide_identifiers(call, folder, study, tmp_path):
     patients = {name: values[:N] for name, values in study[1].items()}
     patients["sample"] = [*patients["sample"][:-1], patients["sample"][0]]
     given = ["--target-file", write(tmp_path / "y.csv", patients), "-t", "y"]
@@ -302,7 +302,7 @@ def test_one_that_is_there_twice_hides_no_identifiers(call, folder, study, tmp_p
         assert "--by-position" in call("select", folder / genes, *given, code=1).stderr
 
 
-def test_numbers_of_lines_do_not_speak_for_the_samples(call, folder, study, tmp_path):
+def test_line_numbers_are_not_identifiers(call, folder, study, tmp_path):
     """Both files have an index written by pandas, but their rows are in a different order."""
     for name, columns in (("x", study[0]), ("y", study[1])):
         rows = {"": range(N)} | {key: values[:N] for key, values in columns.items()}
@@ -313,7 +313,7 @@ def test_numbers_of_lines_do_not_speak_for_the_samples(call, folder, study, tmp_
 
 
 @pytest.mark.parametrize("genes", ["genes.csv", "genes.parquet", "genes.tsv.gz"])
-def test_identifiers_that_are_spelt_otherwise_do_not_pass_for_none(call, folder, tmp_path, genes):
+def test_identifiers_with_other_spelling_are_detected(call, folder, tmp_path, genes):
     """Identifiers that differ in case, by a prefix or by a suffix are detected."""
     with (folder / "shuffled.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -330,7 +330,7 @@ def test_identifiers_that_are_spelt_otherwise_do_not_pass_for_none(call, folder,
     call("select", folder / genes, *given)  # these are only the line numbers
 
 
-def test_what_a_file_of_genotypes_says_of_its_rows(call, study, tmp_path):
+def test_rows_of_genotype_files_have_identifiers(call, study, tmp_path):
     bed_reader = pytest.importorskip("bed_reader")
     rng = np.random.default_rng(0)
     values = rng.integers(0, 3, (N, 20)).astype(float)
@@ -346,7 +346,7 @@ def test_what_a_file_of_genotypes_says_of_its_rows(call, study, tmp_path):
 
 
 @pytest.mark.parametrize("workers", [[], ["--workers", 1]])
-def test_every_one_of_several_files_may_have_them(call, folder, study, tmp_path, workers):
+def test_several_files_may_each_have_identifiers(call, folder, study, tmp_path, workers):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -370,7 +370,7 @@ def test_every_one_of_several_files_may_have_them(call, folder, study, tmp_path,
 
 
 @given(st.data())
-def test_rows_are_found_whatever_the_order(data):
+def test_rows_are_matched_in_any_order(data):
     names = data.draw(st.lists(st.text(min_size=1), min_size=1, max_size=20, unique=True))
     others = data.draw(st.permutations(names))
     wanted = others[: data.draw(st.integers(1, len(names)))]

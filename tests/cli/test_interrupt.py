@@ -18,22 +18,22 @@ from tests.seed import some
 CODES = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 
 
-def test_a_block_that_is_being_learnt_is_learnt(call, wide, interrupt_after):
+def test_current_block_is_completed(call, wide, interrupt_after):
     interrupt_after(3)
     model = wide / "model"
     arguments = ["--target-file", wide / "y.npy", "--model", model, "--json"]
     result = call("select", wide / "wide.npy", *arguments, code=130)
-    notes = read_metadata(model)
-    assert load(model).n_columns == notes["columns_read"] - notes["skipped"]["missing"]
-    assert 0 < notes["columns_read"] < 100
-    assert not notes["complete"]
+    metadata = read_metadata(model)
+    assert load(model).n_columns == metadata["columns_read"] - metadata["skipped"]["missing"]
+    assert 0 < metadata["columns_read"] < 100
+    assert not metadata["complete"]
     assert not result.json()["metadata"]["complete"]
     assert [row["name"] for row in result.json()["selected"]] == load(model).selected
     assert "interrupted after" in result.stderr
     assert f"--resume {model}" in result.stderr
 
 
-def test_handlers_are_put_back(call, wide, interrupt_after):
+def test_signal_handlers_are_restored(call, wide, interrupt_after):
     before = [signal.getsignal(number) for number, _ in CODES]
     interrupt_after(1)
     call("select", wide / "wide.npy", "--target-file", wide / "y.npy", code=130)
@@ -49,7 +49,7 @@ def test_each_signal_has_its_exit_code(call, wide, interrupt_after, number, code
 
 
 @pytest.mark.parametrize(("number", "code"), CODES)
-def test_a_signal_that_is_ignored_stays_so(call, wide, interrupt_after, number, code):
+def test_ignored_signal_stays_ignored(call, wide, interrupt_after, number, code):
     """A signal ignored by the parent stays ignored, as SIGHUP under nohup."""
     before = signal.signal(number, signal.SIG_IGN)
     try:
@@ -59,9 +59,7 @@ def test_a_signal_that_is_ignored_stays_so(call, wide, interrupt_after, number, 
         signal.signal(number, before)
 
 
-def test_a_second_signal_does_not_cost_what_is_being_saved(
-    call, wide, interrupt_after, monkeypatch
-):
+def test_second_signal_does_not_interrupt_saving(call, wide, interrupt_after, monkeypatch):
     monkeypatch.setattr(checkpoint, "SAME_SIGNAL_SECONDS", 0.0)
     in_the_middle(monkeypatch, archive, "save", signal.SIGTERM)
     interrupt_after(3)
@@ -70,7 +68,7 @@ def test_a_second_signal_does_not_cost_what_is_being_saved(
     assert 0 < read_metadata(wide / "model")["columns_read"] < 100
 
 
-def test_two_signals_at_once_are_one(call, wide, monkeypatch):
+def test_simultaneous_signals_count_once(call, wide, monkeypatch):
     def learn_columns(self, *args, **kwargs):
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGHUP)
@@ -132,7 +130,7 @@ def test_without_a_model_file_nothing_is_saved(call, wide, interrupt_after):
 )
 @pytest.mark.parametrize("n", [1, 4, 5, 9])
 @pytest.mark.parametrize("missing", ["skip", "mean"])
-def test_a_run_is_taken_up_where_it_stopped(
+def test_interrupted_run_is_resumed(
     call, wide, interrupt_after, monkeypatch, file, target, n, missing
 ):
     monkeypatch.chdir(wide)
@@ -153,7 +151,7 @@ def test_a_run_is_taken_up_where_it_stopped(
     assert out.read_text().splitlines()[0] == header("model")
 
 
-def test_resuming_what_cannot_be(call, wide, interrupt_after, tmp_path):
+def test_models_that_cannot_be_resumed(call, wide, interrupt_after, tmp_path):
     from streamsel import SOSPCA, save
 
     model = wide / "model"
@@ -187,14 +185,14 @@ def test_checkpoints(call, wide, monkeypatch):
     assert saved[-1] == 100
 
 
-def test_exact_interrupted(call, wide, interrupt_after):
+def test_interrupted_exact_run_cannot_be_resumed(call, wide, interrupt_after):
     """One call learns all columns; an early signal still leaves a valid model."""
     interrupt_after(1)
     arguments = ["--target-file", wide / "y.npy", "--max-candidates", 30, "--exact"]
     result = call("select", wide / "wide.npy", *arguments, "-m", wide / "model", code=130)
-    said = "a run with --exact cannot be resumed; use --checkpoint or --no-exact"
+    hint = "a run with --exact cannot be resumed; use --checkpoint or --no-exact"
     assert result.stderr == (
-        f"streamsel: interrupted before the first column was learnt\nstreamsel: {said}\n"
+        f"streamsel: interrupted before the first column was learnt\nstreamsel: {hint}\n"
     )
 
 
@@ -222,7 +220,7 @@ main(sys.argv[2:])
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), some(CODES, 1, "signal_to_a_process"))
-def test_a_signal_to_a_process_that_waits_for_data(call, wide, number, code):
+def test_signal_while_waiting_for_data(call, wide, number, code):
     ready, model = wide / "ready", wide / "model"
     arguments = ["select", wide / "wide.parquet", "-t", "y", "-k", "3", "--model", model]
     run = subprocess.Popen(
@@ -238,8 +236,8 @@ def test_a_signal_to_a_process_that_waits_for_data(call, wide, number, code):
     assert run.returncode == code, stderr
     assert "streamsel: interrupted after " in stderr
     assert "Traceback" not in stderr
-    notes = read_metadata(model)
-    assert 0 < notes["columns_read"] < 100
+    metadata = read_metadata(model)
+    assert 0 < metadata["columns_read"] < 100
     assert [line.split("\t")[0] for line in stdout.splitlines()[1:]] == load(model).selected
 
     # The run can be resumed.
@@ -250,7 +248,7 @@ def test_a_signal_to_a_process_that_waits_for_data(call, wide, number, code):
 
 
 @pytest.mark.slow
-def test_a_terminal_that_hangs_up(call, wide):
+def test_terminal_hangup(call, wide):
     """When a terminal closes, writing to it fails, and the kernel sends SIGHUP."""
     pty = pytest.importorskip("pty")
     ready, model = wide / "ready", wide / "model"
@@ -294,7 +292,7 @@ cli.main(["work"])
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), some(CODES, 1, "signal_whose_except"))
-def test_a_signal_whose_exception_python_drops_is_sent_again(number, code):
+def test_signal_with_a_dropped_exception_is_sent_again(number, code):
     program = [sys.executable, "-c", DROPPED.format(signal=number.name)]
     result = subprocess.run(program, capture_output=True, text=True, timeout=50, check=False)
     assert (result.returncode, result.stdout) == (code, "goes on\n")

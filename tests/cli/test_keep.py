@@ -34,7 +34,7 @@ def read(text):
 
 @pytest.mark.parametrize("command", [["select", "-k", 1], ["reduce", "-q", 1]])
 @pytest.mark.parametrize("genes", ["genes.csv", "genes.tsv"])
-def test_they_stand_before_the_others(call, folder, tmp_path, command, genes):
+def test_kept_columns_are_written_first(call, folder, tmp_path, command, genes):
     out, model = tmp_path / "out.csv", tmp_path / "m"
     joined = ["--target-file", folder / "patients.csv", "-t", "y", "--id", "sample"]
     call(*command, folder / genes, *joined, "--keep", "sample,y", "-o", out, "-m", model)
@@ -50,7 +50,7 @@ def test_they_stand_before_the_others(call, folder, tmp_path, command, genes):
     assert [row[0] for row in applied[1]] == [row[0] for row in rows]
 
 
-def test_of_either_file(call, folder, tmp_path):
+def test_kept_columns_of_either_file(call, folder, tmp_path):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -64,7 +64,7 @@ def test_of_either_file(call, folder, tmp_path):
     assert table["arm"].to_pylist() == ["lo"] * 8 + ["hi"] * 12
 
 
-def test_one_that_is_selected_stands_there_once(call, folder, tmp_path):
+def test_kept_and_selected_column_is_written_once(call, folder, tmp_path):
     out = tmp_path / "out.csv"
     call("select", folder / "genes.csv", "-t", "g2", "-k", 5, "--keep", "age,g2", "-o", out)
     header = read(out.read_text())[0]
@@ -72,7 +72,7 @@ def test_one_that_is_selected_stands_there_once(call, folder, tmp_path):
     assert sorted(header) == ["age", "g0", "g1", "g2", "g3", "g4"]
 
 
-def test_what_cannot_go_along(call, folder, tmp_path):
+def test_invalid_kept_columns(call, folder, tmp_path):
     given = ["select", folder / "genes.csv", "-t", "g2", "-o"]
     assert (
         "no such column: 'sampel'"

@@ -46,7 +46,7 @@ class Model:
     relevance = {"g\x1b[31m": 0.71, "h": 0.5}  # noqa: RUF012
 
 
-def test_a_line_of_progress(clock, capsys, monkeypatch):
+def test_progress_line(clock, capsys, monkeypatch):
     monkeypatch.setattr(progress, "resident_bytes", lambda: 180_000_000)
     with progress.meter(Log(), "selecting", 1_000_000) as meter:
         meter.begin()
@@ -61,7 +61,7 @@ def test_a_line_of_progress(clock, capsys, monkeypatch):
     )
 
 
-def test_what_a_line_leaves_out(clock, capsys, monkeypatch):
+def test_progress_line_omits_unknown_values(clock, capsys, monkeypatch):
     monkeypatch.setattr(progress, "resident_bytes", lambda: None)
     meter = progress.meter(Log(), "selecting", None, 500)
     clock.now += 10
@@ -76,7 +76,7 @@ def test_what_a_line_leaves_out(clock, capsys, monkeypatch):
     )
 
 
-def test_lines_come_more_rarely_the_longer_it_takes(clock):
+def test_progress_lines_become_less_frequent(clock):
     pace, due = progress.LinePace(), []
     for second in range(24 * 3600):
         clock.now = 1000.0 + second
@@ -90,7 +90,7 @@ def test_lines_come_more_rarely_the_longer_it_takes(clock):
     assert len(due) < 1500
 
 
-def test_a_short_run_is_silent(call, files):
+def test_short_run_prints_no_progress(call, files):
     assert not call("select", files / "data.parquet", "-t", "y", "--drop", "labels").stderr
 
 
@@ -108,21 +108,21 @@ def test_progress_of_a_run(call, files, often):
 def test_every_line_is_an_object(call, files, often, tmp_path):
     arguments = ["-t", "y", "-k", 3, "-m", tmp_path / "m", "--checkpoint", 0]
     result = call("select", files / "data.parquet", *arguments, "--log-format", "json")
-    said = events(result)
-    kinds = [one["event"] for one in said]
+    records = events(result)
+    kinds = [one["event"] for one in records]
     assert kinds[0] == "begin"
     assert kinds[-2:] == ["note", "end"]
     assert {"progress", "checkpoint"} <= set(kinds)
-    begin, end = said[0], said[-1]
+    begin, end = records[0], records[-1]
     assert begin["version"] == end["version"] == streamsel.__version__
     assert begin["class"] == "ForwardSelection"
     assert begin["parameters"]["k"] == 3
     assert (begin["columns_read"], begin["n_columns"]) == (0, 41)
     assert (end["columns_read"], end["exit_code"], end["complete"]) == (41, 0, True)
-    progress = next(one for one in said if one["event"] == "progress")
+    progress = next(one for one in records if one["event"] == "progress")
     for name in ("columns_read", "n_columns", "seconds", "rate", "memory", "best", "relevance"):
         assert name in progress
-    for one in said:
+    for one in records:
         assert one["time"].endswith("Z")
         assert one["level"] == "info"
 
@@ -140,11 +140,11 @@ def test_every_line_is_an_object(call, files, often, tmp_path):
 def test_errors_are_objects(call, monkeypatch, arguments, code, message, asked):
     if asked is None:
         monkeypatch.setenv("STREAMSEL_LOG_FORMAT", "json")
-    said = events(call(*arguments, *(asked or []), code=code))
-    assert [one["event"] for one in said] == ["error", "end"]
-    assert message in said[0]["message"]
-    assert said[0]["level"] == "error"
-    assert [one["exit_code"] for one in said] == [code, code]
+    records = events(call(*arguments, *(asked or []), code=code))
+    assert [one["event"] for one in records] == ["error", "end"]
+    assert message in records[0]["message"]
+    assert records[0]["level"] == "error"
+    assert [one["exit_code"] for one in records] == [code, code]
 
 
 def test_warnings_are_objects(call, files, monkeypatch):
@@ -153,17 +153,17 @@ def test_warnings_are_objects(call, files, monkeypatch):
 
     monkeypatch.setattr(run, "compile_for", warn)
     arguments = [files / "data.parquet", "-t", "y", "-k", 1, "--log-format", "json"]
-    said = events(call("select", *arguments))
-    (warning,) = (one for one in said if one["event"] == "warning")
+    records = events(call("select", *arguments))
+    (warning,) = (one for one in records if one["event"] == "warning")
     assert (warning["level"], warning["message"]) == ("warning", "beware")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["select", "reduce", "stability", "evaluate"])
-def test_how_the_target_was_taken_is_an_object(call, table, command):
+def test_inferred_target_type_is_an_object(call, table, command):
     path = table(y=[1, 2, 3, 2, 1, 3, 2, 1] * 4, a=range(32), b=[0, 1, 1, 0] * 8)
-    said = events(call(command, path, "-t", "y", "--log-format", "json"))
-    (one,) = (one for one in said if one["event"] == "target")
+    records = events(call(command, path, "-t", "y", "--log-format", "json"))
+    (one,) = (one for one in records if one["event"] == "target")
     assert one["target"] == "3 classes: 1 (12 rows), 2 (12 rows), 3 (8 rows)"
     assert one["by_rule"] is True
     hint = " (inferred as classes; --target-type numeric treats it as numeric)"
@@ -179,19 +179,19 @@ def test_how_the_target_was_taken_is_an_object(call, table, command):
         ([i % 25 + 0.5 for i in range(60)], None),
     ],
 )
-def test_whole_numbers_that_may_be_classes_are_pointed_out(call, table, y, hint):
+def test_integers_that_may_be_classes_give_a_hint(call, table, y, hint):
     target = call("select", table(y=y, a=[(i * 7) % 13 for i in range(60)]), "-t", "y").target
     assert target.startswith("numeric, 0")
     assert ("inferred as" in target) is (hint is not None)
     assert hint is None or hint in target
 
 
-def test_columns_left_out_are_objects(call, table):
+def test_skipped_columns_are_objects(call, table):
     path = table(**{"y": [1, 2.5, 3], "a": [1, 2, 2], "te\x1b": ["x", "y", "z"]})
-    said = events(
+    records = events(
         call("select", path, "-t", "y", "--list-skipped", "-", "--log-format", "json", "-k", 1)
     )
-    (one,) = (one for one in said if one["event"] == "skipped")
+    (one,) = (one for one in records if one["event"] == "skipped")
     assert (one["name"], one["reason"]) == ("te\x1b", "text")
 
 
@@ -201,21 +201,21 @@ def test_an_interrupted_run(call, files, often, monkeypatch):
 
     monkeypatch.setattr(select.Learning, "_learn_in_blocks", interrupted)
     arguments = ["-t", "y", "--log-format", "json", "-o", "none.csv"]
-    said = events(call("select", files / "data.parquet", *arguments, code=130))
-    assert [one["event"] for one in said] == ["begin", "target", "interrupted", "end"]
-    assert "none.csv was not written" in said[2]["message"]
+    records = events(call("select", files / "data.parquet", *arguments, code=130))
+    assert [one["event"] for one in records] == ["begin", "target", "interrupted", "end"]
+    assert "none.csv was not written" in records[2]["message"]
 
 
-def test_a_defect_is_an_object_too(call, files, monkeypatch):
+def test_unexpected_errors_are_objects(call, files, monkeypatch):
     def defect(*_, **__):
         raise ZeroDivisionError("not thought of")
 
     monkeypatch.setattr(select.Learning, "_learn_in_blocks", defect)
     arguments = ["select", files / "data.parquet", "-t", "y"]
-    said = events(call(*arguments, "--log-format", "json", code=1))
-    assert [one["event"] for one in said] == ["begin", "target", "error", "end"]
-    assert said[2]["message"] == "not thought of"
-    assert "ZeroDivisionError" in said[2]["traceback"]
+    records = events(call(*arguments, "--log-format", "json", code=1))
+    assert [one["event"] for one in records] == ["begin", "target", "error", "end"]
+    assert records[2]["message"] == "not thought of"
+    assert "ZeroDivisionError" in records[2]["traceback"]
     with pytest.raises(ZeroDivisionError):
         call(*arguments)
 
@@ -225,7 +225,7 @@ def test_a_defect_is_an_object_too(call, files, monkeypatch):
 
 @pytest.mark.parametrize("asked", ["--quiet", "STREAMSEL_QUIET", "STREAMSEL_SELECT_QUIET"])
 @pytest.mark.parametrize("more", [[], ["--log-format", "json"], ["--list-skipped", "-"]])
-def test_nothing_but_errors(call, files, often, monkeypatch, asked, more):
+def test_quiet_prints_only_errors(call, files, often, monkeypatch, asked, more):
     if asked != "--quiet":
         monkeypatch.setenv(asked, "1")
     arguments = [*([asked] if asked == "--quiet" else []), *more]
@@ -239,7 +239,7 @@ def test_nothing_but_errors(call, files, often, monkeypatch, asked, more):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("log_format", some(["text", "json"], 1, "stops reading"))
-def test_who_reads_the_log_stops_reading(files, log_format):
+def test_closed_log_pipe_does_not_stop_the_run(files, log_format):
     """The run continues, and its result is not lost."""
     read_end, write_end = os.pipe()
     os.close(read_end)
