@@ -49,7 +49,7 @@ def test_files_are_one_table(call, files, cut, pattern, options):
     assert set(_names(call("select", *found, "-k", 4, *options))) == set(_names(whole))
 
 
-def test_columns_of_arrays_are_numbered_on(call, files, cut):
+def test_unnamed_columns_are_numbered_across_files(call, files, cut):
     target = ["--target-file", files / "y.npy", "-k", 4]
     whole = call("select", files / "data.npy", *target)
     assert _names(call("select", cut / "*.npy", *target)) == _names(whole)
@@ -58,7 +58,7 @@ def test_columns_of_arrays_are_numbered_on(call, files, cut):
 
 
 @pytest.mark.parametrize("target", [["-t", "y"], ["--target-file", "y.npy"]])
-def test_formats_mix(call, files, data, cut, target):
+def test_mixed_formats(call, files, data, cut, target):
     paths = [cut / "0.npy", cut / "lines-1.tsv.gz"]
     target = [files / word if word == "y.npy" else word for word in target]
     options = ["--orientation", "variables"] if "-t" not in target else []
@@ -70,7 +70,7 @@ def test_formats_mix(call, files, data, cut, target):
     assert _names(found) == ["v7", "v3"]
 
 
-def test_names_that_are_numbers_stand_beside_arrays(call, cut, table, data):
+def test_numeric_names_alongside_unnamed_arrays(call, cut, table, data):
     years = table("years.csv", **{"2020": data.y.tolist(), "7": data.X[:, 1].tolist()})
     options = ["--orientation", "samples", "-k", 2]
     found = call("select", cut / "1.npy", years, "-t", "2020", *options)
@@ -79,14 +79,14 @@ def test_names_that_are_numbers_stand_beside_arrays(call, cut, table, data):
     assert "11" not in _names(found)
 
 
-def test_covariates_stand_in_any_file(call, files, cut):
+def test_covariates_from_any_file(call, files, cut):
     options = ["-t", "y", "--covariate", "v7,v20", "--drop", "labels", "-k", 2]
     whole = call("select", files / "data.parquet", *options)
     assert _names(call("select", cut / "part-*.parquet", *options)) == _names(whole)
     assert _names(call("select", cut / "lines-*", *options)) == _names(whole)
 
 
-def test_reduce_writes_and_transform_reads_several(call, files, cut, tmp_path):
+def test_reduce_and_transform_several_files(call, files, cut, tmp_path):
     model, out, again = tmp_path / "m", tmp_path / "out.csv", tmp_path / "again.csv"
     options = ["-t", "y", "--drop", "labels", "-q", 3]
     call("reduce", cut / "part-*.parquet", *options, "-m", model, "-o", out)
@@ -109,7 +109,7 @@ def test_selected_columns_of_several_are_written(call, cut, data, tmp_path):
         np.testing.assert_array_equal(X, data.X[:, [7, 3, 20]])
 
 
-def test_a_run_over_several_can_be_taken_up(call, cut, tmp_path, monkeypatch):
+def test_run_over_several_files_is_resumed(call, cut, tmp_path, monkeypatch):
     options = ["-t", "y", "--drop", "labels", "-k", 4]
     whole, model = tmp_path / "whole", tmp_path / "m"
     call("select", cut / "part-*.parquet", *options, "-m", whole)
@@ -137,7 +137,7 @@ def test_a_run_over_several_can_be_taken_up(call, cut, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("options", [["--orientation", "variables"], []])
-def test_cells_that_cannot_be_split_are_said_in_a_line(call, cut, tmp_path, options):
+def test_unparsable_lines_give_one_line_errors(call, cut, tmp_path, options):
     path = tmp_path / "long.csv"
     path.write_text('a,1,2\nb,2,1\ny,"' + "q" * 200_000 + '","b"\n')
     for paths in ((path,), (path, cut / "lines-0.tsv.gz")):
@@ -146,7 +146,7 @@ def test_cells_that_cannot_be_split_are_said_in_a_line(call, cut, tmp_path, opti
         assert message.count("\n") == 1
 
 
-def test_what_does_not_fit_is_said_in_a_line(call, cut, files, table, tmp_path):
+def test_mismatched_files_give_one_line_errors(call, cut, files, table, tmp_path):
     other = table("other.csv", z=[1, 2, 3])
     for paths, words in {
         (cut / "0.npy", other): ["60 in", "3 in", "other.csv"],

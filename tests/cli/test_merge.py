@@ -57,7 +57,7 @@ def learn(call, parts, tmp_path):
         ("reduce", ["-q", 3, "--method", "PLS"]),
     ],
 )
-def test_what_is_merged_is_what_one_run_finds(call, learn, parts, tmp_path, command, options):
+def test_merged_model_equals_one_run(call, learn, parts, tmp_path, command, options):
     if "--covariate" in options:  # a column of the target's table, so that every part has it
         table = np.column_stack([np.loadtxt(parts / "y.txt"), np.arange(60) % 7])
         np.savetxt(parts / "yz.csv", table, "%.17g", ",", header="y,z", comments="")
@@ -84,21 +84,21 @@ def _rounded(value):
     return pytest.approx(value, rel=1e-9, abs=1e-12) if isinstance(value, float) else value
 
 
-def test_the_notes_list_those_it_is_made_of(call, learn, parts, tmp_path):
+def test_metadata_list_the_merged_models(call, learn, parts, tmp_path):
     models = [learn(f"part-{i}.csv", "-k", 2, "--drop", f"v{j}") for i, j in ((9, 0), (10, 20))]
     result = call("merge", *models, "-o", tmp_path / "both")
     assert "# merged: " in result.stdout
     assert f"part-9.model ({parts / 'part-9.csv'})" in result.stdout
-    notes = read_metadata(tmp_path / "both")
-    assert notes["merged"] == [{"model": str(path), **read_metadata(path)} for path in models]
-    assert (notes["columns_read"], notes["complete"]) == (33, True)
-    assert notes["dropped"] == ["v0", "v20"]
-    assert notes["target_file"] == str(parts / "y.txt")
+    metadata = read_metadata(tmp_path / "both")
+    assert metadata["merged"] == [{"model": str(path), **read_metadata(path)} for path in models]
+    assert (metadata["columns_read"], metadata["complete"]) == (33, True)
+    assert metadata["dropped"] == ["v0", "v20"]
+    assert metadata["target_file"] == str(parts / "y.txt")
     # A further merge with a third model keeps the earlier metadata.
     third = learn("part-11.csv", "-k", 2)
     call("merge", tmp_path / "both", third, "-o", tmp_path / "all")
     first, _ = read_metadata(tmp_path / "all")["merged"]
-    assert first == {"model": str(tmp_path / "both"), **notes}
+    assert first == {"model": str(tmp_path / "both"), **metadata}
     assert read_metadata(tmp_path / "all")["columns_read"] == 38
     message = call("select", parts / "all.csv", "--resume", tmp_path / "all", code=1).stderr
     assert "saved by streamsel merge" in message
@@ -113,7 +113,7 @@ def test_a_merged_model_transforms(call, learn, parts, tmp_path):
     assert found.splitlines()[0] == ",".join(load(tmp_path / "m").selected)
 
 
-def test_rows_of_two_places(call, learn, data, tmp_path):
+def test_merging_along_rows(call, learn, data, tmp_path):
     options = ["-k", 3, "--method", "SelectKBest"]
     models = [learn(f"rows-{i}.csv", *options, y=f"y-{i}.txt") for i in range(2)]
     found = call("merge", *models, "--along", "rows", "-o", tmp_path / "m", "--json").json()
@@ -125,7 +125,7 @@ def test_rows_of_two_places(call, learn, data, tmp_path):
     assert "different targets" in call("merge", *models, "-o", tmp_path / "m", code=1).stderr
 
 
-def test_what_does_not_fit_is_refused_in_a_line(call, learn, files, parts, tmp_path):
+def test_incompatible_models_give_one_line_errors(call, learn, files, parts, tmp_path):
     out, decided = tmp_path / "out", []
     for i, code in ((9, 0), (10, 1)):  # nothing passes in the second part
         model = learn(f"part-{i}.csv", "--method", "OSFS", code=code)
@@ -170,10 +170,10 @@ def test_the_same_columns_twice_are_refused(call, learn, tmp_path):
         assert f"{paths[2]}: has learnt the same columns as {paths[0]}" in message.stderr
 
 
-def test_a_model_without_a_run_and_one_that_is_not_complete(call, learn, tmp_path):
+def test_merging_models_of_incomplete_runs(call, learn, tmp_path):
     first, second = learn("part-9.csv", "-k", 2), learn("part-10.csv", "-k", 2)
-    model, notes = load(second), read_metadata(second)
-    save(model, second, {**notes, "complete": False})
+    model, metadata = load(second), read_metadata(second)
+    save(model, second, {**metadata, "complete": False})
     result = call("merge", first, second, "-o", tmp_path / "m")
     assert f"{second}: its run is incomplete" in result.stderr
     assert read_metadata(tmp_path / "m")["complete"] is False
@@ -193,14 +193,14 @@ def test_a_model_without_a_run_and_one_that_is_not_complete(call, learn, tmp_pat
         {"dropped": "v0", "model": 3},
     ],
 )
-def test_notes_may_be_anything(call, learn, tmp_path, own):
+def test_metadata_may_be_arbitrary(call, learn, tmp_path, own):
     first, second = learn("part-9.csv", "-k", 2), learn("part-10.csv", "-k", 2)
     of_a_run = {"file", "skipped", "fingerprint", "dropped"} & set(own)
-    notes = {**read_metadata(second), **own} if of_a_run else own
-    save(load(second), second, notes)
+    metadata = {**read_metadata(second), **own} if of_a_run else own
+    save(load(second), second, metadata)
     call("merge", first, second, "-o", tmp_path / "m")
     merged = read_metadata(tmp_path / "m")
-    assert merged["merged"][1] == {"model": str(second), "metadata": notes}
+    assert merged["merged"][1] == {"model": str(second), "metadata": metadata}
     assert merged["columns_read"] == 15
     third = learn("part-11.csv", "-k", 2)
     call("merge", tmp_path / "m", third, "-o", tmp_path / "n")
@@ -208,7 +208,7 @@ def test_notes_may_be_anything(call, learn, tmp_path, own):
 
 
 @pytest.mark.slow
-def test_the_script_of_the_page_runs(tmp_path):
+def test_documented_script_runs(tmp_path):
     script = re.search(r"```sh\n(#!/bin/sh.*?)```", PAGE.read_text(), re.DOTALL)[1]
     for name, arguments in {"streamsel": "-m streamsel", "python": ""}.items():
         command = tmp_path / name

@@ -68,7 +68,7 @@ def test_defaults_are_those_of_the_method(call, files):
 
 
 @pytest.mark.parametrize("y", ["y", "labels"])
-def test_set(call, files, data, y):
+def test_set_option(call, files, data, y):
     arguments = ["-t", y, "--drop", "y,labels", "-k", 3, "--method", "SelectKBest"]
     settings = ["--set", "score=mutual_info", "--set", "n_bins=4", "--set", "binning=width"]
     found = call("select", files / "data.parquet", *arguments, *settings, "--json").json()
@@ -92,7 +92,7 @@ def test_set(call, files, data, y):
         ("target_type=numeric", "numeric"),
     ],
 )
-def test_values_are_read_by_the_rule(call, files, tmp_path, setting, value):
+def test_setting_values_are_parsed_by_their_rule(call, files, tmp_path, setting, value):
     path = tmp_path / "m"
     arguments = ["-t", "y", "--drop", "labels", "-k", 2, "--max-candidates", 9, "-m", path]
     arguments += ["--method", "ProjSe"]
@@ -101,7 +101,7 @@ def test_values_are_read_by_the_rule(call, files, tmp_path, setting, value):
 
 
 @pytest.mark.parametrize("further", [[], ["--set", "k=None"], ["-k", "None"]])
-def test_a_rate_instead_of_a_number(call, files, data, further):
+def test_fdr_instead_of_k(call, files, data, further):
     arguments = ["-t", "y", "--drop", "labels", "--method", "SelectKBest", "--set", "fdr=0.05"]
     result = call("select", files / "data.parquet", *arguments, *further)
     model = SelectKBest(fdr=0.05)
@@ -112,7 +112,7 @@ def test_a_rate_instead_of_a_number(call, files, data, further):
     assert "asked for" not in result.stderr
 
 
-def test_all_variables_that_vary(call, files, data):
+def test_k_of_all_selects_all_variables(call, files, data):
     arguments = ["-t", "y", "--drop", "labels", "--method", "SelectKBest", "-k", "all"]
     result = call("select", files / "data.parquet", *arguments)
     model = SelectKBest("all")
@@ -120,13 +120,13 @@ def test_all_variables_that_vary(call, files, data):
     model.learn_columns(data.X, names=data.names)
     assert [row["name"] for row in result.rows()] == model.selected
     assert len(model.selected) == len(data.names)
-    told = call("select", files / "data.parquet", *arguments[:-1], "most", code=2).stderr
-    assert "-k: expected 'all' or an int in the range [1, inf) or None" in " ".join(told.split())
-    told = call("select", files / "data.parquet", "-t", "y", "-k", "all", code=2).stderr
-    assert "-k: expected an int in the range [1, inf)" in " ".join(told.split())
+    stderr = call("select", files / "data.parquet", *arguments[:-1], "most", code=2).stderr
+    assert "-k: expected 'all' or an int in the range [1, inf) or None" in " ".join(stderr.split())
+    stderr = call("select", files / "data.parquet", "-t", "y", "-k", "all", code=2).stderr
+    assert "-k: expected an int in the range [1, inf)" in " ".join(stderr.split())
 
 
-def test_alphas_instead_of_a_number(call, files, data):
+def test_alphas_instead_of_k(call, files, data):
     arguments = ["-t", "y", "--drop", "labels", "--method", "Lasso", "--set", "alphas=0.3,0.1"]
     result = call("select", files / "data.parquet", *arguments)
     model = Lasso(alphas=[0.3, 0.1])
@@ -136,7 +136,7 @@ def test_alphas_instead_of_a_number(call, files, data):
     assert "asked for" not in result.stderr
 
 
-def test_a_rate_that_nothing_passes(call, files):
+def test_fdr_that_no_column_passes(call, files):
     arguments = ["-t", "y", "--drop", "labels", "--method", "SelectKBest", "--set", "fdr=1e-300"]
     result = call("select", files / "data.parquet", *arguments, code=1)
     assert (
@@ -188,24 +188,24 @@ def test_usage(call, files, arguments, message):
     assert not result.stdout
 
 
-def test_no_method_takes_what_another_kind_is_asked(call, files):
+def test_reduce_refuses_selectors(call, files):
     result = call("reduce", files / "data.parquet", "-t", "y", "--method", "ProjSe", code=2)
     assert f"valid names are {', '.join(registry.names('extractor'))}" in result.stderr
 
 
-def test_a_resumed_run_knows_its_method(call, files, tmp_path):
+def test_resumed_run_has_the_same_method(call, files, tmp_path):
     line = ["select", files / "data.parquet", "-t", "y", "--method", "MRMR", "-m", tmp_path / "m"]
     first = call(*line, "--set", "k=3").stdout
     assert call("select", files / "data.parquet", "--resume", tmp_path / "m").stdout == first
     for option in (["--method", "SelectKBest"], ["--set", "k=4"], ["--covariate", "v0"]):
-        told = call("select", files / "data.parquet", "--resume", tmp_path / "m", *option, code=1)
-        assert f"the saved run has {option[0]} " in told.stderr
+        result = call("select", files / "data.parquet", "--resume", tmp_path / "m", *option, code=1)
+        assert f"the saved run has {option[0]} " in result.stderr
     # A parameter that the method lacks is refused as usual.
     kernel = ["--resume", tmp_path / "m", "--kernel", "rbf"]
     assert "no such parameter" in call("select", files / "data.parquet", *kernel, code=2).stderr
 
 
-def test_a_learner_without_a_target(call, files, data, monkeypatch):
+def test_unsupervised_selector_takes_no_target(call, files, data, monkeypatch):
     """An unsupervised selector takes no target; ProjSe serves as one."""
     monkeypatch.setattr(ProjSe, "_is_supervised", False)
     line = ["select", files / "data.parquet", *PROJSE]
@@ -214,7 +214,7 @@ def test_a_learner_without_a_target(call, files, data, monkeypatch):
     assert "ProjSe is unsupervised" in result.stderr
 
 
-def test_fewer_components_than_asked_for_are_written(call, table, tmp_path):
+def test_fewer_components_than_requested_are_written(call, table, tmp_path):
     path, out = table(y=[1, 2, 3, 5], a=[1, 2, 4, 4], b=[2, 1, 1, 1]), tmp_path / "out.csv"
     call("reduce", path, "-t", "y", "-q", 3, "-m", tmp_path / "m", "-o", out)
     assert out.read_text() == call("transform", tmp_path / "m", path).stdout

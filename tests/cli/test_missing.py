@@ -34,7 +34,7 @@ def path(table, gaps):
     return table(**cells)
 
 
-def test_what_was_observed_is_learnt(call, path, gaps, tmp_path):
+def test_observed_values_are_learnt(call, path, gaps, tmp_path):
     """By default, gaps are learnt as missing; a transform replaces them by means."""
     out, saved, again = (tmp_path / name for name in ("out.npy", "model", "again.npy"))
     result = call("reduce", path, *METHOD, "-o", out, "-m", saved)
@@ -42,18 +42,18 @@ def test_what_was_observed_is_learnt(call, path, gaps, tmp_path):
     named = as_stream(gaps, [f"v{j}" for j in range(12)])
     expected.learn_columns(named)
     assert load(saved).loadings == expected.loadings
-    alarm, told = result.stderr.splitlines()
-    assert alarm.startswith("streamsel: warning: 3 of ")
-    assert told == "streamsel: skipped 4 columns: 1 constant, 2 missing, 1 text"
+    warning, note = result.stderr.splitlines()
+    assert warning.startswith("streamsel: warning: 3 of ")
+    assert note == "streamsel: skipped 4 columns: 1 constant, 2 missing, 1 text"
     np.testing.assert_allclose(np.load(out), expected.embedding)
     call("transform", saved, path, "-o", again)
     np.testing.assert_allclose(np.load(again), expected.transform_many(named))
 
 
-def test_what_is_said_of_them_holds(call, path, tmp_path):
+def test_missing_option_determines_what_is_learnt(call, path, tmp_path):
     assert "could be used" in call("reduce", path, *METHOD, "--missing", "skip", code=1).stderr
-    told = call("reduce", path, *METHOD, "--missing", "error", code=1).stderr
-    assert "Expected finite numbers in column 'v0'" in told
+    stderr = call("reduce", path, *METHOD, "--missing", "error", code=1).stderr
+    assert "Expected finite numbers in column 'v0'" in stderr
     saved = tmp_path / "model"
     call("reduce", path, *METHOD, "--missing", "mean", "-m", saved)
     assert load(saved).n_columns == 13  # including the column with an infinite value
@@ -61,7 +61,7 @@ def test_what_is_said_of_them_holds(call, path, tmp_path):
     assert load(saved).n_columns == 12
 
 
-def test_a_transform_imputes_as_the_run_did(call, path, tmp_path):
+def test_transform_imputes_like_the_run(call, path, tmp_path):
     """The setting `--missing mean` applies to transforms; an explicit parameter has priority."""
     out, saved, again = (tmp_path / name for name in ("out.npy", "model", "again.npy"))
     line = ["select", path, "-t", "v1", "-k", 4, "--drop", "inf,text", "--missing", "mean"]
@@ -74,15 +74,15 @@ def test_a_transform_imputes_as_the_run_did(call, path, tmp_path):
 
 
 @pytest.mark.parametrize("command", [["reduce", "--method", "PCA"], ["select", "-t", "v1"]])
-def test_others_cannot_keep_them(call, path, command):
-    told = call(*command, path, "--missing", "keep", code=2).stderr
-    assert "does not accept missing values" in told
+def test_other_methods_refuse_missing_values(call, path, command):
+    stderr = call(*command, path, "--missing", "keep", code=2).stderr
+    assert "does not accept missing values" in stderr
 
 
-def test_a_resumed_one_cannot_either(call, path, tmp_path):
+def test_resumed_run_refuses_missing_values(call, path, tmp_path):
     saved, model = tmp_path / "model", PCA(2)
     model.learn_columns(np.eye(40)[:, :3], names=["v0", "v1", "v2"])
-    notes = {"command": "reduce", "columns_read": 3, "complete": False}
-    save(model, saved, notes)
-    told = call("reduce", path, "--resume", saved, "--missing", "keep", code=1).stderr
-    assert "PCA does not accept missing values" in told
+    metadata = {"command": "reduce", "columns_read": 3, "complete": False}
+    save(model, saved, metadata)
+    stderr = call("reduce", path, "--resume", saved, "--missing", "keep", code=1).stderr
+    assert "PCA does not accept missing values" in stderr

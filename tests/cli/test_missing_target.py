@@ -77,7 +77,7 @@ SOURCES = {
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("method", ["ProjSe", "MRMR"])
-def test_left_out_told_and_counted(call, folder, source, method):
+def test_rows_without_a_target_are_dropped_and_reported(call, folder, source, method):
     given = ["--method", method, "-k", 4, "--json"]
     expected = call("select", folder / "rows.csv", *SOURCES["all.csv"], *given)
     file = [folder / source]
@@ -88,11 +88,11 @@ def test_left_out_told_and_counted(call, folder, source, method):
     for mine, theirs in zip(selected(result), selected(expected), strict=True):
         assert rename(mine["name"]) == theirs["name"]
         assert mine["relevance"] == pytest.approx(theirs["relevance"], rel=1e-12)
-    told = result.json()
-    assert told["rows"] == len(KEPT)
-    assert told["rows_excluded"] == {"no target": 4}
-    assert told["target"] == expected.json()["target"]
-    assert told["metadata"]["skipped"] == {"constant": 1}
+    report = result.json()
+    assert report["rows"] == len(KEPT)
+    assert report["rows_excluded"] == {"no target": 4}
+    assert report["target"] == expected.json()["target"]
+    assert report["metadata"]["skipped"] == {"constant": 1}
     assert "streamsel: 4 of 40 rows have no target and are dropped\n" in result.stderr
     model = load(folder / "m")
     assert model.n_rows == len(KEPT)
@@ -104,7 +104,7 @@ def test_left_out_told_and_counted(call, folder, source, method):
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_or_refused(call, folder, source):
+def test_rows_without_a_target_are_refused(call, folder, source):
     file = [folder / source]
     if source.startswith("y"):
         file = [folder / "all.npy", "--target-file", folder / source]
@@ -116,7 +116,7 @@ def test_or_refused(call, folder, source):
     )
 
 
-def test_rows_are_called_by_their_identifiers(call, folder, study):
+def test_errors_name_rows_by_their_identifiers(call, folder, study):
     given = ["--id", "id", "-t", "y", "--drop", "age,w"]
     error = call("select", folder / "all.csv", *given, "--missing-target", "error", code=1).stderr
     assert "(first: row 0 (S00))" in error
@@ -143,7 +143,7 @@ def test_rows_are_called_by_their_identifiers(call, folder, study):
     assert [line.split("\t")[0] for line in lines] == ["g2", "g9"]
 
 
-def test_identifiers_that_the_target_lacks(call, folder, study):
+def test_identifiers_without_a_target(call, folder, study):
     """Identifiers missing in either file are excluded; so are covariates without a target."""
     patients = columns_of(study, rows=np.random.default_rng(1).permutation(N))
     there = [i for i, name in enumerate(patients["id"]) if name not in ("S01", "S20", "S05")]
@@ -211,20 +211,20 @@ def test_all_rows_are_written(call, folder, study, command, missing):
 
 
 @pytest.mark.parametrize("command", ["stability", "evaluate"])
-def test_many_models_go_by_it(call, folder, command):
+def test_stability_and_evaluate_drop_rows_without_a_target(call, folder, command):
     line = ["-t", "y", *OTHERS, "-k", 3, "--seed", 3, "--json"]
     line += ["--subsamples", 5] if command == "stability" else ["--folds", 3]
     result, expected = (call(command, folder / name, *line) for name in ("all.csv", "rows.csv"))
-    told, other = result.json(), expected.json()
-    assert told["rows"] == len(KEPT)
-    assert told["rows_excluded"] == {"no target": 4}
-    assert told["target"] == other["target"]
+    report, expected_report = result.json(), expected.json()
+    assert report["rows"] == len(KEPT)
+    assert report["rows_excluded"] == {"no target": 4}
+    assert report["target"] == expected_report["target"]
     assert "4 of 40 rows have no target" in result.stderr
     for name in ("frequency", "scores"):
-        assert told.get(name) == other.get(name)
+        assert report.get(name) == expected_report.get(name)
 
 
-def test_going_on_knows_which_rows_count(call, folder, interrupt_after, monkeypatch):
+def test_resumed_run_drops_the_same_rows(call, folder, interrupt_after, monkeypatch):
     from streamsel.stream import _blocks
 
     monkeypatch.setattr(_blocks, "BLOCK_BYTES", N * 8 * 3)
@@ -237,21 +237,21 @@ def test_going_on_knows_which_rows_count(call, folder, interrupt_after, monkeypa
     on = call(*line, "-m", folder / "m", "--resume")
     assert on.stdout == whole.stdout
     assert load(folder / "m").report().rows_excluded == {"no target": 4}
-    told = call(*line, "-m", folder / "m", "--resume", "--missing-target", "error", code=1).stderr
-    assert "the saved run has --missing-target drop. Got: --missing-target error" in told
+    stderr = call(*line, "-m", folder / "m", "--resume", "--missing-target", "error", code=1).stderr
+    assert "the saved run has --missing-target drop. Got: --missing-target error" in stderr
     # A different row without a target makes it a different target.
     call(*line, "-m", folder / "n")
     y = np.load(folder / "y.npy")
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     table = parquet.read_table(folder / "all.parquet")
     other = [None if np.isnan(v) or i == 2 else v for i, v in enumerate(y.tolist())]
-    place = table.column_names.index("y")
-    parquet.write_table(table.set_column(place, "y", pa.array(other)), folder / "all.parquet")
-    told = call(*line, "-m", folder / "n", "--resume", code=1).stderr
-    assert "the values of the target or a covariate have changed" in told
+    index = table.column_names.index("y")
+    parquet.write_table(table.set_column(index, "y", pa.array(other)), folder / "all.parquet")
+    stderr = call(*line, "-m", folder / "n", "--resume", code=1).stderr
+    assert "the values of the target or a covariate have changed" in stderr
 
 
-def test_workers_leave_out_the_same_rows(call, folder):
+def test_workers_drop_the_same_rows(call, folder):
     pytest.importorskip("distributed")
     line = ["select", folder / "all.parquet", "-t", "y", *OTHERS, "-k", 4, "--json"]
     alone, parts = call(*line), call(*line, "--workers", 1)
@@ -266,7 +266,7 @@ def test_fewer_than_two_targets(call, table):
 
 
 @pytest.mark.parametrize("form", ["parquet", "npy", "h5ad", "csv"])
-def test_labels_that_stand_for_none(call, tmp_path, form):
+def test_labels_read_as_missing(call, tmp_path, form):
     """Empty text, NA and similar labels, and null are missing in every format."""
     X = np.random.default_rng(3).normal(size=(12, 3))
     labels = ["a", "", "b", "NA", "a", "n/a", "b", "nan", "a", " ", "b", "b"]
@@ -299,16 +299,16 @@ def test_several_columns_of_classes(call, table):
     assert result.target == "2 columns of labels (a, b)"
 
 
-def test_an_outcome_of_survival(call, folder, study):
+def test_survival_target_with_missing_events(call, folder, study):
     died = cells((study[3] > 1).astype(int))
     died[2] = "NA"
     time = cells(np.abs(study[1]))
     line = ["-t", "y", "--event", "died", *OTHERS, "--json"]
     path = write(folder / "cox.csv", columns_of(study, y=time, died=died))
-    told = call("select", path, *line).json()
-    assert told["rows_excluded"] == {"no target": 5}
-    assert told["target"].startswith("survival, ")
-    assert told["target"].endswith(" events in 35 rows")
+    report = call("select", path, *line).json()
+    assert report["rows_excluded"] == {"no target": 5}
+    assert report["target"].startswith("survival, ")
+    assert report["target"].endswith(" events in 35 rows")
 
 
 @pytest.mark.parametrize("form", ["fam", "file", "labels"])
@@ -318,24 +318,24 @@ def test_phenotypes_of_plink(call, tmp_path, form):
     n, p = 24, 8
     G = rng.integers(0, 3, size=(n, p))
     status = 1 + (G[:, 2] > 0)
-    told = status.copy()
-    told[[1, 4]] = -9
+    phenotype = status.copy()
+    phenotype[[1, 4]] = -9
     packed = np.array([3, 2, 0])[G.T].reshape(p, n // 4, 4) << np.array([0, 2, 4, 6])
     path = tmp_path / "x.bed"
     path.write_bytes(bytes([0x6C, 0x1B, 1]) + packed.sum(axis=2).astype(np.uint8).tobytes())
     bim = "".join(f"1 rs{j} 0 {100 * j} A G\n" for j in range(p))
     path.with_suffix(".bim").write_text(bim)
-    fam = "".join(f"F s{i} 0 0 1 {told[i]}\n" for i in range(n))
+    fam = "".join(f"F s{i} 0 0 1 {phenotype[i]}\n" for i in range(n))
     path.with_suffix(".fam").write_text(fam)
     given = ["-t", "phenotype"]
     if form != "fam":
         names = {1: "control", 2: "case", -9: "-9"} if form == "labels" else {}
-        rows = [[f"s{i}", names.get(v, v)] for i, v in enumerate(told.tolist())]
+        rows = [[f"s{i}", names.get(v, v)] for i, v in enumerate(phenotype.tolist())]
         write_text(tmp_path / "pheno.csv", [["IID", "y"], *rows], ",")
         given = ["-t", "y", "--target-file", tmp_path / "pheno.csv", "--id", "IID"]
     result = call("select", path, *given, "-k", 2, "--json")
     assert result.json()["rows_excluded"] == {"no target": 2}
-    sizes = np.bincount(status[told > 0])[1:]
+    sizes = np.bincount(status[phenotype > 0])[1:]
     classes = ["1", "2"] if form != "labels" else ["control", "case"]
     expected = dict(zip(classes, sizes, strict=True))
     listed = ", ".join(f"{name} ({expected[name]} rows)" for name in sorted(expected))
@@ -343,5 +343,5 @@ def test_phenotypes_of_plink(call, tmp_path, form):
     if form == "file":
         np.save(tmp_path / "x.npy", G.astype(float))
         plain = ["--target-file", tmp_path / "pheno.csv", "-t", "y", "-k", 2, "--json"]
-        told = call("select", tmp_path / "x.npy", *plain).json()
-        assert told["target"].startswith("3 classes: -9 (2 rows)")
+        report = call("select", tmp_path / "x.npy", *plain).json()
+        assert report["target"].startswith("3 classes: -9 (2 rows)")

@@ -79,7 +79,7 @@ def write_parquet(path, columns):
 
 @given(ANY)
 @example("plain")
-def test_what_is_shown_is_what_repr_shows(name):
+def test_printable_names_equal_repr(name):
     assert printable(name) == repr(f"{name}'\"")[1:-4].replace("\\\\", "\\").replace("\\'", "'")
     assert not COMMANDS.search(printable(name))
     assert "\n" not in printable(name)
@@ -90,7 +90,7 @@ def test_what_is_shown_is_what_repr_shows(name):
 @given(names=st.lists(ANY, min_size=3, max_size=3, unique=True), wrong=ANY)
 @example(names=NASTY[:3], wrong=NASTY[3])
 @example(names=NASTY[4:7], wrong=NASTY[7])
-def test_no_name_commands_a_terminal(on_terminal, tmp_path, names, wrong):
+def test_names_do_not_emit_control_sequences(on_terminal, tmp_path, names, wrong):
     assume(not any("\ud800" <= c <= "\udfff" for name in names for c in name))
     assume("y" not in names)
     assume(wrong not in names)
@@ -119,7 +119,7 @@ def test_no_name_commands_a_terminal(on_terminal, tmp_path, names, wrong):
 
 @SETTINGS
 @given(names=st.lists(ANY, min_size=2, max_size=2, unique=True))
-def test_no_report_commands_a_terminal(names, monkeypatch):
+def test_reports_do_not_emit_control_sequences(names, monkeypatch):
     monkeypatch.setenv("TERM", "dumb")
     found = {"relevance": 0.5, "score": 0.5, "round": 0, "certified": False, "above_noise": True}
     selected = [{"name": name, **found} for name in names]
@@ -137,14 +137,14 @@ def test_no_report_commands_a_terminal(names, monkeypatch):
 
 @SETTINGS
 @given(ANY)
-def test_no_bar_commands_a_terminal(name):
+def test_progress_bar_does_not_emit_control_sequences(name):
     with ProgressBar("selecting", 10, 0) as bar:
         bar.update(1, SimpleNamespace(relevance={name: 0.5}))
         assert not COMMANDS.search(bar.status())
 
 
 @pytest.mark.parametrize("name", NASTY)
-def test_data_keep_names_as_they_are(call, tmp_path, name):
+def test_data_files_have_unescaped_names(call, tmp_path, name):
     y = np.arange(6.0) ** 2
     data = write_parquet(
         tmp_path / "x.parquet", {"y": y, name: y[::-1], f"{name}?": list("abcdef")}
@@ -162,7 +162,7 @@ def test_data_keep_names_as_they_are(call, tmp_path, name):
     assert call("info", model, "--json").json()["selected"][0]["name"] == name
 
 
-def test_a_name_without_letters_in_the_locale(files, monkeypatch, tmp_path):
+def test_name_not_encodable_in_the_locale(files, monkeypatch, tmp_path):
     """The result is not lost."""
     y = np.arange(6.0) ** 2
     data = write_parquet(tmp_path / "x.parquet", {"y": y, "caf\xe9": y[::-1]})
@@ -179,7 +179,7 @@ def test_json_has_no_nan():
     assert as_json(value) == '{"a": null, "b": [null, 1.0, [2]], "3": null, "c": ["x"]}'
 
 
-def test_python_shows_names_by_repr():
+def test_python_messages_show_names_by_repr():
     """Errors and warnings also go to terminals."""
     from streamsel import ProjSe
 
@@ -198,7 +198,7 @@ def test_python_shows_names_by_repr():
 
 
 @pytest.mark.parametrize(
-    "notes",
+    "metadata",
     [
         "a note\x1b[31m",
         ["a", {"b": 1}],
@@ -210,13 +210,13 @@ def test_python_shows_names_by_repr():
     ],
     ids=str,
 )
-def test_notes_may_be_anybodys(call, on_terminal, tmp_path, notes):
+def test_metadata_may_be_arbitrary(call, on_terminal, tmp_path, metadata):
     from streamsel import ProjSe, save
 
     model = ProjSe(1)
     model.learn_target(np.arange(5.0) ** 2)
     model.learn_columns(np.arange(10.0).reshape(5, 2) ** 3)
-    save(model, tmp_path / "m", notes)
+    save(model, tmp_path / "m", metadata)
     call("info", tmp_path / "m")
     call("info", tmp_path / "m", "--json").json()
     code, screen = on_terminal("info", tmp_path / "m")

@@ -26,7 +26,7 @@ def saved(files, tmp_path_factory):
     return folder
 
 
-def test_it_says_what_the_model_file_knows(call, saved, files, tmp_path):
+def test_report_shows_the_metadata_of_the_model_file(call, saved, files, tmp_path):
     page = tmp_path / "page.html"
     written = call("report", saved / "select", "-o", page)
     assert written.stdout == ""
@@ -39,7 +39,7 @@ def test_it_says_what_the_model_file_knows(call, saved, files, tmp_path):
     assert "Fingerprint of the input" in seen.text
 
 
-def test_the_suffix_says_the_format_unless_format_does(call, saved, tmp_path):
+def test_suffix_determines_the_format_unless_given(call, saved, tmp_path):
     for name, begins in {"a.md": "# 3 of 40", "a.json": "{", "a.html": "<!DOC", "a": "<!D"}.items():
         call("report", saved / "select", "-o", tmp_path / name)
         assert (tmp_path / name).read_text(encoding="utf-8").startswith(begins)
@@ -49,21 +49,21 @@ def test_the_suffix_says_the_format_unless_format_does(call, saved, tmp_path):
     )
 
 
-def test_it_is_printed_where_no_file_is_named(call, saved):
+def test_report_is_printed_without_an_output_file(call, saved):
     assert call("report", saved / "select").stdout.startswith("<!DOCTYPE html>")
-    told = call("report", saved / "reduce", "--format", "json").json()
-    assert told["metadata"]["target"] == ["y"]
-    assert [row["name"] for row in told["components"]] == ["pls0", "pls1"]
+    report = call("report", saved / "reduce", "--format", "json").json()
+    assert report["metadata"]["target"] == ["y"]
+    assert [row["name"] for row in report["components"]] == ["pls0", "pls1"]
 
 
 @pytest.mark.slow
-def test_rows_of_a_file_are_drawn(call, saved, files, data, tmp_path):
+def test_correlations_of_given_rows_are_plotted(call, saved, files, data, tmp_path):
     without, alongside = tmp_path / "a.html", tmp_path / "b.html"
     call("report", saved / "select", "-o", without)
     call("report", saved / "select", "--data", files / "samples.csv", "-o", alongside)
-    told = [read(path.read_text(encoding="utf-8")).text for path in (without, alongside)]
-    assert "Correlation of selected variables" not in told[0]
-    assert "Correlation of selected variables" in told[1]
+    texts = [read(path.read_text(encoding="utf-8")).text for path in (without, alongside)]
+    assert "Correlation of selected variables" not in texts[0]
+    assert "Correlation of selected variables" in texts[1]
     # Only the columns that the model uses are read; others may be absent.
     used = load(saved / "select").selected
     narrow = tmp_path / "narrow.csv"
@@ -73,23 +73,23 @@ def test_rows_of_a_file_are_drawn(call, saved, files, data, tmp_path):
     assert "Correlation of selected variables" in read(alongside.read_text(encoding="utf-8")).text
 
 
-def test_what_cannot_be_is_refused_and_nothing_is_written(call, saved, files, tmp_path):
+def test_invalid_call_writes_nothing(call, saved, files, tmp_path):
     page = tmp_path / "page.html"
     assert "No such file" in call("report", tmp_path / "none", "-o", page, code=1).stderr
     other = tmp_path / "other.csv"
     other.write_text("a,b\n1,2\n3,4\n", encoding="utf-8")
-    told = call("report", saved / "select", "--data", other, "-o", page, code=1).stderr
-    assert "no such column: " in told
+    stderr = call("report", saved / "select", "--data", other, "-o", page, code=1).stderr
+    assert "no such column: " in stderr
     same = call("report", saved / "select", "-o", saved / "select", code=2).stderr
     assert "the same file as MODEL" in same
     assert not page.exists()
 
 
-def test_a_run_cut_short_is_told_of(call, saved, tmp_path):
+def test_interrupted_run_is_reported(call, saved, tmp_path):
     from streamsel.serialization.archive import read_metadata
 
-    model, notes = load(saved / "select"), read_metadata(saved / "select")
-    save(model, tmp_path / "m", notes | {"complete": False})
-    told = call("report", tmp_path / "m", "--format", "json").json()
-    assert told["summary"].startswith("The run was interrupted")
-    assert not any(row["certified"] for row in told["selected"])
+    model, metadata = load(saved / "select"), read_metadata(saved / "select")
+    save(model, tmp_path / "m", metadata | {"complete": False})
+    report = call("report", tmp_path / "m", "--format", "json").json()
+    assert report["summary"].startswith("The run was interrupted")
+    assert not any(row["certified"] for row in report["selected"])

@@ -33,5 +33,5 @@ def test_genotypes_with_missing_calls(call, tmp_path):
         found = streamsel.load(saved)
         assert found.selected == model.selected
         assert [*found.scores.values()] == pytest.approx([*model.scores.values()], rel=1e-6)
-    told = call("select", path, *arguments, code=2).stderr
-    assert "does not accept missing values" in told
+    stderr = call("select", path, *arguments, code=2).stderr
+    assert "does not accept missing values" in stderr

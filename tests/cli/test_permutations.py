@@ -28,7 +28,7 @@ def model_of(cells, rows=None, cls=ForwardSelection, **parameters):
 
 
 @pytest.mark.parametrize("further", [[], ["--workers", 1]], ids=["alone", "workers"])
-def test_it_is_that_of_python(call, table, cells, further):
+def test_permutations_equal_the_python_model(call, table, cells, further):
     options = ["-t", "kind", "-k", 3, "--permutations", 99, "--strata", "batch", *further]
     found = call("select", table(**cells), *options, "--json").json()
     expected = model_of(cells).report()
@@ -53,14 +53,14 @@ def test_strata_of_rows_without_a_target_may_be_missing(call, table, cells, tmp_
     assert load(tmp_path / "m").noise_floor() == model.noise_floor()
     call(*line, "-m", tmp_path / "m", "--resume")
     other = [word if word != "batch" else "g1" for word in line]
-    told = call(*other, "-m", tmp_path / "m", "--resume", code=1).stderr
-    assert "the saved run has --strata batch. Got: --strata g1" in told
+    stderr = call(*other, "-m", tmp_path / "m", "--resume", code=1).stderr
+    assert "the saved run has --strata batch. Got: --strata g1" in stderr
     gaps["batch"][9] = ""
-    told = call(*line[:1], table(**gaps), *options, code=1).stderr
-    assert "stratum batch: missing in 1 of 58 rows" in told
+    stderr = call(*line[:1], table(**gaps), *options, code=1).stderr
+    assert "stratum batch: missing in 1 of 58 rows" in stderr
 
 
-def test_parts_are_merged(call, table, cells, tmp_path):
+def test_parts_with_permutations_are_merged(call, table, cells, tmp_path):
     first = {name: v for name, v in cells.items() if name not in {f"g{j}" for j in range(15)}}
     second = {name: v for name, v in cells.items() if name not in {f"g{j}" for j in range(15, P)}}
     for name, part in (("a", second), ("b", first)):
@@ -70,7 +70,7 @@ def test_parts_are_merged(call, table, cells, tmp_path):
     assert load(tmp_path / "m").noise_floor() == model_of(cells).noise_floor()
 
 
-def test_mistakes(call, table, cells):
+def test_invalid_permutation_options(call, table, cells):
     path = table(**cells)
     for options, message in (
         (["--strata", "batch"], "--strata requires --permutations, for example 1000"),
@@ -81,14 +81,14 @@ def test_mistakes(call, table, cells):
             "Expected kernel='linear' with permutations",
         ),
     ):
-        told = call("select", path, "-t", "kind", "-k", 3, *options, code=2).stderr
-        assert message in told
+        stderr = call("select", path, "-t", "kind", "-k", 3, *options, code=2).stderr
+        assert message in stderr
     options = ["-t", "kind", "--permutations", 9, "--strata", "bach"]
-    told = call("select", path, *options, code=1).stderr
-    assert "no such column: 'bach'" in told
+    stderr = call("select", path, *options, code=1).stderr
+    assert "no such column: 'bach'" in stderr
 
 
-def test_p_values_go_by_permutations(call, table, cells):
+def test_p_values_are_permutation_p_values(call, table, cells):
     options = ["--method", "SelectKBest", "--set", "fdr=0.2", "--permutations", 99]
     given = ["-t", "kind", "--drop", "batch", *options, "--json"]
     found = call("select", table(**cells), *given).json()

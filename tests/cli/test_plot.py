@@ -43,7 +43,7 @@ def on_print(draw, *given, **further):
         ("selector", "qq", []),
     ],
 )
-def test_it_draws_what_the_function_draws(call, models, tmp_path, model, kind, further):
+def test_plot_equals_the_python_function(call, models, tmp_path, model, kind, further):
     out = tmp_path / "a.svg"
     written = call("plot", models / model, "--kind", kind, "-o", out, *further)
     assert written.stdout == ""
@@ -54,7 +54,7 @@ def test_it_draws_what_the_function_draws(call, models, tmp_path, model, kind, f
 
 
 @pytest.mark.parametrize("suffix", [".png", ".pdf", ".SVG"])
-def test_the_suffix_says_the_format(call, models, tmp_path, suffix):
+def test_suffix_determines_the_format(call, models, tmp_path, suffix):
     out = tmp_path / f"a{suffix}"
     call("plot", models / "selector", "--kind", "selection_path", "-o", out)
     begins = {".png": b"\x89PNG", ".pdf": b"%PDF", ".SVG": b"<?xml"}[suffix]
@@ -62,7 +62,7 @@ def test_the_suffix_says_the_format(call, models, tmp_path, suffix):
 
 
 @pytest.mark.parametrize("file", ["data.parquet", "samples.csv", "variables.tsv.gz"])
-def test_rows_are_those_of_the_file(call, models, files, data, tmp_path, file):
+def test_rows_are_read_from_the_file(call, models, files, data, tmp_path, file):
     out = tmp_path / "a.svg"
     call("plot", models / "selector", "--kind", "heatmap", "--data", files / file, "-o", out)
     model = streamsel.load(models / "selector")
@@ -110,15 +110,15 @@ def test_a_file_without_chromosomes(call, models, files, tmp_path):
     assert not (tmp_path / "a.svg").exists()
 
 
-def test_rows_have_the_colour_of_a_column(call, models, files, data, tmp_path):
+def test_rows_are_coloured_by_a_column(call, models, files, data, tmp_path):
     out = tmp_path / "a.svg"
     given = ["--data", files / "data.parquet", "--by", "labels"]
     call("plot", models / "extractor", "--kind", "scatter", *given, "-o", out)
-    said = {"".join(text.itertext()) for text in ET.parse(out).getroot().iter()}  # noqa: S314
-    assert {f"{label} ({(data.labels == label).sum()})" for label in set(data.labels)} <= said
+    texts = {"".join(text.itertext()) for text in ET.parse(out).getroot().iter()}  # noqa: S314
+    assert {f"{label} ({(data.labels == label).sum()})" for label in set(data.labels)} <= texts
 
 
-def test_only_the_columns_that_are_needed_are_read(call, models, files, tmp_path, monkeypatch):
+def test_only_required_columns_are_read(call, models, files, tmp_path, monkeypatch):
     from streamsel.stream._stream import ColumnStream
 
     taken = []
@@ -134,30 +134,30 @@ def test_only_the_columns_that_are_needed_are_read(call, models, files, tmp_path
     assert set(taken) == set(streamsel.load(models / "selector").selected)
 
 
-def test_scatter_of_the_rows_that_the_model_holds(call, models, tmp_path):
+def test_scatter_of_the_rows_stored_in_the_model(call, models, tmp_path):
     call("plot", models / "extractor", "--kind", "scatter", "-o", tmp_path / "a.svg")
     assert (tmp_path / "a.svg").stat().st_size > 0
 
 
-def test_stability_is_drawn_of_what_the_command_has_printed(call, data, tmp_path):
+def test_stability_is_plotted_from_printed_json(call, data, tmp_path):
     found = subsample_stability(streamsel.ProjSe(3), data.X, data.y, n_subsamples=5)
-    told, out = tmp_path / "stability.json", tmp_path / "a.svg"
-    told.write_text(json.dumps(found.as_dict()))
-    call("plot", told, "--kind", "stability", "-o", out)
+    path, out = tmp_path / "stability.json", tmp_path / "a.svg"
+    path.write_text(json.dumps(found.as_dict()))
+    call("plot", path, "--kind", "stability", "-o", out)
     assert out.read_text() == on_print(plot.stability, found)
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '{"kind": "other"}', "\x00\xff"])
-def test_what_is_no_stability(call, tmp_path, content):
-    told = tmp_path / "stability.json"
-    told.write_text(content, encoding="latin-1")
-    message = call("plot", told, "--kind", "stability", "-o", tmp_path / "a.svg", code=1).stderr
+def test_file_without_stability_is_refused(call, tmp_path, content):
+    path = tmp_path / "stability.json"
+    path.write_text(content, encoding="latin-1")
+    message = call("plot", path, "--kind", "stability", "-o", tmp_path / "a.svg", code=1).stderr
     assert "expected the output of streamsel stability --json" in message
     assert message.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "said"),
+    ("given", "code", "text"),
     [
         (
             ["--kind", "selection_path", "--kind", "qq", "-o", "a.svg"],
@@ -194,16 +194,16 @@ def test_what_is_no_stability(call, tmp_path, content):
         (["--kind", "selection_path", "-o", "none/a.svg"], 1, "no such directory"),
     ],
 )
-def test_what_cannot_be_drawn(call, models, tmp_path, monkeypatch, given, code, said):
+def test_invalid_plot_options(call, models, tmp_path, monkeypatch, given, code, text):
     monkeypatch.chdir(tmp_path)
     model = models / "selector"
     given = [str(model) if word == "MODEL" else word for word in given]
     message = call("plot", model, *given, code=code).stderr
-    assert said in message.replace("\n", " ")
+    assert text in message.replace("\n", " ")
     assert not [*tmp_path.iterdir()]
 
 
-def test_columns_that_are_not_there_are_named(call, models, table, tmp_path):
+def test_missing_columns_are_named(call, models, table, tmp_path):
     given = ["--data", table(other=[1.0, 2.0]), "--orientation", "samples"]
     out = tmp_path / "a.svg"
     message = call("plot", models / "selector", "--kind", "heatmap", *given, "-o", out, code=1)
@@ -211,7 +211,7 @@ def test_columns_that_are_not_there_are_named(call, models, table, tmp_path):
     assert not out.exists()
 
 
-def test_no_model(call, tmp_path):
+def test_file_that_is_no_model_is_refused(call, tmp_path):
     np.save(tmp_path / "a.npy", np.zeros(3))
     given = ["--kind", "selection_path", "-o", tmp_path / "a.svg"]
     assert call("plot", tmp_path / "a.npy", *given, code=1).stderr.startswith("streamsel: error: ")

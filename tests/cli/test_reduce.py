@@ -29,7 +29,7 @@ def weights(model):
 @pytest.mark.parametrize(
     "file", ["data.parquet", "data.feather", "samples.csv", "variables.tsv.gz"]
 )
-def test_loadings_are_those_of_python(call, files, data, file, learner):
+def test_loadings_equal_the_python_model(call, files, data, file, learner):
     model = reduce(data, data.y, learner=learner)
     options = ["-t", "y", "--drop", "labels", "-q", 3, "--method", learner.__name__]
     rows = call("reduce", files / file, *options).rows()
@@ -91,18 +91,18 @@ def noise(tmp_path, rng):
     return [tmp_path / "x.npy", "--target-file", tmp_path / "y.npy"]
 
 
-def test_noise_is_marked(call, noise):
+def test_above_noise_compares_with_the_noise_floor(call, noise):
     found = call("reduce", *noise, "--method", "sospca", "--json")
     for component in json.loads(found.stdout)["components"]:
         assert component["above_noise"] == (component["relevance"] > found.json()["noise_floor"])
 
 
-def test_components_of_noise_are_said_to_be(call, noise):
+def test_no_component_of_noise_is_above_noise(call, noise):
     assert call("reduce", *noise, "--json").json()["n_above_noise"] == 0
 
 
 @pytest.mark.parametrize("file", ["data.parquet", "variables.tsv.gz"])
-def test_a_second_reading_finds_the_largest_loadings(call, files, data, file):
+def test_second_pass_finds_the_largest_loadings(call, files, data, file):
     """A second pass finds loadings that a pool of six columns does not contain."""
     options = ["--drop", "labels", "-q", 3, "--set", "max_loadings=4"]
     rows = call("reduce", files / file, "-t", "y", *options).rows()
@@ -114,7 +114,7 @@ def test_a_second_reading_finds_the_largest_loadings(call, files, data, file):
     assert found != pytest.approx(once, rel=1e-4)
 
 
-def test_without_a_target_and_of_any_variable(call, tmp_path):
+def test_random_projection_without_a_target(call, tmp_path):
     """Only the names of variables are used; skipped columns are skipped again in a transform."""
     table = tmp_path / "table.csv"
     # Text and incomplete columns are skipped in learning, and again in the transform.
@@ -132,7 +132,7 @@ def test_without_a_target_and_of_any_variable(call, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["KernelPCA", "LaplacianEigenmaps"])
-def test_components_of_landmarks(call, tmp_path, method):
+def test_embedding_by_landmarks(call, tmp_path, method):
     """The rows of the file are placed exactly; others by two of its variables."""
     rng = np.random.default_rng(0)
     X, names = rng.normal(size=(30, 5)) * [1, 2, 3, 4, 5], list("abcde")
@@ -154,14 +154,14 @@ def test_components_of_landmarks(call, tmp_path, method):
     rows = [dict(zip(names, x, strict=True)) for x in X.tolist()]
     placed = [list(expected.transform_one(row).values()) for row in rows]
     np.testing.assert_allclose(np.loadtxt(again, delimiter=",", skiprows=1), placed, atol=1e-12)
-    told = call("info", model, "--json").json()
-    assert (told["n_landmarks"], told["n_variables"]) == (30, 2)
+    report = call("info", model, "--json").json()
+    assert (report["n_landmarks"], report["n_variables"]) == (30, 2)
 
 
 @pytest.mark.parametrize(
     ("asked", "n"), [("0.5", 1), ("0.999", 3), ("elbow", 1), ("profile", 1), ("2", 2)]
 )
-def test_the_data_determine_the_number_of_components(call, table, rng, tmp_path, asked, n):
+def test_number_of_components_determined_by_the_data(call, table, rng, tmp_path, asked, n):
     X = rng.normal(size=(20, 3)) @ rng.normal(size=(3, 12)) * np.r_[20.0, np.ones(11)]
     path = table(**{f"v{j}": x for j, x in enumerate(X.T.tolist())})
     line = ["reduce", path, "--orientation", "samples", "--method", "PCA", "-q", asked]
@@ -171,19 +171,19 @@ def test_the_data_determine_the_number_of_components(call, table, rng, tmp_path,
     assert load(tmp_path / "m").n_components_found == n
 
 
-def test_no_component_is_above_noise(call, table, rng):
+def test_parallel_analysis_that_keeps_no_component_fails(call, table, rng):
     path = table(**{f"v{j}": rng.normal(size=20).tolist() for j in range(12)})
     line = ["reduce", path, "--orientation", "samples", "--method", "PCA", "-q", "parallel"]
-    told = call(*line, code=1).stderr
-    assert "nothing was learnt: n_components='parallel' keeps none" in told
+    stderr = call(*line, code=1).stderr
+    assert "nothing was learnt: n_components='parallel' keeps none" in stderr
 
 
-def test_a_number_of_components_is_read_by_the_rule(call, table):
+def test_invalid_number_of_components(call, table):
     path = table(a=[1, 2, 4, 4], b=[2, 1, 1, 1])
     line = ["reduce", path, "--method", "PCA", "-q", "half"]
-    told = call(*line, code=2).stderr
+    stderr = call(*line, code=2).stderr
     assert "-q: expected one of 'elbow', 'profile', 'parallel' or an int in the range" in " ".join(
-        told.split()
+        stderr.split()
     )
 
 
@@ -229,7 +229,7 @@ def test_a_number_of_components_is_read_by_the_rule(call, table):
     ],
 )
 @pytest.mark.parametrize("q", [5, 25])
-def test_why_no_more(call, table, rng, method, options, why, q):
+def test_reason_for_fewer_components_is_given(call, table, rng, method, options, why, q):
     """The reason is given whether or not there are as many columns or rows as requested."""
     X = rng.normal(size=(20, 3)) @ rng.normal(size=(3, 12)) * np.r_[20.0, np.ones(11)]
     columns = {f"v{j}": x for j, x in enumerate(X.T.tolist())}
@@ -238,5 +238,5 @@ def test_why_no_more(call, table, rng, method, options, why, q):
     nothing = why.startswith("nothing")
     others = [name for name in ("kind", "size") if name not in options]
     asked = ["--method", method, "-q", q, "--orientation", "samples", "--drop", ",".join(others)]
-    told = call("reduce", path, *asked, *options, code=1 if nothing else 0).stderr
-    assert why.format(q=q) in told
+    stderr = call("reduce", path, *asked, *options, code=1 if nothing else 0).stderr
+    assert why.format(q=q) in stderr

@@ -97,7 +97,7 @@ def _same(found, expected, rtol=1e-9):
         np.testing.assert_allclose(mine[title], theirs[title], rtol=rtol, atol=1e-12)
 
 
-def test_auto(run, cohort, tmp_path):
+def test_auto_relatedness(run, cohort, tmp_path):
     result = run("-k", 3, "--relatedness", "auto", "-m", tmp_path / "m", "--covariate", "age")
     kept_rows = ~LACKS
     K = Relatedness.from_columns(cohort[1][kept_rows]).matrix
@@ -115,12 +115,12 @@ def test_auto(run, cohort, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["K.npy", "K.cXX.txt", "K.csv"])
-def test_files(name, run, cohort, tmp_path):
+def test_relatedness_from_files(name, run, cohort, tmp_path):
     run("-k", 3, "--relatedness", cohort[0] / name, "-m", tmp_path / "m")
     _same(load(tmp_path / "m"), _expected(cohort, np.load(cohort[0] / "K.npy")), rtol=1e-5)
 
 
-def test_a_model_as_file(run, call, cohort, tmp_path):
+def test_relatedness_from_a_model_file(run, call, cohort, tmp_path):
     call("reduce", cohort[0] / "all.bed", "--method", "PCA", "-q", 2, "-m", tmp_path / "pca")
     run("-k", 3, "--relatedness", tmp_path / "pca", "-m", tmp_path / "m")
     pca = PCA(2)
@@ -137,7 +137,7 @@ def test_a_model_without_a_gram_matrix(run, tmp_path):
 
 
 @pytest.mark.parametrize("option", [["--loco"], ["--loco", "chromosome"], ["--loco", "groups.csv"]])
-def test_leaving_out_groups(option, run, cohort, tmp_path, monkeypatch):
+def test_loco_by_groups(option, run, cohort, tmp_path, monkeypatch):
     monkeypatch.chdir(cohort[0])
     run("-k", 3, "--relatedness", "auto", "-m", tmp_path / "m", *option)
     by_file = option[-1] == "groups.csv"
@@ -292,7 +292,7 @@ def test_time_includes_the_pass_that_computes_relatedness(run, tmp_path, monkeyp
     assert result.json()["metadata"]["seconds"] > 1.0
 
 
-def test_facts_about_a_model(run, call, tmp_path):
+def test_info_shows_variance_components(run, call, tmp_path):
     run("-k", 3, "--relatedness", "auto", "--loco", "-m", tmp_path / "m")
     text = call("info", tmp_path / "m").stdout
     assert "variance components: heritability 0." in text
@@ -335,7 +335,7 @@ def test_merge(run, call, cohort, tmp_path):
         (["--relatedness", "auto", "--set", "score=mutual_info"], "single observations", 2),
     ],
 )
-def test_what_is_refused(options, text, code, run, cohort, monkeypatch):
+def test_invalid_relatedness_options(options, text, code, run, cohort, monkeypatch):
     monkeypatch.chdir(cohort[0])
     np.save("small.npy", np.eye(N - 5))
     np.save("uneven.npy", np.zeros((N, 4)))
@@ -354,7 +354,7 @@ def test_methods_that_are_refused(run, call, cohort):
     assert "requires a target" in result.stderr
 
 
-def test_a_group_per_line(run, cohort, tmp_path):
+def test_groups_file_has_one_group_per_line(run, cohort, tmp_path):
     (tmp_path / "g.csv").write_text("rs1,a,b\n")
     result = run("--relatedness", "auto", "--loco", tmp_path / "g.csv", code=1)
     assert "expected a name and a group in line 1" in result.stderr
@@ -394,7 +394,7 @@ def test_groups_of_numbered_columns_that_match_nothing(call, cohort, tmp_path):
     assert f"none of {P} columns is in" in result.stderr
 
 
-def test_an_unknown_chromosome_is_no_group(run, cohort, tmp_path):
+def test_unknown_chromosome_forms_no_group(run, cohort, tmp_path):
     values = cohort[1]
     properties = {
         "iid": [f"p{i}" for i in range(N)],
@@ -418,7 +418,7 @@ def test_many_groups_are_refused_before_a_pass(run, cohort, tmp_path, monkeypatc
     assert "expected at most 100 groups of columns. Got: 180, whose matrices of 58 rows" in error
 
 
-def test_without_dask_there_is_no_pass(run, monkeypatch):
+def test_missing_dask_fails_before_the_pass(run, monkeypatch):
     from streamsel.distributed import cluster
 
     def missing():
@@ -449,7 +449,7 @@ def test_rows_after_columns(run, cohort, tmp_path):
     assert model.n_rows == N - LACKS.sum() + 1
 
 
-def test_names_of_several_files_have_groups(cohort):
+def test_several_files_have_chromosome_metadata(cohort):
     stream = iter_files([cohort[0] / f"chr{c}.bed" for c in (1, 2, 3)])
     found = stream.column_metadata
     assert found["chromosome"].tolist() == ["1"] * 30 + ["2"] * 30 + ["3"] * 30

@@ -39,15 +39,15 @@ def other(tmp_path):
 
 
 @pytest.mark.parametrize("option", ["--model", "--out", "--list-skipped"])
-def test_a_second_run_ends_at_once(call, files, tmp_path, other, option):
+def test_second_run_with_the_same_output_fails_at_once(call, files, tmp_path, other, option):
     path = tmp_path / "written.csv"
     path.write_text("before\n")
     process = other(path)
     given = ["select", files / "data.parquet", "-t", "y", "--drop", "labels", "-k2"]
-    said = call(*given, option, path, code=1).stderr
-    assert said.startswith(f"streamsel: error: {option} {path}: another run is writing this file")
-    assert f"(process {process.pid} on {os.uname().nodename}, since 20" in said
-    assert said.count("\n") == 1
+    stderr = call(*given, option, path, code=1).stderr
+    assert stderr.startswith(f"streamsel: error: {option} {path}: another run is writing this file")
+    assert f"(process {process.pid} on {os.uname().nodename}, since 20" in stderr
+    assert stderr.count("\n") == 1
     assert path.read_text() == "before\n"
     # A different file does not conflict, nor does the same file once that run has ended.
     call(*given, option, tmp_path / "other.csv")
@@ -58,25 +58,25 @@ def test_a_second_run_ends_at_once(call, files, tmp_path, other, option):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["other.csv", "written.csv"]
 
 
-def test_a_run_that_goes_on_twice(call, files, tmp_path, other):
+def test_two_resumed_runs_of_one_model(call, files, tmp_path, other):
     given = ["select", files / "data.parquet", "-t", "y", "--drop", "labels", "-k2"]
     model = tmp_path / "model"
     call(*given, "--model", model)
     other(model)
-    said = call(*given[:2], "--model", model, "--resume", code=1).stderr
-    assert f"--resume {model}: another run is writing" in said
+    stderr = call(*given[:2], "--model", model, "--resume", code=1).stderr
+    assert f"--resume {model}: another run is writing" in stderr
     # Reading the file does not disturb the run.
     call("info", model)
 
 
-def test_runs_of_many_models_reserve_what_they_write(call, files, tmp_path, other):
+def test_stability_locks_its_output(call, files, tmp_path, other):
     out = tmp_path / "out.csv"
     other(out)
     given = [files / "data.parquet", "-t", "y", "--drop", "labels", "-k2", "--out", out]
     assert "another run is writing" in call("stability", *given, code=1).stderr
 
 
-def test_one_file_by_two_names(tmp_path):
+def test_symbolic_link_has_the_same_lock(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "file")
     assert output.lock_path(tmp_path / "link") == output.lock_path(tmp_path / "file")
     long = [tmp_path / ("x" * 240 + end) for end in "ab"]
@@ -107,7 +107,7 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch, where):
 
 
 @pytest.mark.slow
-def test_many_runs_at_once_write_one_after_the_other(tmp_path):
+def test_concurrent_runs_write_in_turn(tmp_path):
     """While locks are made and removed repeatedly, no two runs have the same one."""
     code = (
         "import os, sys, time\n"

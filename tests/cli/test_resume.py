@@ -88,7 +88,7 @@ def interrupted(call, interrupt_after, line, n=5):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_the_same_line_again_and_again(call, folder, interrupt_after, name):
+def test_same_command_resumes_after_each_interruption(call, folder, interrupt_after, name):
     line = line_of(name, "--json", "-o", "out.csv", "--list-skipped", "left")
     whole = call(*line).json()
     out, left = (folder / "out.csv").read_text(), (folder / "left").read_text()
@@ -106,7 +106,7 @@ def test_the_same_line_again_and_again(call, folder, interrupt_after, name):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_complete_model_writes_the_outputs_again(call, folder, monkeypatch, name):
+def test_complete_model_only_writes_outputs_again(call, folder, monkeypatch, name):
     line = line_of(name, "--json", "-o", "out.csv", "--list-skipped", "left")
     first = call(*line)
     out, left = (folder / "out.csv").read_text(), (folder / "left").read_text()
@@ -123,7 +123,7 @@ def test_a_complete_model_writes_the_outputs_again(call, folder, monkeypatch, na
 
 
 @pytest.mark.parametrize("method", ["RidgeComponents", "SOSPCA", "PCA", "RandomProjection"])
-def test_components_of_a_run_that_was_taken_up(call, folder, interrupt_after, method):
+def test_components_of_a_resumed_run(call, folder, interrupt_after, method):
     from streamsel import registry
 
     target = [] if method in ("PCA", "RandomProjection") else ["-t", "y"]
@@ -152,7 +152,7 @@ def test_components_of_a_run_that_was_taken_up(call, folder, interrupt_after, me
     assert np.array_equal(np.load(folder / "out.npy"), whole)
 
 
-def test_which_model_is_meant(call, folder):
+def test_model_file_of_resume(call, folder):
     model = folder / "m"
     assert "--resume requires MODEL" in call("select", "x.npy", "--resume", code=2).stderr
     assert "--force requires --resume" in call(*line_of("x.npy")[:-1], "--force", code=2).stderr
@@ -161,22 +161,22 @@ def test_which_model_is_meant(call, folder):
     assert not (folder / "other").exists()
 
 
-def test_who_begins_must_say_what(call, folder):
-    told = call("select", "x.parquet", "--resume", "none", code=2).stderr
-    assert "no such file; starting a new run" in told
-    assert "Missing option: --target NAME" in told
+def test_new_run_requires_a_target(call, folder):
+    stderr = call("select", "x.parquet", "--resume", "none", code=2).stderr
+    assert "no such file; starting a new run" in stderr
+    assert "Missing option: --target NAME" in stderr
 
 
-def test_an_exact_run_begins_anew(call, folder, monkeypatch):
+def test_interrupted_exact_run_restarts(call, folder, monkeypatch):
     from streamsel import ForwardSelection
 
     line = [*line_of("x.parquet", "--json"), "--max-candidates", 8, "--exact"]
     whole = call(*line)
     model = load("m")
-    notes = read_metadata("m") | {"complete": False}
+    metadata = read_metadata("m") | {"complete": False}
     from streamsel import save
 
-    save(model, "m", notes)
+    save(model, "m", metadata)
     again = call(*line)
     assert "starting from the beginning" in again.stderr
     assert again.json()["selected"] == whole.json()["selected"]
@@ -184,15 +184,15 @@ def test_an_exact_run_begins_anew(call, folder, monkeypatch):
     assert "is complete" in call(*line).stderr
 
 
-def test_a_damaged_model_is_left_alone(call, folder):
+def test_damaged_model_file_is_not_overwritten(call, folder):
     line = line_of("x.parquet")
     call(*line)
     damaged = bytearray((folder / "m").read_bytes())
     damaged[len(damaged) // 2] ^= 1
     (folder / "m").write_bytes(damaged)
-    told = call(*line, code=1).stderr
-    assert "damaged" in told
-    assert told.count("\n") == 1
+    stderr = call(*line, code=1).stderr
+    assert "damaged" in stderr
+    assert stderr.count("\n") == 1
     assert (folder / "m").read_bytes() == damaged
 
 
@@ -200,7 +200,7 @@ def test_a_damaged_model_is_left_alone(call, folder):
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("options", "message"),
     [
         (["-k", 6], "-k 5. Got: -k 6"),
         (["--method", "MRMR"], "--method ForwardSelection. Got: --method MRMR"),
@@ -219,27 +219,27 @@ def test_a_damaged_model_is_left_alone(call, folder):
         (["--max-candidates", 10], "--max-candidates none. Got: --max-candidates 10"),
     ],
 )
-def test_options_that_say_otherwise_are_refused(call, folder, said, told):
+def test_contradicting_options_are_refused(call, folder, options, message):
     begin = ["select", "lines.csv", "-k", 5, "-t", "y", "--drop", "v2", "-m", "m"]
     call(*begin)
     model = (folder / "m").read_bytes()
     for force in ([], ["--force"]):
-        result = call("select", "lines.csv", "--resume", "m", *said, *force, code=1)
-        assert f"--resume m: the saved run has {told}" in result.stderr
+        result = call("select", "lines.csv", "--resume", "m", *options, *force, code=1)
+        assert f"--resume m: the saved run has {message}" in result.stderr
         assert result.stderr.count("\n") == 1
     assert (folder / "m").read_bytes() == model
 
 
-def test_options_that_say_the_same_or_nothing_of_the_result(call, folder):
+def test_consistent_options_are_accepted(call, folder):
     begin = ["select", "lines.csv", "-k", 5, "-t", "y", "--drop", "v2,v4", "-m", "m"]
     first = call(*begin).stdout
     (folder / "moved.csv").write_bytes((folder / "lines.csv").read_bytes())
-    for said in ([], ["--set", "k=5"], ["--orientation", "variables"], ["--missing", "skip"]):
-        assert call("select", "lines.csv", "--resume", "m", *said).stdout == first
+    for options in ([], ["--set", "k=5"], ["--orientation", "variables"], ["--missing", "skip"]):
+        assert call("select", "lines.csv", "--resume", "m", *options).stdout == first
     assert call("select", "moved.csv", "--resume", "m", "--n-jobs", 2).stdout == first
 
 
-def test_what_was_not_to_be_missing_may_be_after_all(call, folder, columns):
+def test_missing_error_may_become_skip(call, folder, columns):
     write(folder / "x.parquet", {**columns, "v3": columns["v4"] + 1, "v55": columns["v3"]})
     line = line_of("x.parquet")
     assert "the model was saved to m" in call(*line, "--missing", "error", code=1).stderr
@@ -248,7 +248,7 @@ def test_what_was_not_to_be_missing_may_be_after_all(call, folder, columns):
     assert found["metadata"]["missing"] == "skip"
 
 
-def test_transforms_impute_if_missing_values_are_to_be_imputed_after_all(call, folder, columns):
+def test_missing_error_may_become_mean(call, folder, columns):
     write(folder / "x.parquet", {**columns, "v3": columns["v4"] + 1, "v55": columns["v3"]})
     line = line_of("x.parquet")
     call(*line, "--missing", "error", code=1)
@@ -327,14 +327,14 @@ TRIED = [
 
 
 @pytest.mark.parametrize(("name", "change"), TRIED)
-def test_what_has_changed_is_refused(call, folder, interrupt_after, columns, name, change):
+def test_changed_input_is_refused(call, folder, interrupt_after, columns, name, change):
     line = line_of(name)
     interrupted(call, interrupt_after, line)
     write(folder / name, change(columns))
     model = (folder / "m").read_bytes()
-    told = call(*line, code=1).stderr
-    assert "the input has changed since the last run: " in told
-    assert told.count("\n") == 1
+    stderr = call(*line, code=1).stderr
+    assert "the input has changed since the last run: " in stderr
+    assert stderr.count("\n") == 1
     assert (folder / "m").read_bytes() == model
     # With --force the run continues on the changed file.
     forced = call(*line, "--force", "--json")
@@ -356,20 +356,20 @@ def test_another_dtype_is_refused(call, folder, interrupt_after, columns, name):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_other_rows_are_refused_whatever_is_said(call, folder, interrupt_after, columns, name):
+def test_changed_number_of_rows_is_always_refused(call, folder, interrupt_after, columns, name):
     interrupted(call, interrupt_after, line_of(name))
     write(folder / name, {name: values[:-1] for name, values in columns.items()})
     assert "expected 20 rows in" in call(*line_of(name), "--force", code=1).stderr
 
 
-def test_another_covariate_is_refused(call, folder, interrupt_after, columns):
+def test_changed_covariate_is_refused(call, folder, interrupt_after, columns):
     line = [*line_of("x.parquet"), "--covariate", "v99"]
     interrupted(call, interrupt_after, line)
     write(folder / "x.parquet", {**columns, "v99": columns["v99"] * 2})
     assert "the values of the target or a covariate have changed" in call(*line, code=1).stderr
 
 
-def test_another_target_file_is_refused(call, folder, interrupt_after, columns):
+def test_changed_target_file_is_refused(call, folder, interrupt_after, columns):
     interrupted(call, interrupt_after, line_of("x.npy"))
     np.save("z.npy", columns["y"])
     line = ["select", "x.npy", "--resume", "m", "--target-file"]
@@ -381,7 +381,7 @@ def test_another_target_file_is_refused(call, folder, interrupt_after, columns):
     call(*line, "z.npy")  # the same values under another name
 
 
-def test_a_file_that_was_written_again_as_it_was(call, folder, interrupt_after, columns):
+def test_unchanged_content_with_new_timestamp_is_accepted(call, folder, interrupt_after, columns):
     import os
 
     line = line_of("x.parquet")
@@ -390,22 +390,22 @@ def test_a_file_that_was_written_again_as_it_was(call, folder, interrupt_after, 
     assert "x.parquet was modified since" in call(*line).stderr
 
 
-def test_models_of_before_know_no_fingerprint(call, folder, interrupt_after):
+def test_model_file_without_fingerprint_is_resumed(call, folder, interrupt_after):
     from streamsel import save
 
     line = line_of("x.parquet", "--json")
     whole = call(*line).json()
     (folder / "m").unlink()
     interrupted(call, interrupt_after, line)
-    notes = read_metadata("m")
+    metadata = read_metadata("m")
     for name in ("fingerprint", "listed", "version", "begun", "saved"):
-        del notes[name]
-    save(load("m"), "m", notes)
+        del metadata[name]
+    save(load("m"), "m", metadata)
     assert call(*line).json()["selected"] == whole["selected"]
 
 
 @pytest.mark.parametrize("name", ["target", "skipped", "columns_read", "missing"])
-def test_notes_that_make_no_sense(call, folder, name):
+def test_corrupt_metadata_are_refused(call, folder, name):
     from streamsel import save
 
     call(*line_of("x.parquet"))
@@ -417,7 +417,7 @@ def test_notes_that_make_no_sense(call, folder, name):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_list_goes_on_where_the_model_was_saved(call, folder, interrupt_after, name):
+def test_skipped_list_is_truncated_to_the_saved_model(call, folder, interrupt_after, name):
     line = line_of(name, "--list-skipped", "left")
     call(*line)
     whole = (folder / "left").read_text()

@@ -58,11 +58,11 @@ def folder(frame, tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "more"), [*((name, []) for name in NAMES), ("index.parquet", ["--workers", 1])]
 )
-def test_it_is_left_out_with_a_warning(call, folder, tmp_path, name, more):
+def test_row_number_column_is_excluded_with_a_warning(call, folder, tmp_path, name, more):
     path, model = folder / name, tmp_path / "m"
     found = call("select", path, *GIVEN, *more, "-m", model, "--json").json()
     assert found["metadata"]["index"] == NAMES[name]
-    (text,) = (alarm["text"] for alarm in found["warnings"] if alarm["code"] == "index")
+    (text,) = (warning["text"] for warning in found["warnings"] if warning["code"] == "index")
     listed, many = ", ".join(map(repr, NAMES[name])), "s" * (len(NAMES[name]) > 1)
     assert text.startswith(f"the column{many} {listed} of {path} number")
     assert text.endswith("excluded. Hint: --keep-index keeps it as a candidate")
@@ -71,46 +71,46 @@ def test_it_is_left_out_with_a_warning(call, folder, tmp_path, name, more):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_can_be_kept(call, folder, name):
+def test_row_number_column_can_be_kept(call, folder, name):
     found = call("select", folder / name, *GIVEN, "--keep-index")
     assert set(NAMES[name]) < {row["name"] for row in found.rows()}
     assert "excluded" not in found.stderr
     assert "with the rows and may only number them" in found.stderr
 
 
-def test_what_is_asked_for_is_no_matter_of_it(call, folder):
+def test_explicitly_used_index_does_not_warn(call, folder):
     path = folder / "index.parquet"
     for more in (["--drop", "index"], ["--id", "index"], ["--covariate", "index"]):
-        said = call("select", path, *GIVEN, *more).stderr
-        assert "numbers the rows and is excluded" not in said
+        stderr = call("select", path, *GIVEN, *more).stderr
+        assert "numbers the rows and is excluded" not in stderr
     assert call("select", path, "-t", "index", "-k", 1).rows()
 
 
-def test_other_columns_that_count_up_stay(call, frame, tmp_path):
+def test_other_counting_columns_are_kept_with_a_warning(call, frame, tmp_path):
     frame.assign(sensor=np.arange(N), t=np.arange(N) + 1).to_csv(tmp_path / "x.csv", index=False)
     found = call("select", tmp_path / "x.csv", *GIVEN, "-k", 5, "--json").json()
-    texts = [alarm["text"] for alarm in found["warnings"] if alarm["code"] == "index"]
-    said = (
+    texts = [warning["text"] for warning in found["warnings"] if warning["code"] == "index"]
+    expected = (
         "the columns sensor, t count up with the rows and may only number them. "
         "Hint: --drop excludes such columns"
     )
-    assert texts == [said]
+    assert texts == [expected]
     assert found["metadata"]["counting"] == ["sensor", "t"]
-    said = call("select", tmp_path / "x.csv", *GIVEN, "-k", 5).stderr
-    assert "warning: the columns sensor, t count up" in said
+    stderr = call("select", tmp_path / "x.csv", *GIVEN, "-k", 5).stderr
+    assert "warning: the columns sensor, t count up" in stderr
     for command in (["reduce", "--method", "PCA", "-q", 1], ["stability", "-t", "y", "-k", 2]):
         drop = ["--drop", "y"] if command[0] == "reduce" else []
         assert "sensor, t count up" in call(*command, tmp_path / "x.csv", *drop).stderr
 
 
-def test_an_index_in_another_order_is_a_variable(call, frame, tmp_path):
+def test_shuffled_index_is_a_variable(call, frame, tmp_path):
     frame.sample(frac=1, random_state=0).to_csv(tmp_path / "x.csv")
     found = call("select", tmp_path / "x.csv", *GIVEN)
     assert "" in {row["name"] for row in found.rows()}
     assert "excluded" not in found.stderr
 
 
-def test_a_run_goes_on_as_it_began(call, folder, tmp_path):
+def test_resumed_run_treats_the_index_the_same(call, folder, tmp_path):
     path, model = folder / "unnamed.csv", tmp_path / "m"
     first = call("select", path, *GIVEN, "-m", model).stdout
     again = ["select", path, "-m", model, "--resume"]
@@ -125,7 +125,7 @@ def test_a_run_goes_on_as_it_began(call, folder, tmp_path):
     assert call(*again).stdout == call(*again, "--keep-index").stdout == first
 
 
-def test_a_file_that_a_model_is_applied_to(call, folder, tmp_path):
+def test_transform_excludes_row_numbers(call, folder, tmp_path):
     """A method that uses any column skips the row numbers."""
     given = ["--method", "RandomProjection", "-q", 2, "--drop", "y"]
     model, other = tmp_path / "m", tmp_path / "o"
@@ -138,7 +138,7 @@ def test_a_file_that_a_model_is_applied_to(call, folder, tmp_path):
     assert found[0] == found[1]
 
 
-def test_what_counts_up():
+def test_row_number_detection():
     for values in ([0, 1, 2], [1, 2, 3], [0.0, 1.0], np.arange(300, dtype=np.uint8)[:256]):
         assert is_row_number(np.asarray(values))
     for values in ([2, 3], [0, 2], [1], [], [0, 1, np.nan], ["0", "1"], [[0], [1]], [0, 1, 3]):

@@ -19,7 +19,7 @@ def select(data, y, k=5, X=None, cls=ForwardSelection, **parameters):
 
 
 @pytest.mark.parametrize("file", WITH_TARGET)
-def test_every_format_gives_what_python_gives(call, files, data, file):
+def test_every_format_equals_the_python_model(call, files, data, file):
     model = select(data, data.y)
     result = call("select", files / file, "--target", "y", "--drop", "labels", "-k", 5)
     assert not result.stderr
@@ -42,7 +42,7 @@ def test_npy_and_a_target_file(call, files, data, target):
     assert [f"v{row['name']}" for row in rows] == model.selected
 
 
-def test_npy_columns_go_by_number(call, files, data):
+def test_npy_columns_are_named_by_number(call, files, data):
     rows = call("select", files / "data.npy", "--target", "7", "--drop", "3,20", "-k", 2).rows()
     names = [name for name in data.names if name not in {"v7", "v3", "v20"}]
     model = ForwardSelection(2)
@@ -137,7 +137,7 @@ def test_options_of_the_learner(call, files, data, tmp_path, options, parameters
 
 
 @pytest.mark.parametrize("file", ["csv", "parquet", "float", "npy", "txt", "h5ad"])
-def test_whole_numbers_are_classes_from_any_file(call, tmp_path, table, rng, file):
+def test_integers_are_classes_in_every_format(call, tmp_path, table, rng, file):
     """Integers are classes in every format, also as floats in Parquet."""
     X = rng.normal(size=(30, 3))
     y = rng.integers(0, 3, size=30)
@@ -162,15 +162,16 @@ def test_whole_numbers_are_classes_from_any_file(call, tmp_path, table, rng, fil
     model.learn_target(y)
     model.learn_columns(X, names=["a", "b", "c"])
     sizes = [f"{k} ({n} rows)" for k, n in enumerate(np.bincount(y).tolist())]
-    told = f"3 classes: {', '.join(sizes)}"
+    described = f"3 classes: {', '.join(sizes)}"
     auto = call("--json")
-    assert auto.json()["target"] == told
+    assert auto.json()["target"] == described
     assert (
-        auto.target == f"{told} (inferred as classes; --target-type numeric treats it as numeric)"
+        auto.target
+        == f"{described} (inferred as classes; --target-type numeric treats it as numeric)"
     )
     relevance = pytest.approx(model.relevance[model.selected[0]])
     assert auto.json()["selected"][0]["relevance"] == relevance
-    assert call("--target-type", "class", "--json").json()["target"] == told
+    assert call("--target-type", "class", "--json").json()["target"] == described
     numeric = call("--target-type", "numeric", "--json")
     assert numeric.target == numeric.json()["target"] == "numeric, 0 to 2"
     assert numeric.json()["selected"][0]["relevance"] != relevance
@@ -192,7 +193,7 @@ def test_digits_are_classes_in_every_format(call, tmp_path):
     assert judged["scores"][0]["score"] == "balanced_accuracy"
 
 
-def test_a_lasso_goes_by_the_target(call, table, rng):
+def test_loss_of_lasso_follows_the_target(call, table, rng):
     y = rng.integers(0, 2, size=30)
     path = table(y=y, many=y + 2 * (np.arange(30) % 2), a=rng.normal(size=30), b=y - 0.5)
     given = ["select", path, "--method", "Lasso", "-k", 1, "--drop", "many,y", "--json"]
@@ -222,7 +223,7 @@ def test_errors_about_the_target_name_the_options(call, table, options, code, me
     assert message in call("reduce", path, "-t", "y", *kind, *options, code=code).stderr
 
 
-def test_json_says_all(call, files, data):
+def test_json_has_all_results(call, files, data):
     line = ["select", files / "data.parquet", "-t", "y", "-k", 3, "--max-categories", 0]
     found = call(*line, "--json").json()
     assert found["class"] == "ForwardSelection"
@@ -232,14 +233,14 @@ def test_json_says_all(call, files, data):
     assert 0 < found["noise_floor"] < 1
     assert found["n_certified"] == 3
     assert [row["name"] for row in found["selected"]] == select(data, data.y, k=3).selected
-    notes = found["metadata"]
-    assert notes["columns_read"] == 41
-    assert notes["complete"]
-    assert notes["skipped"] == {"text": 1}
-    assert notes["target"] == ["y"]
+    metadata = found["metadata"]
+    assert metadata["columns_read"] == 41
+    assert metadata["complete"]
+    assert metadata["skipped"] == {"text": 1}
+    assert metadata["target"] == ["y"]
 
 
-def test_names_that_a_shell_of_markup_would_change(call, table):
+def test_names_with_markup_and_quotes(call, table):
     columns = {"y": [1, 2, 3, 5], "[red]x[/red]": [1, 2, 3, 4], 'a,"b"': [3, 1, 2, 2]}
     rows = call("select", table(**columns), "-t", "y", "-k", 2).rows()
     assert [row["name"] for row in rows] == ["[red]x[/red]", 'a,"b"']
@@ -247,7 +248,7 @@ def test_names_that_a_shell_of_markup_would_change(call, table):
     assert rows[0]["name"] in {"y", "[red]x[/red]"}
 
 
-def test_orientation_is_seen_where_the_target_comes_first(call, tmp_path):
+def test_orientation_is_inferred_from_the_target_name(call, tmp_path):
     path = tmp_path / "lines.csv"
     path.write_text("y,1,2,3,5\na,1,2,3,4\nb,4,1,1,2\n")
     assert [row["name"] for row in call("select", path, "-t", "y", "-k", 1).rows()] == ["a"]

@@ -56,7 +56,7 @@ def test_every_setting_is_an_option_of_its_commands(command):
     assert required == {"command", "arguments", "files", "file", "read_options", "learner", "saved"}
 
 
-def test_settings_that_may_change_are_stored_again(call, tmp_path, rng):
+def test_changed_settings_are_stored(call, tmp_path, rng):
     X, y = rng.normal(size=(20, 5)), rng.normal(size=20)
     np.save(tmp_path / "x.npy", X)
     for name in ("one.npy", "other.npy"):
@@ -72,7 +72,7 @@ def test_settings_that_may_change_are_stored_again(call, tmp_path, rng):
 
 
 @pytest.mark.parametrize("weights", [["--weights", "w"], []])
-def test_merged_models_keep_what_all_runs_share(call, tmp_path, weights):
+def test_merged_models_keep_shared_settings(call, tmp_path, weights):
     rows = [["y", "w", *(f"v{j}" for j in range(4))]]
     rows += [[i % 5, 1 + i % 2, *((i * k) % 7 for k in range(1, 5))] for i in range(12)]
     for name, columns in (("a", (0, 1, 2, 3)), ("b", (0, 1, 4, 5))):
@@ -87,7 +87,7 @@ def test_merged_models_keep_what_all_runs_share(call, tmp_path, weights):
     assert "max_skipped" not in metadata
 
 
-def test_a_log_belongs_to_one_call(call, files):
+def test_log_settings_do_not_persist_between_calls(call, files):
     """Nothing of an earlier call remains."""
     line = ["select", files / "data.parquet", "-t", "y", "--drop", "labels", "-k", 2]
     assert call(*line, "--quiet").target == ""
@@ -97,7 +97,7 @@ def test_a_log_belongs_to_one_call(call, files):
     assert again.stderr == ""
 
 
-def test_memory_for_many_models_is_one_fact(call):
+def test_help_states_max_memory_once(call):
     for command in ("evaluate", "stability"):
         shown = " ".join(call(command, "--help").stdout.split())
         assert shown.count(" MB ") == 1

@@ -48,7 +48,7 @@ def test_short_help_fits_on_one_screen(call, command):
 
 
 @pytest.mark.parametrize("command", with_short_page())
-def test_common_options_have_a_line_each(call, command):
+def test_every_common_option_has_a_line(call, command):
     lines = call(command, "-h").stdout.splitlines()
     for option in app.commands[command].params:
         common = getattr(option, "common", None)
@@ -69,7 +69,7 @@ def test_short_help_on_a_method(call, entry):
             assert (f"  {option.common}" in page) is (option.parameter in rules)
 
 
-def test_short_help_is_no_variable_or_key(call, files, tmp_path, monkeypatch):
+def test_short_help_is_not_an_environment_variable_or_key(call, files, tmp_path, monkeypatch):
     """The variables and files that set options do not request help."""
     monkeypatch.setenv("STREAMSEL_SELECT_H", "1")
     config = tmp_path / "streamsel.toml"
@@ -82,7 +82,7 @@ def test_short_help_is_no_variable_or_key(call, files, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("width", [40, 60, 200])
-def test_other_terminals(monkeypatch, width):
+def test_terminals_of_other_widths(monkeypatch, width):
     """A narrow terminal has more lines, a wide one the same."""
     context = click.Context(app.commands["select"], info_name="streamsel select")
     page = context.command.short_page(context)
@@ -107,9 +107,9 @@ def test_other_terminals(monkeypatch, width):
         (["select", "--set", "scroe=f"], "did you mean score, with --method MRMR or SelectKBest?"),
     ],
 )
-def test_close_spellings(call, arguments, message):
+def test_errors_suggest_close_spellings(call, arguments, message):
     if arguments[0] == "select" and "--set" in arguments:
         arguments = [*arguments, "-t", "y", "x.csv"]
-    told = call(*arguments, code=2)
-    assert message in " ".join(told.stderr.split()) + "\n"
-    assert not told.stdout
+    result = call(*arguments, code=2)
+    assert message in " ".join(result.stderr.split()) + "\n"
+    assert not result.stdout

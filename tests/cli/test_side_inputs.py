@@ -61,7 +61,7 @@ def expected(study, survival, weighted):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("survival", [False, True])
 @pytest.mark.parametrize("file", ["all.csv", "genes.csv", "genes.tsv"])
-def test_as_python_has_it(call, study, folder, file, survival, weighted):
+def test_survival_and_weights_equal_the_python_model(call, study, folder, file, survival, weighted):
     given = ["--target", "months", "-k", 4, "--id", "sample"]
     given += ["--event", "died"] if survival else ["--drop", "died"] if file == "all.csv" else []
     given += ["--weights", "w"] if weighted else ["--drop", "w"] if file == "all.csv" else []
@@ -74,12 +74,12 @@ def test_as_python_has_it(call, study, folder, file, survival, weighted):
     )
 
 
-def test_resume_knows_them(call, study, folder, tmp_path):
+def test_resumed_run_has_the_same_event_and_weights(call, study, folder, tmp_path):
     model = tmp_path / "m"
     given = ["select", folder / "all.csv", "-t", "months", "--event", "died", "--weights", "w"]
     call(*given, "-m", model)
-    notes = read_metadata(model)
-    assert (notes["target"], notes["weights"]) == (["months", "died"], "w")
+    metadata = read_metadata(model)
+    assert (metadata["target"], metadata["weights"]) == (["months", "died"], "w")
     assert load(model).target_type == "survival"
     again = ["select", folder / "all.csv", "-m", model, "--resume"]
     call(*again)
@@ -96,7 +96,7 @@ def test_resume_knows_them(call, study, folder, tmp_path):
     call("select", tmp_path / "other.csv", "-m", model, "--resume", code=1)
 
 
-def test_what_makes_no_sense(call, study, folder):
+def test_invalid_event_and_weights_options(call, study, folder):
     given = ["select", folder / "all.csv", "-t", "months"]
     assert (
         "--event requires exactly one --target"
@@ -114,7 +114,7 @@ def test_what_makes_no_sense(call, study, folder):
     )
 
 
-def test_a_row_without_weight(call, table):
+def test_missing_weight_is_refused(call, table):
     rng = np.random.default_rng(0)
     file = table(y=rng.normal(size=5).tolist(), g=rng.normal(size=5).tolist(), w=[1, 2, "", 1, 1])
     error = call("select", file, "-t", "y", "--weights", "w", code=1).stderr

@@ -47,19 +47,19 @@ FORMATS = ["samples", "variables", "parquet", "feather"]
 
 @pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize("command", ["select", "reduce"])
-def test_counted_by_reason(call, make, format_, command):
+def test_skipped_columns_are_counted_by_reason(call, make, format_, command):
     result = call(
         command, make(format_), "-t", "y", "-k" if command == "select" else "-q", 1, "--json"
     )
     assert result.json()["metadata"]["skipped"] == {"missing": 2, "text": 1, "constant": 1}
     assert result.json()["columns_seen"] == 1
-    alarm, told = result.stderr.splitlines()
-    assert alarm.startswith("streamsel: warning: 3 of ")
-    assert told == "streamsel: skipped 4 columns: 1 constant, 2 missing, 1 text"
+    warning, note = result.stderr.splitlines()
+    assert warning.startswith("streamsel: warning: 3 of ")
+    assert note == "streamsel: skipped 4 columns: 1 constant, 2 missing, 1 text"
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_listed_on_request(call, make, tmp_path, format_):
+def test_skipped_columns_are_listed_on_request(call, make, tmp_path, format_):
     call("select", make(format_), "-t", "y", "--list-skipped", tmp_path / "skipped.tsv")
     lines = [line.split("\t") for line in (tmp_path / "skipped.tsv").read_text().splitlines()]
     reasons = {name: reason for name, reason, _ in lines}
@@ -89,7 +89,7 @@ def test_exact_counts_every_column_once(call, make, tmp_path, format_):
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_the_mean_in_place_of_missing_values(call, make, format_):
+def test_missing_values_are_replaced_by_the_mean(call, make, format_):
     result = call("select", make(format_), "-t", "y", "--missing", "mean", "--json").json()
     assert result["columns_seen"] == 3
     assert result["metadata"]["skipped"] == {"text": 1, "constant": 1}
@@ -97,7 +97,7 @@ def test_the_mean_in_place_of_missing_values(call, make, format_):
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_stop_at_the_first(call, make, format_):
+def test_missing_error_stops_at_the_first_column(call, make, format_):
     arguments = ["-t", "y", "--drop", "colour", "--missing", "error"]
     result = call("select", make(format_), *arguments, code=1)
     assert result.stderr.startswith("streamsel: error: ")
@@ -106,13 +106,13 @@ def test_stop_at_the_first(call, make, format_):
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_stop_at_text(call, make, format_):
+def test_missing_error_stops_at_text(call, make, format_):
     arguments = ["-t", "y", "--drop", "gap", "--missing", "error"]
     result = call("select", make(format_), *arguments, code=1)
     assert "colour" in result.stderr
 
 
-def test_nothing_but_bad_columns(call, table):
+def test_run_with_only_bad_columns_fails(call, table):
     result = call("select", table(y=[1, 2, 3], a=[1, 1, 1], b=["x", "y", "z"]), "-t", "y", code=1)
     assert not result.rows()
     assert result.stderr == (
@@ -121,7 +121,7 @@ def test_nothing_but_bad_columns(call, table):
     )
 
 
-def test_a_name_that_comes_twice_ends_no_run(call, tmp_path):
+def test_duplicate_name_is_skipped(call, tmp_path):
     path = tmp_path / "lines.csv"
     path.write_text("y,1,2,3,5\na,1,2,3,4\na,4,1,1,2\nb,1,2,4,4\n")
     result = call("select", path, "-t", "y", "--list-skipped", "-", "--json")
@@ -130,7 +130,7 @@ def test_a_name_that_comes_twice_ends_no_run(call, tmp_path):
     assert {row["name"] for row in result.json()["selected"]} == {"a", "b"}
 
 
-def test_values_too_large_to_be_squared_end_no_run(call, tmp_path):
+def test_column_with_overflowing_squares_is_skipped(call, tmp_path):
     X = np.array([[1.0, 1e200], [2, -1e200], [4, 1e100]])
     np.save(tmp_path / "x.npy", X)
     (tmp_path / "y.txt").write_text("1\n2\n3.5\n")

@@ -28,13 +28,13 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sources")
     phenotype, sex = [f"{risk:.4f}" for risk in RISK], (GENOTYPES[:, 1] > 0) + 1
     for chromosome, part in enumerate(np.array_split(GENOTYPES, 2, axis=1), start=1):
-        told = {
+        properties = {
             "iid": [f"i{i}" for i in range(N)],
             "sid": [f"rs{chromosome}_{j}" for j in range(part.shape[1])],
             "pheno": phenotype,
             "sex": sex,
         }
-        to_bed(folder / f"chr{chromosome}.bed", np.asfortranarray(part), properties=told)
+        to_bed(folder / f"chr{chromosome}.bed", np.asfortranarray(part), properties=properties)
     obs = pd.DataFrame({"kind": np.where(RISK > 1.5, "B", "T"), "age": np.arange(N)})
     obs.index = [f"cell{i}" for i in range(N)]
     var = pd.DataFrame(index=[f"gene{j}" for j in range(P)])
@@ -90,7 +90,7 @@ def test_genotypes_of_two_vcf_files(call, vcf, files, more):
     assert [row["name"] for row in rows] == _selected(RISK.round(4), RS)
 
 
-def test_a_vcf_file_on_standard_input_with_what_is_missing(call, vcf, tmp_path):
+def test_vcf_on_standard_input_with_missing_values(call, vcf, tmp_path):
     text = (vcf / "chr1.vcf").read_text().replace("1|0", "./.", 3)
     (tmp_path / "x.vcf").write_text(text)
     # -9 is missing, as in PLINK files.
@@ -134,23 +134,23 @@ def gaps(tmp_path_factory):
     folder = tmp_path_factory.mktemp("gaps")
     values = GENOTYPES.copy()
     values[np.random.default_rng(1).random(values.shape) < 0.05] = -127
-    told = {"iid": [f"i{i}" for i in range(N)], "sid": [f"rs{j}" for j in range(P)]}
-    to_bed(folder / "x.bed", np.asfortranarray(values), properties=told)
+    properties = {"iid": [f"i{i}" for i in range(N)], "sid": [f"rs{j}" for j in range(P)]}
+    to_bed(folder / "x.bed", np.asfortranarray(values), properties=properties)
     np.save(folder / "y.npy", RISK)
     return folder, values
 
 
 @pytest.mark.parametrize("more", [[], ["--workers", 1], ["--missing", "mean"]])
-def test_gaps_of_genotypes_are_filled_and_counted(call, gaps, tmp_path, more):
+def test_missing_genotypes_are_imputed_and_counted(call, gaps, tmp_path, more):
     folder, values = gaps
     given = ["select", folder / "x.bed", "--target-file", folder / "y.npy", "-k3", *more]
     run = call(*given, "--json", "-m", tmp_path / "m")
     found = run.json()
-    notes, n_gaps = found["metadata"], int((values < 0).sum())
-    assert notes["missing"] == "mean"
+    metadata, n_gaps = found["metadata"], int((values < 0).sum())
+    assert metadata["missing"] == "mean"
     n_columns = int((values < 0).any(axis=0).sum())
-    assert (notes["filled"], notes["filled_values"]) == (n_columns, n_gaps)
-    assert notes["skipped"] == {}
+    assert (metadata["filled"], metadata["filled_values"]) == (n_columns, n_gaps)
+    assert metadata["skipped"] == {}
     text = f"{n_gaps} missing values of {n_columns} columns were replaced by the mean of "
     text += "the column"
     assert run.stderr == f"streamsel: {text}\n"
@@ -164,12 +164,12 @@ def test_gaps_of_genotypes_are_filled_and_counted(call, gaps, tmp_path, more):
     assert "nan" not in call("transform", tmp_path / "m", folder / "x.bed").stdout
 
 
-def test_what_else_is_said_of_gaps_of_genotypes_holds(call, gaps):
+def test_missing_option_applies_to_genotypes(call, gaps):
     folder, _ = gaps
     given = [folder / "x.bed", "--target-file", folder / "y.npy"]
-    said = call("select", *given, "-k1", "--missing", "skip").stderr
-    assert "were skipped" in said
-    assert "replaced" not in said
+    stderr = call("select", *given, "-k1", "--missing", "skip").stderr
+    assert "were skipped" in stderr
+    assert "replaced" not in stderr
     assert "missing or infinite" in call("select", *given, "--missing", "error", code=1).stderr
     # A method that supports missing values receives them.
     method = ["--method", "ProbabilisticPCA", "-q1", "--json"]
@@ -189,7 +189,7 @@ def test_models_of_arrays_without_names_are_not_merged(call, folder, tmp_path):
     assert f"{models[1]}: learnt from .zarr files, like {models[0]}" in error
 
 
-def test_cells_of_some_kind(call, folder):
+def test_single_cells_with_labels(call, folder):
     rows = call("select", folder / "x.h5ad", "--target", "kind", "-k3").rows()
     names = [f"gene{j}" for j in range(P)]
     assert [row["name"] for row in rows] == _selected(np.where(RISK > 1.5, "B", "T"), names)
@@ -219,7 +219,7 @@ def _of(matrix, names):
 
 
 @pytest.mark.parametrize("more", [[], ["--workers", 1]], ids=["alone", "workers"])
-def test_which_matrix_of_cells(call, layered, tmp_path, more):
+def test_layer_and_raw_select_the_matrix(call, layered, tmp_path, more):
     genes = [f"gene{j}" for j in range(P)]
     expected = {
         "": (GENOTYPES[:, :10], genes[:10]),
@@ -236,31 +236,31 @@ def test_which_matrix_of_cells(call, layered, tmp_path, more):
         assert [row["name"] for row in call(*given).rows()] == _of(matrix, names)
         # Rows are transformed by the matrix that was learnt.
         first = call("transform", model, layered).stdout.splitlines()[1]
-        places = [names.index(name) for name in _of(matrix, names)]
-        assert first == ",".join(map(str, matrix[0, places].astype(float)))
+        indices = [names.index(name) for name in _of(matrix, names)]
+        assert first == ",".join(map(str, matrix[0, indices].astype(float)))
         assert (
             call(*given, "--resume").rows()
             == call(*given[:2], "-m", model, *more, "--resume").rows()
         )
-        said = call("info", model, "--json").json()["metadata"]
-        assert (said["layer"], said["raw"]) == (
+        metadata = call("info", model, "--json").json()["metadata"]
+        assert (metadata["layer"], metadata["raw"]) == (
             "turned" if "turned" in option else None,
             True if option == "--raw" else None,
         )
 
 
-def test_another_matrix_does_not_go_on(call, layered, tmp_path):
+def test_resume_with_another_matrix_is_refused(call, layered, tmp_path):
     given = ["select", layered, "-t", "risk", "-k2", "-m", tmp_path / "m"]
     call(*given, "--layer", "turned")
     for option in (["--layer", "others"], ["--raw"]):
-        said = call("select", layered, "-m", tmp_path / "m", "--resume", *option, code=1).stderr
-        assert f"Hint: omit {option[0]} " in said
+        stderr = call("select", layered, "-m", tmp_path / "m", "--resume", *option, code=1).stderr
+        assert f"Hint: omit {option[0]} " in stderr
     call("report", tmp_path / "m", "-o", tmp_path / "m.html")
     assert "--layer turned" in (tmp_path / "m.html").read_text()
 
 
-def test_a_matrix_that_is_not_there(call, folder, files, layered):
-    for source, option, code, told in [
+def test_missing_matrix_is_refused(call, folder, files, layered):
+    for source, option, code, message in [
         (layered, "--layer turn", 1, "did you mean 'turned'? There are 'turned'."),
         (folder / "x.h5ad", "--layer turned", 1, "Got: 'turned'. Hint: there are none."),
         (folder / "x.h5ad", "--raw", 1, "Expected an AnnData with raw. Got: "),
@@ -269,45 +269,45 @@ def test_a_matrix_that_is_not_there(call, folder, files, layered):
         (layered, "--raw --layer turned", 2, "--raw and --layer are mutually exclusive"),
     ]:
         given = [source, "--target", "risk", "-k1", *option.split()]
-        said = call("select", *given, code=code).stderr
-        assert told in said
-        assert code == 2 or said.count("\n") == 1
+        stderr = call("select", *given, code=code).stderr
+        assert message in stderr
+        assert code == 2 or stderr.count("\n") == 1
 
 
-def test_arrays_go_by_number(call, folder):
+def test_zarr_columns_are_named_by_number(call, folder):
     more = ["--target-file", folder / "y.npy", "--drop", "7", "-k3"]
     rows = call("select", folder / "x.zarr", *more).rows()
     assert [int(row["name"]) for row in rows] == _selected(RISK, range(P))
 
 
-def test_what_is_beside_is_offered_too(call, folder):
-    said = call("select", folder / "chr*.bed", "--target", "phenotpye", code=1).stderr
-    assert said.count("\n") == 1
-    assert "did you mean 'phenotype'?" in said
+def test_row_metadata_are_suggested(call, folder):
+    stderr = call("select", folder / "chr*.bed", "--target", "phenotpye", code=1).stderr
+    assert stderr.count("\n") == 1
+    assert "did you mean 'phenotype'?" in stderr
 
 
 @pytest.mark.parametrize("name", ["chr1.bed", "x.h5ad", "x.zarr"])
-def test_a_run_is_resumed_on_the_same_file_only(call, folder, tmp_path, name):
+def test_run_is_resumed_on_the_same_file(call, folder, tmp_path, name):
     arguments = ["select", folder / name, "--target-file", folder / "y.npy", "-k3"]
     first = call(*arguments, "--model", tmp_path / "m").rows()
     assert call(*arguments, "--model", tmp_path / "m", "--resume").rows() == first
 
 
 def test_files_and_targets_at_urls(call, folder):
-    told = folder.as_uri()
-    more = ["--target-file", f"{told}/y.npy", "-k3"]
-    rows = call("select", f"{told}/chr*.bed", *more).rows()
+    base_url = folder.as_uri()
+    more = ["--target-file", f"{base_url}/y.npy", "-k3"]
+    rows = call("select", f"{base_url}/chr*.bed", *more).rows()
     assert [row["name"] for row in rows] == _selected(RISK, RS)
 
 
-def test_a_url_that_leads_nowhere(call, folder):
-    for url, told in {
+def test_invalid_url(call, folder):
+    for url, message in {
         f"{folder.as_uri()}/none.bed": "none.bed: No such file or directory\n",
         "nothing://x.bed": "scheme that fsspec supports",
     }.items():
-        said = call("select", url, "--target", "y", code=1).stderr
-        assert said.count("\n") == 1
-        assert told in said
+        stderr = call("select", url, "--target", "y", code=1).stderr
+        assert stderr.count("\n") == 1
+        assert message in stderr
 
 
 @pytest.mark.slow
@@ -340,7 +340,7 @@ def test_a_path_that_is_not_utf8(call, folder, files, tmp_path):
 
 
 @pytest.mark.parametrize("line", [["select", "--no-target"], ["reduce", "--method", "PCA"]])
-def test_cells_show_what_a_line_is_if_no_name_does(call, table, line):
+def test_orientation_is_inferred_from_cells(call, table, line):
     """The cells show the orientation if no name does, as in `learn_columns` of a path."""
     rng = np.random.default_rng(0)
     path = table(**dict(zip("abcd", rng.normal(size=(4, 20)).round(3).tolist(), strict=True)))

@@ -53,7 +53,7 @@ def test_standard_input(call, files, file):
     assert result.stderr == f"streamsel: target: {expected.target}\n"
 
 
-def test_an_array_and_its_target(call, files):
+def test_array_on_standard_input_with_a_target_file(call, files):
     arguments = ["--target-file", files / "y.npy", "-k", 5]
     expected = call("select", files / "data.npy", *arguments).stdout
     assert feed((files / "data.npy").read_bytes(), "select", "-", *arguments).stdout == expected
@@ -70,7 +70,7 @@ def test_a_target_on_standard_input(call, files, file, names):
     assert result.stdout == expected.stdout
 
 
-def test_transform_and_what_is_noted(call, files, tmp_path):
+def test_transform_of_standard_input(call, files, tmp_path):
     content, model = (files / "data.parquet").read_bytes(), tmp_path / "m"
     feed(content, "reduce", "-", "-t", "y", "--drop", "labels", "-q", 2, "-m", model)
     assert call("info", model, "--json").json()["metadata"]["file"] == "-"
@@ -78,7 +78,7 @@ def test_transform_and_what_is_noted(call, files, tmp_path):
     assert feed(content, "transform", model, "-").stdout == expected
 
 
-def test_a_format_of_several_files(files):
+def test_multi_file_format_on_standard_input_is_refused(files):
     result = feed(b"\x6c\x1b\x01\x00", "select", "-", "--target-file", files / "y.npy", code=1)
     assert "Got: .bed, which needs its .bim and .fam files. Hint: pass the path" in result.stderr
 
@@ -112,8 +112,8 @@ def test_a_named_pipe_without_a_writer(copies, files, tmp_path):
             stderr=subprocess.PIPE,
             text=True,
         )
-        said = run.stderr.readline()
-        assert said.startswith(
+        line = run.stderr.readline()
+        assert line.startswith(
             f"streamsel: {pipe}: waiting for a program to write to this named pipe"
         )
         run.send_signal(signal.SIGINT)
@@ -137,12 +137,12 @@ def test_a_named_pipe_with_a_late_writer(call, files, tmp_path, monkeypatch):
     assert result.stderr.count("waiting for a program to write") == 1
 
 
-def test_a_model_is_no_named_pipe(call, files, tmp_path):
+def test_named_pipe_as_model_is_refused(call, files, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     further = {"info": [], "transform": [files / "data.npy"], "report": []}
     for command, rest in further.items():
-        said = call(command, tmp_path / "pipe", *rest, code=1).stderr
-        assert f"{tmp_path / 'pipe'} is a named pipe" in said
+        stderr = call(command, tmp_path / "pipe", *rest, code=1).stderr
+        assert f"{tmp_path / 'pipe'} is a named pipe" in stderr
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_model_is_no_named_pipe(call, files, tmp_path):
         (b"PAR1 and nothing else", "standard input"),
     ],
 )
-def test_what_is_wrong_with_it(content, message):
+def test_invalid_standard_input(content, message):
     result = feed(content, "select", "-", "-t", "y", "--orientation", "samples", code=1)
     assert result.stderr.startswith("streamsel: error: ")
     assert message in result.stderr
@@ -162,19 +162,19 @@ def test_what_is_wrong_with_it(content, message):
     assert "copies" not in result.stderr
 
 
-def test_two_on_standard_input():
+def test_standard_input_is_used_only_once():
     for arguments in (["-", "--target-file", "-"], ["-", "-", "-t", "y"]):
         assert "only once" in feed(b"", "select", *arguments, code=2).stderr
 
 
-def test_a_terminal_is_no_file(monkeypatch):
+def test_terminal_as_standard_input_is_refused(monkeypatch):
     monkeypatch.setattr(inputs.sys, "stdin", io.StringIO())
     monkeypatch.setattr(inputs.sys.stdin, "isatty", lambda: True, raising=False)
     with pytest.raises(inputs.CommandError, match="Got: a terminal"), inputs._opened("-", Log()):
         pass
 
 
-def test_no_room_for_a_copy(monkeypatch, copies):
+def test_no_disk_space_for_the_copy(monkeypatch, copies):
     class Full(io.RawIOBase):
         def write(self, _):
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -188,14 +188,14 @@ def test_no_room_for_a_copy(monkeypatch, copies):
     assert "No space left on device (after 0 bytes). Hint: set TMPDIR" in message
 
 
-def test_no_directory_for_a_copy(monkeypatch, tmp_path):
+def test_no_directory_for_the_copy(monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     message = feed(b"y,a\n", "select", "-", "-t", "y", code=1).stderr
     assert message.startswith("streamsel: error: ")
     assert "No such file or directory" in message
 
 
-def test_progress_while_it_is_copied(monkeypatch, files):
+def test_progress_while_copying(monkeypatch, files):
     monkeypatch.setattr("streamsel.cli.progress.FIRST_LINE", 0.0)
     content = (files / "data.parquet").read_bytes()
     result = feed(content, "select", "-", "-t", "y", "-k", 1)
@@ -204,7 +204,7 @@ def test_progress_while_it_is_copied(monkeypatch, files):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_it_is_copied(copies, number):
+def test_signal_while_copying(copies, number):
     run = subprocess.Popen(
         [*COMMAND, "select", "-", "-t", "y", "--log-format", "json"],
         stdin=subprocess.PIPE,

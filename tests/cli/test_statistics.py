@@ -165,7 +165,7 @@ def test_vcf(call, tmp_path):
     ]
 
 
-def test_of_tables_classes_and_permutations(call, files, tmp_path):
+def test_statistics_of_tables_classes_and_permutations(call, files, tmp_path):
     """A table has no metadata; three classes have no effects."""
     call(
         *("select", files / "data.parquet", "--target", "labels", "--drop", "y", "-k", 2),
@@ -182,7 +182,7 @@ def test_cases_and_controls(run):
     assert float(rows[4]["effect"]) < 0
 
 
-def test_written_even_if_none_is_selected(call, files, tmp_path):
+def test_statistics_are_written_without_selected_variables(call, files, tmp_path):
     rng = np.random.default_rng(5)
     np.save(tmp_path / "noise.npy", rng.normal(size=60))
     result = call(
@@ -195,7 +195,7 @@ def test_written_even_if_none_is_selected(call, files, tmp_path):
 
 
 @pytest.mark.slow
-def test_of_parts_and_of_a_complete_run(run, cohort, call, tmp_path, processes):
+def test_statistics_with_workers_and_of_a_complete_run(run, cohort, call, tmp_path, processes):
     _, rows = run("-m", tmp_path / "m")
     run("--workers", 2, name="w.csv")
     assert (tmp_path / "w.csv").read_bytes() == (tmp_path / "s.csv").read_bytes()
@@ -221,7 +221,7 @@ def test_of_parts_and_of_a_complete_run(run, cohort, call, tmp_path, processes):
         ({"name": "none/s.csv", "code": 1}, "no such directory"),
     ],
 )
-def test_what_is_refused_before_reading(run, options, text):
+def test_invalid_options_are_refused_before_reading(run, options, text):
     result, _ = run(**{"code": 2, **options})
     assert text in result.stderr
 

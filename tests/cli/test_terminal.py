@@ -68,7 +68,7 @@ def test_version():
 
 
 @pytest.mark.parametrize("package", ["click", "rich"])
-def test_without_the_extra(package):
+def test_missing_dependency_of_the_extra_is_reported(package):
     code = (
         "import importlib.util, sys\n"
         "find = importlib.util.find_spec\n"
@@ -92,7 +92,7 @@ def test_a_failure_has_no_traceback(tmp_path):
 
 
 @pytest.mark.slow
-def test_who_reads_stops_reading(files):
+def test_closed_stdout_pipe_prints_no_error(files):
     """`streamsel ...
     true` prints no error, and exits with the code of a signal.
     """
@@ -106,7 +106,7 @@ def test_who_reads_stops_reading(files):
     assert result.returncode == 141
 
 
-def test_the_reader_of_a_demonstration_stops_reading():
+def test_closed_stdout_pipe_of_the_demo():
     """Rich, which prints the report, would exit with another code."""
     code = (
         "import streamsel.demo as demo\n"
@@ -128,8 +128,8 @@ def test_a_table_of_components_without_loadings(files):
     options = ["--method", "KernelPCA", "--drop", "labels", "-q", "3"]
     code, shown = in_terminal("reduce", files / "data.parquet", *options)
     assert code == 0
-    for said in ("3 components out of", "kernelpca2", "60 landmarks", "100% of the variance"):
-        assert said in shown
+    for text in ("3 components out of", "kernelpca2", "60 landmarks", "100% of the variance"):
+        assert text in shown
 
 
 @pytest.mark.slow
@@ -197,7 +197,7 @@ def test_progress_on_a_terminal():
 
 
 @pytest.mark.slow
-def test_components_of_noise_are_said_to_be(tmp_path, rng):
+def test_caution_if_no_variable_is_above_noise(tmp_path, rng):
     np.save(tmp_path / "x.npy", rng.normal(size=(20, 500)))
     np.save(tmp_path / "y.npy", rng.normal(size=20))
     files = tmp_path / "x.npy", "--target-file", tmp_path / "y.npy"
@@ -208,10 +208,10 @@ def test_components_of_noise_are_said_to_be(tmp_path, rng):
 
 
 @pytest.mark.parametrize("command", ["select", "reduce"])
-def test_help_says_what_the_results_mean(command):
+def test_help_has_the_glossary(command):
     from streamsel.reporting.glossary import TERMS
 
     shown = " ".join(run(command, "--help").stdout.split())
-    told = shown.partition("Glossary: ")[2]
-    for word, said in TERMS[{"select": "selector", "reduce": "extractor"}[command]].items():
-        assert f"{word} {said}" in told
+    glossary = shown.partition("Glossary: ")[2]
+    for word, definition in TERMS[{"select": "selector", "reduce": "extractor"}[command]].items():
+        assert f"{word} {definition}" in glossary

@@ -52,25 +52,25 @@ def wide(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["-k", "5", "--method", "ForwardSelection", "--exact"]])
-def test_the_same_is_selected(options, call, files, scheduler, small, tmp_path):
+def test_workers_select_the_same_variables(options, call, files, scheduler, small, tmp_path):
     given = ["select", files / "data.parquet", "--target", "y", "--drop", "labels", *options]
     alone = call(*given, "--out", tmp_path / "alone.csv")
     given += ["--scheduler", scheduler, "-m", tmp_path / "m"]
-    told = call(*given, "--out", tmp_path / "parts.csv")
-    assert told.rows() == alone.rows()
+    result = call(*given, "--out", tmp_path / "parts.csv")
+    assert result.rows() == alone.rows()
     assert (tmp_path / "parts.csv").read_text() == (tmp_path / "alone.csv").read_text()
-    notes = read_metadata(tmp_path / "m")
-    assert notes["parts"] == notes["of_parts"] > 8
-    assert (notes["columns_read"], notes["complete"]) == (40, True)
+    metadata = read_metadata(tmp_path / "m")
+    assert metadata["parts"] == metadata["of_parts"] > 8
+    assert (metadata["columns_read"], metadata["complete"]) == (40, True)
 
 
 @pytest.mark.slow
-def test_columns_of_text_are_counted_alike(call, wide, scheduler, small, tmp_path):
+def test_workers_count_skipped_columns_the_same(call, wide, scheduler, small, tmp_path):
     for path, more in (("wide.parquet", []), ("lines.csv", ["--missing", "mean"])):
         given = ["select", wide / path, "--target", "y", "--json", *more]
         alone = call(*given, "-m", tmp_path / "alone")
-        told = call(*given, "-m", tmp_path / "parts", "--scheduler", scheduler)
-        assert told.json()["selected"] == alone.json()["selected"]
+        result = call(*given, "-m", tmp_path / "parts", "--scheduler", scheduler)
+        assert result.json()["selected"] == alone.json()["selected"]
         one, other = (read_metadata(tmp_path / name) for name in ("alone", "parts"))
         for key in ("columns_read", "skipped", "filled", "filled_values"):
             assert one[key] == other[key]
@@ -82,14 +82,14 @@ def test_components_and_their_loadings(call, files, scheduler, small, tmp_path):
     given = ["reduce", files / "data.parquet", "--method", "PCA", "--n-components", "2"]
     given += ["--drop", "y", "--drop", "labels", "--set", "max_loadings=4"]
     alone = call(*given, "--out", tmp_path / "alone.npy")
-    told = call(*given, "--out", tmp_path / "parts.npy", "--scheduler", scheduler)
-    assert [row.keys() for row in told.rows()] == [row.keys() for row in alone.rows()]
+    result = call(*given, "--out", tmp_path / "parts.npy", "--scheduler", scheduler)
+    assert [row.keys() for row in result.rows()] == [row.keys() for row in alone.rows()]
     one, other = (np.load(tmp_path / name) for name in ("alone.npy", "parts.npy"))
     np.testing.assert_allclose(one, other, atol=1e-9)
 
 
 @pytest.mark.slow
-def test_a_run_that_was_interrupted_goes_on(call, wide, scheduler, small, tmp_path, monkeypatch):
+def test_interrupted_run_is_resumed(call, wide, scheduler, small, tmp_path, monkeypatch):
     given = ["select", wide / "wide.parquet", "--target", "y", "-m"]
     call(*given, tmp_path / "whole", "--scheduler", scheduler)
     note = select._ProgressBefore.note
@@ -101,12 +101,12 @@ def test_a_run_that_was_interrupted_goes_on(call, wide, scheduler, small, tmp_pa
                 os.kill(os.getpid(), signal.SIGINT)
 
         patch.setattr(select._ProgressBefore, "note", interrupt)
-        told = call(*given, tmp_path / "model", "--scheduler", scheduler, code=130)
-    assert "the model was saved to" in told.stderr
+        result = call(*given, tmp_path / "model", "--scheduler", scheduler, code=130)
+    assert "the model was saved to" in result.stderr
     assert read_metadata(tmp_path / "model")["parts"] == 8
     resumed = ["select", wide / "wide.parquet", "--resume", tmp_path / "model"]
-    told = call(*resumed, code=1)
-    assert "it must be resumed with one of them" in told.stderr
+    result = call(*resumed, code=1)
+    assert "it must be resumed with one of them" in result.stderr
     call(*resumed, "--scheduler", scheduler)
     assert bits(load(tmp_path / "model")) == bits(load(tmp_path / "whole"))
     whole, model = (read_metadata(tmp_path / name) for name in ("whole", "model"))
@@ -134,15 +134,15 @@ def test_checkpoints(call, wide, scheduler, small, tmp_path, monkeypatch):
         (["--workers", 2, "--method", "OSFS"], "merged from parts. Got: OSFS"),
     ],
 )
-def test_what_goes_wrong_is_said_in_a_line(options, message, call, files):
+def test_failures_give_one_line_errors(options, message, call, files):
     import dask
 
     given = ["select", files / "data.parquet", "--target", "y", "--drop", "labels", *options]
     with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}):
-        told = call(*given, code=1)
-    assert told.stderr.startswith("streamsel: error: ")
-    assert message in told.stderr
-    assert told.stderr.count("\n") == 1
+        result = call(*given, code=1)
+    assert result.stderr.startswith("streamsel: error: ")
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -156,14 +156,14 @@ def test_what_goes_wrong_is_said_in_a_line(options, message, call, files):
         (["--workers", 0], "--workers"),
     ],
 )
-def test_options_that_exclude_each_other(options, message, call, files):
-    told = call("select", files / "data.parquet", "--target", "y", *options, code=2)
-    assert message in told.stderr
+def test_mutually_exclusive_options(options, message, call, files):
+    result = call("select", files / "data.parquet", "--target", "y", *options, code=2)
+    assert message in result.stderr
 
 
 @pytest.mark.slow
-def test_a_bad_column_is_named_with_its_place(call, wide, scheduler, small):
+def test_bad_column_is_named_with_its_file_and_index(call, wide, scheduler, small):
     given = ["select", wide / "wide.npy", "--target-file", wide / "y.npy", "--missing", "error"]
-    told = call(*given, "--scheduler", scheduler, code=1)
-    assert told.stderr.startswith("streamsel: error: columns ")
-    assert "wide.npy: Expected finite numbers in column 5" in told.stderr
+    result = call(*given, "--scheduler", scheduler, code=1)
+    assert result.stderr.startswith("streamsel: error: columns ")
+    assert "wide.npy: Expected finite numbers in column 5" in result.stderr
