@@ -17,12 +17,12 @@ NAMES = list("abcdefghij")
 NAN = float("nan")
 
 
-def calls(mode: Any, turn: int = 0) -> Iterator[tuple[str, Situation]]:
+def calls(mode: Any, offset: int = 0) -> Iterator[tuple[str, Situation]]:
     """Yield the calls that a mode supports, each with a model that is about to be called.
 
-    Situations are made one at a time; `turn` determines the first of them.
+    Situations are made one at a time; `offset` determines the first of them.
     """
-    start = turn % len(KINDS)
+    start = offset % len(KINDS)
     for kind in (*KINDS[start:], *KINDS[:start]):
         situation = _MAKERS[kind](mode)
         if situation is not None:

@@ -60,14 +60,14 @@ class Centroid(Extractor, Unsupervised):
         return self._weights_of(self._map())
 
     def _component_map(self) -> LinearMap:
-        held = self._state
-        if held is None:
+        state = self._state
+        if state is None:
             return LinearMap.empty(self.n_components)
-        places = np.flatnonzero(held.stats().m2)
-        stats = held.stats(places)
-        weights = np.zeros((len(places), self.n_components))
-        weights[:, 0] = np.sqrt(held.n / stats.m2)
-        return LinearMap([held.names[j] for j in places], stats.mean, weights)
+        indices = np.flatnonzero(state.stats().m2)
+        stats = state.stats(indices)
+        weights = np.zeros((len(indices), self.n_components))
+        weights[:, 0] = np.sqrt(state.n / stats.m2)
+        return LinearMap([state.names[j] for j in indices], stats.mean, weights)
 
 
 class LargestVariance(Selector[VariableState], Unsupervised):
@@ -92,8 +92,8 @@ class LargestVariance(Selector[VariableState], Unsupervised):
     def _ranking(self) -> TopRanked:
         return TopRanked(lambda pool, rows: rows["m2"] / pool.n)
 
-    def _select(self, held: VariableState, k: int) -> Picks:
-        variance = held.stats().m2 / held.n
+    def _select(self, state: VariableState, k: int) -> Picks:
+        variance = state.stats().m2 / state.n
         order = np.argsort(-variance, kind="stable")
         order = order[variance[order] > 0.0][:k]
         return Picks(order.tolist(), variance[order].tolist(), [0] * len(order))
@@ -122,8 +122,8 @@ class Apart(Selector[Pool], Supervised):
         yield {"k": 2, "window_size": 30}
         yield {"k": 3, "window_size": 20, "max_features": 4}
 
-    def _select(self, held: Pool, k: int) -> Picks:
-        return apart(held, k)
+    def _select(self, state: Pool, k: int) -> Picks:
+        return apart(state, k)
 
 
 class ApartJointly(Selector[Pool], Supervised):
@@ -151,15 +151,15 @@ class ApartJointly(Selector[Pool], Supervised):
         yield {"k": 2, "fading_factor": 0.05}
         yield {"k": 2, "max_features": 4, "grace_period": 20}
 
-    def _select(self, held: Pool, k: int) -> Picks:
-        return apart(held, k)
+    def _select(self, state: Pool, k: int) -> Picks:
+        return apart(state, k)
 
 
-def apart(held: Pool, k: int) -> Picks:
+def apart(state: Pool, k: int) -> Picks:
     """Return k of the variables, picked greedily."""
-    relevance, redundancy = held.relevance(), np.zeros(len(held.names))
+    relevance, redundancy = state.relevance(), np.zeros(len(state.names))
     picks = Picks([], [], [])
-    while len(picks.indices) < min(k, len(held.names)):
+    while len(picks.indices) < min(k, len(state.names)):
         score = relevance - redundancy / max(1, len(picks.indices))
         score[picks.indices] = -np.inf
         j = int(argsort_by_relevance(score)[0])
@@ -167,5 +167,5 @@ def apart(held: Pool, k: int) -> Picks:
             break
         for part, value in zip(picks, (j, float(score[j]), 0), strict=True):
             part.append(value)
-        redundancy += np.abs(held.products(j))
+        redundancy += np.abs(state.products(j))
     return picks

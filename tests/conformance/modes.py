@@ -86,10 +86,10 @@ class Mode(NamedTuple):
             self.cls._row_state_type,
             issubclass(self.cls, Selector),
         )
-        alike = "max_candidates", "exact", "fading_factor", "max_features"
+        options = "max_candidates", "exact", "fading_factor", "max_features"
         model = build(self)
         return {keeps, ("target", self.has_target), ("window", model._by_window)} | {
-            name for name in alike if self.params.get(name)
+            name for name in options if self.params.get(name)
         }
 
     def has(self, parameter: str) -> bool:
@@ -183,28 +183,28 @@ def sampled(modes: dict[str, Mode]) -> Any:
 
 
 def sample(
-    pairs: dict[str, tuple[Any, ...]], turn: str, *, shared: bool = False
+    pairs: dict[str, tuple[Any, ...]], seed: str, *, shared: bool = False
 ) -> dict[str, tuple[Any, ...]]:
-    """Return few pairs that together cover all features of the pairs; `turn` breaks ties.
+    """Return few pairs that together cover all features of the pairs; `seed` breaks ties.
 
     The features of a pair are its learner, the traits of its mode, and each value of its case. In
-    tests of shared code, three in four learners, set by `turn`, count by their traits only.
+    tests of shared code, three in four learners, set by `seed`, count by their traits only.
     """
     learners = sorted({mode.learner for mode, *_ in pairs.values()})
     if shared:
-        random.Random(turn).shuffle(learners)  # noqa: S311
+        random.Random(seed).shuffle(learners)  # noqa: S311
         learners = learners[: -(-len(learners) // 4)]
     brings = {
         label: {mode.learner} & {*learners} | {*mode.traits(), *enumerate(case)}
         for label, (mode, *case) in pairs.items()
     }
-    chosen = cover(brings, turn)
+    chosen = cover(brings, seed)
     return {label: pair for label, pair in pairs.items() if label in chosen}
 
 
-def sample_modes(modes: dict[str, Mode], turn: str) -> dict[str, Mode]:
+def sample_modes(modes: dict[str, Mode], seed: str) -> dict[str, Mode]:
     """Return the sample of modes without cases."""
-    chosen = sample({label: (mode,) for label, mode in modes.items()}, turn)
+    chosen = sample({label: (mode,) for label, mode in modes.items()}, seed)
     return {label: modes[label] for label in chosen}
 
 
@@ -299,14 +299,14 @@ def learnt(mode: Mode, X: Any, y: Any, names: Any = None, **further: Any) -> Any
 # ------------------------------------------------------------------------------------ comparison
 
 
-def flat(state: dict[str, Any], place: str = "") -> dict[str, Any]:
+def flat(state: dict[str, Any], path: str = "") -> dict[str, Any]:
     """Return all items of a nested state by their paths."""
     parts = {}
     for key, value in state.items():
         if isinstance(value, dict):
-            parts |= flat(value, f"{place}{key}/")
+            parts |= flat(value, f"{path}{key}/")
         else:
-            parts[f"{place}{key}"] = value
+            parts[f"{path}{key}"] = value
     return parts
 
 

@@ -109,7 +109,7 @@ def stream(mode, n, kind=None, seed=0, names="abcdef"):
 # ---------------------------------------------------------------------------------- comparison
 
 
-def alike(one, other, tolerance=1e-9):
+def assert_same_model(one, other, tolerance=1e-9):
     """Check that two models have learnt the same from rows, up to rounding."""
     mine, theirs = shown(one), shown(other)
     close(theirs, mine, tolerance)

@@ -62,20 +62,20 @@ def navigation():
 
 
 @every_learner
-def test_oracle(name, module):
+def test_reference_implementation_exists(name, module):
     oracle = importlib.import_module(f"tests.reference.{module}")
     first, second, *_ = inspect.signature(oracle.answer).parameters
     assert (first, second) == ("X", "y")
 
 
 @every_learner
-def test_benchmark(name, module):
+def test_learner_is_benchmarked(name, module):
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "tests/bench").glob("*.py")]
     assert any(re.search(rf"\b{name}\b", text) for text in texts)
 
 
 @every_learner
-def test_page(name, module):
+def test_learner_has_one_reference_page(name, module):
     pages = [path for path in (PAGES / "reference").glob("*.md") if name in documented(path)]
     assert len(pages) == 1
     assert f"reference/{pages[0].name}" in navigation().values()
@@ -90,20 +90,20 @@ def documented(path):
 
 
 @every_learner
-def test_docstring(name, module):
+def test_docstring_documents_parameters_and_examples(name, module):
     doc = inspect.getdoc(CLASSES[name])
     assert "\n>>> " in doc.partition("\nExamples\n--------\n")[2]
     section = doc.partition("\nParameters\n----------\n")[2].partition("\n\n")[0]
-    told = [
+    listed = [
         parameter.strip()
         for line in section.split("\n")
         if line[:1].strip()
         for parameter in line.split(",")
     ]
-    assert sorted(told) == sorted(rules_of(CLASSES[name]))
+    assert sorted(listed) == sorted(rules_of(CLASSES[name]))
 
 
-def test_no_oracle_of_what_is_gone():
+def test_no_reference_implementation_of_a_removed_learner():
     oracles = {path.stem for path in (ROOT / "tests/reference").glob("*.py")} - {"__init__"}
     learners = {entry.module.rpartition(".")[2] for entry in REGISTERED}
     assert oracles == learners | OTHER_ORACLES

@@ -52,12 +52,12 @@ def columns():
     return np.random.default_rng(0).normal(size=(N, 20))
 
 
-def held(mode, X):
+def fitted(mode, X):
     """Return a model that has learnt 20 columns."""
     return learnt(mode, X, target_of(mode, X), [f"held {j}" for j in range(20)])
 
 
-def surely_held(mode, X):
+def never_discarded(mode, X):
     """Return a column that no learner discards: the target itself, if there is one."""
     y = target_of(mode, X)
     return X[:, 0] if y is None else np.asarray(y, dtype=np.float64)
@@ -139,10 +139,10 @@ def takes_gaps(mode, case, model, learn):
 
 
 @rotated(IN_PIECES, "case", BAD_COLUMNS, each=2)
-def test_columns(mode, case, X):
+def test_bad_columns(mode, case, X):
     """A bad column is refused alone; in a list, the columns before it are not learnt either."""
     error, values = BAD_COLUMNS[case]
-    model = held(mode, X)
+    model = fitted(mode, X)
     if takes_gaps(mode, case, model, lambda: model.learn_column("the bad one", values)):
         return
     message = refused(model, error, lambda: model.learn_column("the bad one", values))
@@ -161,8 +161,8 @@ HANDED_IN = {
 
 
 @rotated(IN_PIECES, "way", HANDED_IN)
-def test_what_is_masked_is_missing(mode, way, X):
-    model = held(mode, X)
+def test_masked_values_are_missing(mode, way, X):
+    model = fitted(mode, X)
     if not takes_gaps(mode, "NaN", model, lambda: HANDED_IN[way](model)):
         refused(model, ValueError, lambda: HANDED_IN[way](model), f"row {N - 1}")
 
@@ -175,9 +175,9 @@ def test_what_is_masked_is_missing(mode, way, X):
         ["C", "F"],
     ),
 )
-def test_arrays(mode, case, order, X):
+def test_bad_arrays(mode, case, order, X):
     error, values = BAD_COLUMNS[case]
-    model = held(mode, X)
+    model = fitted(mode, X)
     X = X.astype(values.dtype if values.dtype.kind in "fc" else object)
     X[:, 13] = values
     if case in ("strings", "dates"):
@@ -200,20 +200,20 @@ BAD_FRAMES = {
 
 
 @rotated(IN_PIECES, "case,library", itertools.product(BAD_FRAMES, FRAMES))
-def test_frames(mode, case, library, X):
+def test_bad_frames(mode, case, library, X):
     error, values = BAD_FRAMES[case]
     if library != "pyarrow" and isinstance(values, pa.Array):
         values = values.to_pandas() if library == "pandas" else pl.from_arrow(values)
     frame = FRAMES[library]({"good": X[:, 1] ** 2, "the bad one": values, "last": X[:, 2]})
-    model = held(mode, X)
+    model = fitted(mode, X)
     if takes_gaps(mode, case, model, lambda: model.learn_columns(frame)):
         return
     assert "the bad one" in refused(model, error, lambda: model.learn_columns(frame))
 
 
 @sampled(IN_PIECES)
-def test_what_is_no_columns(mode, X):
-    model = held(mode, X)
+def test_invalid_containers_of_columns(mode, X):
+    model = fitted(mode, X)
     for wrong in (X[:-1], X[0], X[:, :, None], np.float64(3.0), np.empty((0, 5))):
         refused(model, (ValueError, TypeError), lambda wrong=wrong: model.learn_columns(wrong))
     refused(model, ValueError, lambda: model.learn_columns(sp.csc_array(X[:-1])))
@@ -247,9 +247,9 @@ BAD_NAMES = {
 
 
 @rotated(IN_PIECES, "case", BAD_NAMES)
-def test_names(mode, case, X):
+def test_bad_names(mode, case, X):
     error, name = BAD_NAMES[case]
-    model = held(mode, X)
+    model = fitted(mode, X)
     refused(model, error, lambda: model.learn_column(name, X[:, 0] ** 2), "name")
     pairs = [("good", X[:, 0] ** 2), (name, X[:, 1] ** 2)]
     refused(model, error, lambda: model.learn_columns(pairs), "name")
@@ -258,16 +258,16 @@ def test_names(mode, case, X):
 
 
 @sampled(IN_PIECES)
-def test_names_of_arrays(mode, X):
-    model = held(mode, X)
+def test_bad_names_of_arrays(mode, X):
+    model = fitted(mode, X)
     for names in (["a"] * 20, list("abc"), 5, "abc", [["list"]] * 20):
         refused(model, (ValueError, TypeError), lambda n=names: model.learn_columns(X**2, names=n))
 
 
 @sampled(WITH_NAMES)
-def test_the_name_of_a_held_column(mode, X):
-    model = held(mode, X)
-    model.learn_column("the target", surely_held(mode, X))
+def test_name_of_a_tracked_column_is_refused(mode, X):
+    model = fitted(mode, X)
+    model.learn_column("the target", never_discarded(mode, X))
     name = model._columns.names[-1]
     x = X[:, 0] + 0.01 * X[:, 1]
     for pairs in ([("new", x**2), (name, x)], [("twice", x), ("twice", X[:, 0])]):
@@ -286,10 +286,10 @@ EQUAL = {
 
 
 @rotated(WITH_NAMES, "kind", EQUAL)
-def test_a_range_of_names_meets_an_equal_name_of_another_type(mode, kind, X):
+def test_range_of_names_with_an_equal_name_of_another_type(mode, kind, X):
     name = EQUAL[kind]
     model = fresh(mode, target_of(mode, X))
-    model.learn_column(name, surely_held(mode, X))
+    model.learn_column(name, never_discarded(mode, X))
     assert name in model._columns.index_of
     refused(model, ValueError, lambda: model.learn_columns(X, range(20)), "1 again")
 
@@ -320,7 +320,7 @@ BAD_TARGETS = {
 
 
 @rotated(MODES, "case", BAD_TARGETS, each=2)
-def test_targets(mode, case, X):
+def test_bad_targets(mode, case, X):
     """A refused target leaves the model unchanged."""
     error, y = BAD_TARGETS[case]
     model = build(mode)
@@ -338,7 +338,7 @@ def test_targets(mode, case, X):
 
 
 @sampled(MODES)
-def test_a_target_or_none(mode, X):
+def test_target_is_required_or_refused(mode, X):
     """Unsupervised learners refuse a target, and supervised ones require one."""
     model = build(mode)
     if not mode.cls._is_supervised:
@@ -348,8 +348,8 @@ def test_a_target_or_none(mode, X):
 
 
 @sampled(IN_PIECES)
-def test_a_second_target_after_columns(mode, X):
-    model = held(mode, X)
+def test_second_target_after_columns_is_refused(mode, X):
+    model = fitted(mode, X)
     refused(model, ValueError, lambda: model.learn_target(target_of(mode, X)), "before the columns")
 
 
@@ -415,7 +415,7 @@ def bad_values(rule):
 @pytest.mark.parametrize(
     ("learner", "parameter"), [(name, p) for name, cls in CLASSES.items() for p in rules_of(cls)]
 )
-def test_parameters(learner, parameter):
+def test_bad_parameter_values(learner, parameter):
     """The constructor refuses each value with the parameter's name, its rule, and the value."""
     rule = rules_of(CLASSES[learner])[parameter]
     for value in bad_values(rule):
@@ -444,7 +444,7 @@ def test_unknown_parameters(learner):
 
 
 @pytest.mark.parametrize("learner", CLASSES)
-def test_numbers_may_be_numpys(learner):
+def test_numpy_numbers_are_accepted(learner):
     for parameter, rule in rules_of(CLASSES[learner]).items():
         if isinstance(rule, IntRule):
             value = np.int64(30 + rule.low)
@@ -482,7 +482,7 @@ def test_lists_and_arrays_are_stored_as_tuples(learner):
 
 
 @pytest.mark.parametrize("learner", CLASSES)
-def test_bounds_leave_room_for_what_is_asked_for(learner):
+def test_bounds_are_at_least_the_requested_size(learner):
     cls = CLASSES[learner]
     size = next(iter(rules_of(cls)))
     if size not in ("k", "n_components"):
@@ -498,9 +498,9 @@ def test_bounds_leave_room_for_what_is_asked_for(learner):
 
 
 @rotated(IN_PIECES, "value", ["0", "3", "-1e9", "0.1", "1e150", "1e-310", "-0.0"])
-def test_a_constant_column_is_counted_and_changes_nothing(mode, value, X):
+def test_constant_column_is_only_counted(mode, value, X):
     value = float(value)
-    model = held(mode, X)
+    model = fitted(mode, X)
     before = model.relevance, model.transform_one({"held 1": 3.0})
     constant, seen = model.n_constant, model.n_columns
     for dtype in (np.float64, np.float32, np.int8):
@@ -520,7 +520,7 @@ SCALES = [5e-324, 1e-310, 1e-200, 2.0**-498, 2.0**498, 1e160, 1e250, 1e306]
 
 
 @rotated(IN_PIECES, "scale", SCALES, each=2)
-def test_columns_of_any_scale_are_right_or_refused_but_never_nonsense(mode, scale, X):
+def test_columns_of_any_scale_are_correct_or_refused(mode, scale, X):
     model = fresh(mode, target_of(mode, X))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -539,7 +539,7 @@ def test_columns_of_any_scale_are_right_or_refused_but_never_nonsense(mode, scal
 
 
 @over(IN_PIECES)
-def test_steps_beside_an_offset_are_noise_not_signal(mode):
+def test_rounding_steps_on_a_large_offset_are_noise(mode):
     """With an offset of 1e9 and steps of the last bit, relevance is between 0 and 1, never NaN."""
     rng = np.random.default_rng(2)
     X = 1e9 + rng.integers(-3, 4, size=(N, 8)) * 2.0**-23
@@ -548,14 +548,14 @@ def test_steps_beside_an_offset_are_noise_not_signal(mode):
 
 
 @sampled(IN_PIECES)
-def test_subnormal_among_ordinary(mode, X):
-    model = held(mode, X)
+def test_subnormal_value_among_normal_values(mode, X):
+    model = fitted(mode, X)
     model.learn_column("subnormal", changed(3, 5e-324))
     assert np.isfinite(list(model.relevance.values())).all()
 
 
 @over(COLUMN_MODES)
-def test_two_rows_are_enough(mode):
+def test_two_rows_suffice(mode):
     y = {True: [1, 2] if mode.of_classes else [1.0, 2.0], False: None}
     model = learnt(mode, np.array([[1.0, 5.0, 3.0], [4.0, 5.0, 1.0]]), y[mode.has_target])
     assert model.n_constant == 1

@@ -23,7 +23,7 @@ from tests.copies import COPIES
 NAMES = [f"v{j}" if j % 3 else (j, "é") for j in range(160)]
 
 
-def alike(one, other):
+def assert_identical(one, other):
     """Check that two models and their results are the same to the last bit."""
     assert type(one) is type(other)
     assert one._get_params() == other._get_params()
@@ -35,26 +35,26 @@ def alike(one, other):
 
 
 @rotated(COLUMN_MODES, "way", COPIES, each=2)
-def test_a_copy_goes_on_as_the_original_would(mode, way, tmp_path):
+def test_copy_continues_like_the_original(mode, way, tmp_path):
     X, y = data(mode, c=3)
     model = fresh(mode, y)
     if mode.in_pieces:
         model.learn_columns(X[:, :80], NAMES[:80])
     twin = COPIES[way](model, tmp_path)
     if mode.in_pieces:
-        alike(model, twin)
+        assert_identical(model, twin)
     before = bits(twin)
     model.learn_columns(X[:, model.n_columns :], NAMES[model.n_columns :])
     assert bits(twin) == before  # nothing is shared
     twin.learn_columns(X[:, twin.n_columns :], NAMES[twin.n_columns :])
-    alike(model, twin)
+    assert_identical(model, twin)
     save(model, tmp_path / "first")
     save(twin, tmp_path / "second")
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
 
 
 @rotated(MODES, "way", COPIES)
-def test_a_model_that_has_learnt_nothing(mode, way, tmp_path):
+def test_copy_of_an_unfitted_model(mode, way, tmp_path):
     model = build(mode)
     twin = COPIES[way](model, tmp_path)
     assert twin._get_params() == model._get_params()
@@ -66,11 +66,11 @@ def test_a_model_that_has_learnt_nothing(mode, way, tmp_path):
         twin = COPIES[way](twin, tmp_path)
     model.learn_columns(X, NAMES)
     twin.learn_columns(X, NAMES)
-    alike(model, twin)
+    assert_identical(model, twin)
 
 
 @sampled(COLUMN_MODES)
-def test_clone_is_fresh(mode):
+def test_clone_is_unfitted(mode):
     X, y = data(mode)
     model = learnt(mode, X, y)
     clone = model.clone()
@@ -105,7 +105,7 @@ def test_reading_a_model_changes_nothing(mode):
 
 
 @sampled(COLUMN_MODES)
-def test_nothing_of_the_callers_is_kept(mode):
+def test_arguments_are_copied(mode):
     """Arguments may be overwritten afterwards."""
     X, y = data(mode)
     mine, target = X.copy(order="F"), None if y is None else y.copy()

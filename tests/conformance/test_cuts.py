@@ -23,7 +23,7 @@ from tests.conformance.modes import (
 
 
 @over(IN_PIECES)
-def test_however_the_columns_are_cut(mode):
+def test_result_does_not_depend_on_the_split(mode):
     X, y = data(mode, c=3)
     whole = learnt(mode, X, y)
     for size in (2, 7, 64, 159):
@@ -34,7 +34,7 @@ def test_however_the_columns_are_cut(mode):
 
 
 @over(IN_PIECES)
-def test_one_at_a_time(mode):
+def test_columns_learnt_one_at_a_time(mode):
     X, y = data(mode)
     single = fresh(mode, y)
     for j in range(X.shape[1]):
@@ -43,7 +43,7 @@ def test_one_at_a_time(mode):
 
 
 @over(COLUMN_MODES)
-def test_the_same_cut_gives_the_same_bits_for_every_n_jobs(mode):
+def test_same_split_is_bit_identical_for_every_n_jobs(mode):
     """The data are large enough for several threads, dense and sparse."""
     X, y = data(mode, n=1200, p=240)
     scattered = sp.csc_array(X * (np.random.default_rng(1).random(X.shape) < 0.95))
@@ -95,7 +95,7 @@ FRAMES = ("pandas", "polars", "pyarrow")
 
 
 @rotated(COLUMN_MODES, "container", CONTAINERS, each=2)
-def test_however_the_columns_are_held(mode, container):
+def test_result_does_not_depend_on_the_container(mode, container):
     if container == "generator" and not mode.in_pieces:
         container = "pairs"  # exact mode needs several passes
     rng = np.random.default_rng(4)
@@ -118,7 +118,7 @@ def test_bools_are_zeros_and_ones(mode):
 
 
 @sampled(IN_PIECES)
-def test_unnamed_columns_are_numbered_on(mode):
+def test_unnamed_columns_are_numbered_across_calls(mode):
     X, y = data(mode)
     parts = learnt(mode, X[:, :100], y)
     parts.learn_columns(X[:, 100:])
@@ -136,7 +136,7 @@ def test_names_are_any_hashables(mode):
 
 
 @sampled(COLUMN_MODES)
-def test_counts(mode):
+def test_row_and_column_counts(mode):
     X, y = data(mode)
     model = build(mode)
     assert (model.n_rows, model.n_columns, model.n_constant, model.n_passes) == (0, 0, 0, 0)
@@ -147,7 +147,7 @@ def test_counts(mode):
 
 
 @sampled(IN_PIECES)
-def test_no_columns_at_all(mode):
+def test_empty_source_changes_nothing(mode):
     X, y = data(mode)
     model = learnt(mode, X, y)
     before = bits(model)
@@ -157,7 +157,7 @@ def test_no_columns_at_all(mode):
 
 
 @over(COLUMN_MODES)
-def test_one_column_that_does_not_vary(mode):
+def test_single_constant_column(mode):
     _, y = data(mode)
     model = learnt(mode, np.full((40, 1), 7.0), y)
     assert (model.n_columns, model.n_constant) == (1, 1)

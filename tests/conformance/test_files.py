@@ -55,18 +55,18 @@ def shorter(entry):
             yield axis, array_entry(np.delete(array, -1, axis=axis))
 
 
-def places(state, place=""):
+def item_paths(state, path=""):
     """Yield the paths of all items in the header of a state, except for nested dicts."""
     for key, value in state.items():
         if set(value) == {"dict"} if isinstance(value, dict) else False:
-            yield from places(dict(value["dict"]), f"{place}{key}/")
+            yield from item_paths(dict(value["dict"]), f"{path}{key}/")
         else:
-            yield f"{place}{key}"
+            yield f"{path}{key}"
 
 
-def without(state, place):
+def without(state, path):
     """Return a state without the item at a path."""
-    key, _, deeper = place.partition("/")
+    key, _, deeper = path.partition("/")
     if not deeper:
         return {name: value for name, value in state.items() if name != key}
     part = without(dict(state[key]["dict"]), deeper)
@@ -83,12 +83,12 @@ def check(model, path, mode):
     state = header["state"]
     assert is_read(path, header, entries)
     assert not is_read(path, header | {"state": state | {"extra": 1}}, entries)
-    found = list(places(state))
-    for place in some(found, -(-len(found) // 2), str(mode)):
-        if place.rpartition("/")[2] in LATER:
+    found = list(item_paths(state))
+    for item in some(found, -(-len(found) // 2), str(mode)):
+        if item.rpartition("/")[2] in LATER:
             continue
-        rest = {name: entry for name, entry in entries.items() if name != f"{place}.npy"}
-        assert not is_read(path, header | {"state": without(state, place)}, rest), place
+        rest = {name: entry for name, entry in entries.items() if name != f"{item}.npy"}
+        assert not is_read(path, header | {"state": without(state, item)}, rest), item
     accepted = [
         (name, axis)
         for name, entry in some(entries.items(), -(-len(entries) // 2), str(mode))
@@ -99,13 +99,13 @@ def check(model, path, mode):
 
 
 @sampled(COLUMN_MODES)
-def test_states_of_columns_with_one_thing_changed(mode, tmp_path):
+def test_altered_column_states_are_refused(mode, tmp_path):
     X, y = data(mode, n=12, p=40, c=3)
     check(learnt(mode, X, y), tmp_path / "model", mode)
 
 
 @sampled(GROUP_MODES)
-def test_states_of_groups_with_one_thing_changed(mode, tmp_path):
+def test_altered_group_states_are_refused(mode, tmp_path):
     X, y = data(mode, n=12, p=40, c=3)
     model = fresh(mode, y)
     model.learn_columns(in_groups(X))
@@ -113,7 +113,7 @@ def test_states_of_groups_with_one_thing_changed(mode, tmp_path):
 
 
 @sampled(ON_ROWS)
-def test_states_of_rows_with_one_thing_changed(mode, tmp_path):
+def test_altered_row_states_are_refused(mode, tmp_path):
     X, y = data(mode, n=50, p=8)
     model = build(mode)
     model.learn_many(X, *([] if y is None else [y]))
@@ -122,5 +122,5 @@ def test_states_of_rows_with_one_thing_changed(mode, tmp_path):
 
 @pytest.mark.parametrize("learner", CLASSES)
 @pytest.mark.parametrize("state", [{}, {"nonsense": 1}, {"names": [1, 2, 3]}])
-def test_states_that_a_learner_does_not_know(learner, state, tmp_path):
+def test_states_of_another_structure_are_refused(learner, state, tmp_path):
     assert not is_read(tmp_path / "model", HEADER | {"class": learner, "state": state}, {})

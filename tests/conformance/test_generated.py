@@ -18,7 +18,7 @@ def made(source):
 
 
 @over(COLUMN_MODES)
-def test_generated_columns_are_learnt_as_the_same_columns_made(mode, monkeypatch):
+def test_generated_columns_equal_materialised_columns(mode, monkeypatch):
     monkeypatch.setattr("streamsel.data.columns._MAX_GENERATED_COLUMNS", 16)
     source = iter_polynomials(base())
     X = np.column_stack([x for _, x in source])

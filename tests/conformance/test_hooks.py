@@ -18,8 +18,8 @@ from streamsel.state.pool.pool import Picks, Pool
 from tests.conformance.modes import CLASSES, REGISTERED
 
 
-def asks_for_products(self, held, k):
-    held.products([0])
+def requires_products(self, state, k):
+    state.products([0])
     return Picks([], [], [])
 
 
@@ -27,7 +27,7 @@ def no_picks(self, view, k):
     return Picks([], [], [])
 
 
-def test_without_tags():
+def test_base_classes_have_defaults_and_are_abstract():
     """A selector keeps moments, also from rows; without its hook the class is abstract."""
     assert Selector._column_state_type is Pool
     assert Selector._row_state_type is Moments
@@ -44,14 +44,14 @@ def test_without_tags():
         ((Selector, Supervised), {"_row_state_type": Window}, "window_size"),
     ],
 )
-def test_what_a_learner_lacks_is_said_when_it_is_made(bases, further, lacking):
+def test_missing_hook_is_named_at_construction(bases, further, lacking):
     cls = type("Mine", bases, {"_select": no_picks, "k": None} | further)
     with pytest.raises(TypeError, match=lacking):
         cls()
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_tags(name):
+def test_learner_attributes_agree_with_its_bases(name):
     cls = CLASSES[name]
     assert issubclass(cls, Supervised if cls._is_supervised else Unsupervised)
     assert issubclass(cls._column_state_type, VariableState)
@@ -75,7 +75,7 @@ def test_only_linear_components_have_loadings():
 # ------------------------------------------------------------------------------------ the catalogue
 
 
-def test_the_package_has_the_learners_of_the_catalogue():
+def test_package_exports_the_registered_learners():
     learners = {entry.name for entry in REGISTERED}
     rest = set(streamsel.__all__) - learners
     assert learners < set(streamsel.__all__)
@@ -83,9 +83,9 @@ def test_the_package_has_the_learners_of_the_catalogue():
     assert len(streamsel.__all__) == len(set(streamsel.__all__))
 
 
-def test_type_checkers_are_told_of_them():
+def test_type_checking_imports_list_all_learners():
     tree = ast.parse(Path(streamsel.__file__).read_text(encoding="utf-8"))
-    told = {
+    imported = {
         (alias.name, node.module)
         for block in tree.body
         if isinstance(block, ast.If)
@@ -93,11 +93,11 @@ def test_type_checkers_are_told_of_them():
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert {(entry.name, entry.module) for entry in REGISTERED} <= told
-    assert {name for name, _ in told} == set(streamsel.__all__)
+    assert {(entry.name, entry.module) for entry in REGISTERED} <= imported
+    assert {name for name, _ in imported} == set(streamsel.__all__)
 
 
-def test_what_is_in_the_catalogue():
+def test_registry_entries_are_consistent():
     for entry in registry.LEARNERS:
         cls = registry.fetch(entry.name)
         assert (cls.__name__, cls.__module__) == (entry.name, entry.module)
@@ -108,7 +108,7 @@ def test_what_is_in_the_catalogue():
         registry.fetch("Nonesuch")
 
 
-def test_every_learner_is_in_it():
+def test_every_learner_is_registered():
     """Every concrete subclass of the base classes in the package is registered."""
 
     def below(cls):

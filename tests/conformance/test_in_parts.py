@@ -9,7 +9,7 @@ from tests.conformance.test_merging import WHOLE
 
 
 @over(COLUMN_MODES)
-def test_learnt_and_read_again_in_parts(mode):
+def test_first_and_second_pass_in_parts(mode):
     X, y = data(mode, c=3)
     rng, model = np.random.default_rng(0), fresh(mode, y)
     parts = in_parts.streams(X, [0, 50, 50, 51, 160])

@@ -43,12 +43,12 @@ def test_repr_has_the_parameters_that_differ_from_the_default(cls):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_repr(model, shown):
+def test_repr_and_str(model, shown):
     assert repr(model) == shown
     assert str(model) == type(model).__name__
 
 
-def test_repr_of_a_value_whose_own_fails():
+def test_repr_of_a_value_with_a_failing_repr():
     class Odd(Ridge):
         def __eq__(self, other):
             raise RuntimeError

@@ -16,26 +16,26 @@ from tests.seed import SEED, some
 CALLS, LINES = 2, 6
 
 
-def some_lines(turn):
+def some_lines(offset):
     """Return a function that picks some equally spaced lines of a call."""
 
     def pick(count):
         step = max(1, count // LINES)
-        return range(1 + turn % step, count + 1, step)
+        return range(1 + offset % step, count + 1, step)
 
     return pick
 
 
 @over(MODES)
-def test_at_any_line(mode):
-    turn = crc32(f"{SEED} {mode}".encode())
-    for kind, situation in itertools.islice(calls(mode, turn), CALLS):
-        for where, wrong in half_done(situation, some_lines(turn)):
+def test_interrupt_at_any_line(mode):
+    offset = crc32(f"{SEED} {mode}".encode())
+    for kind, situation in itertools.islice(calls(mode, offset), CALLS):
+        for where, wrong in half_done(situation, some_lines(offset)):
             assert not wrong, f"{kind}, interrupted at {where}: {wrong}"
 
 
 @sampled(GROUP_MODES)
-def test_groups_at_any_line(mode):
+def test_interrupt_at_any_line_of_learning_groups(mode):
     for kind, situation in calls(mode):
         if "group" in kind:
             for where, wrong in half_done(
@@ -46,7 +46,7 @@ def test_groups_at_any_line(mode):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["SelectKBest(k=2)", "MRMR(k=3, fading_factor=0.05)"])
-def test_at_every_line_of_a_row(name):
+def test_interrupt_at_every_line_of_learning_a_row(name):
     """An eighth of the lines are tried; the seed determines which."""
     mode = ROW_MODES[name]
     kinds = {"first row", "row", "row after columns", "row with gaps"}

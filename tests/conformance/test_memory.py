@@ -39,7 +39,7 @@ def made_up(p):
     return ColumnStream(blocks, n_rows=N)
 
 
-def held_after(mode, p):
+def size_and_peak(mode, p):
     """Return the size of a model's state in bytes, and the peak memory of learning it."""
     X = np.random.default_rng(0).normal(size=(100, N)).T
     model = fresh(mode, target_of(mode, X))
@@ -56,19 +56,19 @@ def held_after(mode, p):
 
 
 @sampled(BOUNDED)
-def test_columns(mode):
-    (few, for_few), (many, for_many) = (held_after(mode, p) for p in (1900, 7000))
+def test_memory_is_bounded_on_columns(mode):
+    (few, for_few), (many, for_many) = (size_and_peak(mode, p) for p in (1900, 7000))
     # A pool has up to twice its limit; SOSPCA's loadings grow as log p. A panel has 1,024 columns.
     assert many < 2 * few
     assert for_many < for_few + 2e5 < 1.5e6  # all columns are 2.8 MB
 
 
-def test_the_bounded_are_found():
+def test_bounded_learners_are_found():
     assert {"SOSPCA", "ProjSe", "SelectKBest"} <= {mode.learner for mode in BOUNDED.values()}
 
 
 @over({name: mode for name, mode in MODES.items() if mode.params.get("max_features")})
-def test_rows(mode):
+def test_memory_is_bounded_on_rows(mode):
     """With a bounded vocabulary, names are added and discarded continually."""
     rng, model, sizes = np.random.default_rng(0), build(mode), []
     for i in range(400):

@@ -28,15 +28,15 @@ from tests.conformance.modes import (
 from tests.copies import COPIES
 
 NAMES = [f"v{j}" for j in range(160)]
-HELD = {name: learnt(mode, *data(mode, p=3))._columns for name, mode in COLUMN_MODES.items()}
+STATES = {name: learnt(mode, *data(mode, p=3))._columns for name, mode in COLUMN_MODES.items()}
 # Modes that can be merged; decisions on arrival cannot be.
-MERGING = {name: mode for name, mode in COLUMN_MODES.items() if not HELD[name].unmergeable_reason}
+MERGING = {name: mode for name, mode in COLUMN_MODES.items() if not STATES[name].unmergeable_reason}
 TOGETHER = {name: mode for name, mode in IN_PIECES.items() if name in MERGING}
 # Modes that discard no column: the merged model does not depend on the order.
 WHOLE = {
     name: mode
     for name, mode in TOGETHER.items()
-    if mode.by_name or getattr(HELD[name], "limit", 0) is None
+    if mode.by_name or getattr(STATES[name], "limit", 0) is None
 }
 
 
@@ -50,7 +50,7 @@ def parts_of(mode, X, y, *cuts, **further):
 
 
 @over(WHOLE)
-def test_merged_is_learnt_together(mode):
+def test_merged_model_equals_a_model_of_all_columns(mode):
     X, y = data(mode, c=3)
     whole = learnt(mode, X, y, NAMES)
     left, middle, right = parts_of(mode, X, y, 50, 90)
@@ -68,7 +68,7 @@ def test_merged_with_a_model_from_a_file(mode, tmp_path):
 
 
 @sampled(TOGETHER)
-def test_merged_models_go_on(mode):
+def test_merged_models_continue_learning(mode):
     X, y = data(mode, c=3)
     X[:, 120] = 1.0
     one, other = (parts_of(mode, X, y, 50, 100) for _ in range(2))
@@ -85,7 +85,7 @@ def test_merged_models_go_on(mode):
 
 
 @over(MERGING)
-def test_claims_of_merged_models_are_true(mode):
+def test_certified_picks_of_merged_models_are_correct(mode):
     """The certified picks of a merged model are those over all columns."""
     if not hasattr(mode.cls, "n_certified"):
         return
@@ -100,7 +100,7 @@ def test_claims_of_merged_models_are_true(mode):
 
 
 @sampled(IN_PIECES)
-def test_an_empty_model(mode):
+def test_merging_an_empty_model(mode):
     X, y = data(mode)
     model, empty = learnt(mode, X, y), fresh(mode, y)
     before = bits(model)
@@ -112,7 +112,7 @@ def test_an_empty_model(mode):
 
 
 @sampled(TOGETHER)
-def test_threads_do_not_stand_in_the_way(mode):
+def test_models_with_other_n_jobs_are_merged(mode):
     X, y = data(mode)
     left, right = parts_of(mode, X, y, 70)
     left.merge(learnt(mode, X[:, 70:], y, NAMES[70:], n_jobs=2))
@@ -122,7 +122,7 @@ def test_threads_do_not_stand_in_the_way(mode):
 
 
 @sampled(IN_PIECES)
-def test_what_does_not_fit_changes_neither(mode):
+def test_refused_merge_changes_neither_model(mode):
     X, y = data(mode)
     model = learnt(mode, X, y)
     other = next(cls for cls in CLASSES.values() if cls is not mode.cls)()
@@ -147,7 +147,7 @@ def test_what_does_not_fit_changes_neither(mode):
 
 
 @sampled({name: mode for name, mode in IN_PIECES.items() if name not in MERGING})
-def test_what_cannot_be_put_together_says_what_can_be_done(mode):
+def test_refused_merge_gives_a_hint(mode):
     X, y = data(mode)
     model, other = parts_of(mode, X, y, 70)
     before, alongside = pickle.dumps(model), pickle.dumps(other)
@@ -161,7 +161,7 @@ ERRORS = {error.__name__: error for error in (KeyboardInterrupt, MemoryError)}
 
 
 @rotated(TOGETHER, "error", ERRORS)
-def test_an_interrupted_merge_is_none(mode, error, monkeypatch):
+def test_interrupted_merge_is_undone(mode, error, monkeypatch):
     error = ERRORS[error]
     X, y = data(mode)
     model, other = parts_of(mode, X, y, 70)
@@ -193,7 +193,7 @@ def by_rows(mode, X, y, start, stop):
 
 
 @over({name: mode for name, mode in MODES.items() if mode.has_target == mode.cls._is_supervised})
-def test_along_rows(mode):
+def test_merging_along_rows(mode):
     """Moments are added; windows of rows are refused with an explanation."""
     X, y = data(mode, n=120, p=12)
     left, right = by_rows(mode, X, y, 0, 50), by_rows(mode, X, y, 50, 120)
@@ -215,7 +215,7 @@ def test_along_rows(mode):
 
 
 @over({name: mode for name, mode in MODES.items() if mode.has_target == mode.cls._is_supervised})
-def test_along_columns_of_rows(mode):
+def test_merging_along_columns_after_rows(mode):
     """Models of other variables of the same rows merge, unless their covariances are needed."""
     X, y = data(mode, n=60, p=6)
     models = [build(mode), build(mode)]

@@ -39,7 +39,7 @@ def means(rows, fading):
 
 
 @over(OF_MOMENTS)
-def test_means_of_the_rows_so_far(mode):
+def test_imputation_by_means_of_learnt_rows(mode):
     model, rows = build(mode, missing="mean"), stream(mode, 60)
     for i, (x, y) in enumerate(rows):
         if i % 7 == 3:
@@ -53,28 +53,28 @@ def test_means_of_the_rows_so_far(mode):
             plain = model.transform_one(dict.fromkeys("abcdef", 9.5))
             assert list(found) == list(plain)
             assert set(plain.values()) == {9.5}
-            held = model._moments.index_of
+            tracked = model._moments.index_of
             if mode.params.get("max_features"):  # over the rows since a variable's return
                 stats = model._moments.stats().mean
-                expected = {name: stats[place] for name, place in held.items()}
+                expected = {name: stats[index] for name, index in tracked.items()}
             for name, value in found.items():
-                wanted = expected[name] if name in held else 0.0
+                wanted = expected[name] if name in tracked else 0.0
                 assert value == pytest.approx(wanted, rel=1e-9, abs=1e-12)
 
 
 @sampled(selectors(BY_WINDOW))
-def test_means_of_the_last_window(mode):
+def test_imputation_by_means_of_the_last_window(mode):
     model, size = build(mode, missing="mean"), build(mode)._window_size
     rows = stream(mode, 2 * size + 3)
     taught(model, rows)
     expected = means(rows[size : 2 * size], 0.0)
-    held = model._columns.index_of
+    tracked = model._columns.index_of
     for name, value in model.transform_one(dict.fromkeys("abcdef", NAN)).items():
-        assert value == pytest.approx(expected[name] if name in held else 0.0, rel=1e-9)
+        assert value == pytest.approx(expected[name] if name in tracked else 0.0, rel=1e-9)
 
 
 @over(selectors(COLUMN_MODES))
-def test_means_of_columns(mode):
+def test_imputation_by_means_of_columns(mode):
     rng = np.random.default_rng(5)
     X = np.asfortranarray(rng.normal(size=(30, 8)) + np.arange(8.0))
     names = [f"v{j}" for j in range(8)]
@@ -92,15 +92,15 @@ def test_means_of_columns(mode):
         dict(zip(names, X[0].tolist(), strict=True)),
         target_of(mode, X)[0].item() if model._is_supervised else None,
     )
-    held = model._moments.index_of
+    tracked = model._moments.index_of
     for name, value in model.transform_one(dict.fromkeys(names, NAN)).items():
         wanted = np.append(X, X[:1], axis=0)[:, names.index(name)]
-        if not mode.params.get("fading_factor") and name in held:
+        if not mode.params.get("fading_factor") and name in tracked:
             assert value == pytest.approx(wanted.mean(), rel=1e-12)
 
 
 @over(selectors(ROW_MODES))
-def test_missing_values_are_handed_on(mode):
+def test_missing_values_are_passed_through(mode):
     assert build(mode).missing == "pass"
     model = taught(build(mode), stream(mode, 60))
     found = model.transform_one({name: NAN if name in "abc" else None for name in "abcdef"})
@@ -108,7 +108,7 @@ def test_missing_values_are_handed_on(mode):
 
 
 @sampled(selectors(ROW_MODES))
-def test_before_anything_is_known(mode):
+def test_imputation_by_zero_before_learning(mode):
     model = build(mode, missing="mean")
     assert model.transform_one({"a": None, "b": NAN, "c": 2.0}) == {"a": 0.0, "b": 0.0, "c": 2.0}
     found = model.transform_many(pd.DataFrame({"a": [1.0, NAN], "b": [3, 4]}))
@@ -116,7 +116,7 @@ def test_before_anything_is_known(mode):
 
 
 @sampled(selectors(ROW_MODES))
-def test_copies_fill_as_their_original(mode, tmp_path):
+def test_copies_impute_like_the_original(mode, tmp_path):
     model = taught(build(mode, missing="mean"), stream(mode, 60))
     row = dict.fromkeys("abcdef", NAN)
     for copied in COPIES.values():
@@ -134,7 +134,7 @@ def a_model():
 
 
 @pytest.mark.parametrize("library", FRAMES)
-def test_frames(model, library):
+def test_frames_are_imputed(model, library):
     table = {name: [1.0, NAN, 3.0, 4.0] for name in "abcde"}
     module = importlib.import_module(library)
     X = module.table(table) if library == "pyarrow" else module.DataFrame(table)
@@ -150,7 +150,7 @@ def test_frames(model, library):
 
 
 @pytest.mark.slow
-def test_nulls_of_integers():
+def test_nulls_of_integer_columns_are_imputed():
     model = SelectKBest(k=1, missing="mean")
     found = model.transform_many(pl.DataFrame({"a": [1, None, 3], "b": ["x", None, "z"]}))
     assert found["a"].to_list() == [1.0, 0.0, 3.0]
@@ -158,7 +158,7 @@ def test_nulls_of_integers():
 
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csc_array, sp.csr_array])
-def test_arrays(container):
+def test_arrays_are_imputed(container):
     rng = np.random.default_rng(1)
     model = SelectKBest(k=3, missing="mean")
     X = rng.normal(size=(40, 5)) + np.arange(5.0)
@@ -173,6 +173,6 @@ def test_arrays(container):
     np.testing.assert_array_equal(fresh, np.nan_to_num(rows))
 
 
-def test_no_other_word():
+def test_other_values_of_missing_are_refused():
     with pytest.raises(ValueError, match=r"missing[\s\S]*'pass'[\s\S]*'mean'"):
         SelectKBest(k=1, missing="median")

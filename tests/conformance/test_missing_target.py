@@ -71,7 +71,7 @@ def same_but_for_rows(model, filtered):
 
 
 @over(WITH_TARGET)
-def test_the_rows_are_left_out_of_everything(mode):
+def test_dropped_rows_have_no_effect(mode):
     X, y = task(mode)
     model, filtered = dropping(mode, y), learnt(mode, X[KEPT], y[KEPT])
     model.learn_columns(X)
@@ -90,7 +90,7 @@ def test_the_rows_are_left_out_of_everything(mode):
 
 
 @rotated(WITH_TARGET, "form", ["sparse", "shuffled", "rows", "int8", "object", "frame", "filtered"])
-def test_in_whatever_form_columns_come(mode, form):
+def test_rows_are_dropped_in_every_container(mode, form):
     X, y = task(mode, p=60)
     X[LACKS] = 0.0
     X = np.round(np.where(np.abs(X) < 2.0, 0.0, X))
@@ -123,7 +123,7 @@ def test_in_whatever_form_columns_come(mode, form):
 
 
 @sampled(PIECES)
-def test_one_at_a_time(mode):
+def test_rows_are_dropped_from_single_columns(mode):
     """Dense and sparse columns are learnt one by one, also by the fast path for no change."""
     X, y = task(mode)
     X[LACKS] = 3.0
@@ -140,7 +140,7 @@ def test_one_at_a_time(mode):
 
 
 @rotated(WITH_TARGET, "way", [*COPIES])
-def test_copies_know_which_rows_count(mode, way, tmp_path):
+def test_copies_drop_the_same_rows(mode, way, tmp_path):
     X, y = task(mode, p=80)
     model, filtered = dropping(mode, y), fresh(mode, y[KEPT])
     for each, rows in ((model, slice(None)), (filtered, KEPT)):
@@ -158,7 +158,7 @@ def test_copies_know_which_rows_count(mode, way, tmp_path):
 
 
 @sampled(WITH_TARGET)
-def test_covariates_and_weights_come_for_all_rows(mode):
+def test_covariates_and_weights_have_all_rows(mode):
     X, y = task(mode, p=60)
     rng = np.random.default_rng(2)
     Z, w = rng.normal(size=N), rng.integers(1, 4, size=N).astype(float)
@@ -188,7 +188,7 @@ def test_covariates_and_weights_come_for_all_rows(mode):
 
 
 @sampled(WITH_TARGET)
-def test_learnt_in_parts(mode):
+def test_rows_are_dropped_in_parts(mode):
     X, y = task(mode, p=80)
     rng, model = np.random.default_rng(0), dropping(mode, y)
     if (why := model._reason_not_partitioned()) is not None:
@@ -207,7 +207,7 @@ def test_learnt_in_parts(mode):
 
 
 @sampled(PIECES)
-def test_models_of_other_rows_are_not_merged(mode):
+def test_models_with_different_dropped_rows_are_not_merged(mode):
     X, y = data(mode, n=N, p=40)
     others = LACKS.copy()
     others[0], others[1] = False, True
@@ -228,7 +228,7 @@ def test_models_of_other_rows_are_not_merged(mode):
 
 
 @sampled(PIECES)
-def test_models_of_the_same_rows_are_merged(mode):
+def test_models_with_the_same_dropped_rows_are_merged(mode):
     X, y = task(mode, p=40)
     merged = []
     for rows in (np.arange(N), KEPT):
@@ -249,7 +249,7 @@ def test_models_of_the_same_rows_are_merged(mode):
 
 
 @sampled(WITH_TARGET)
-def test_errors_name_rows_by_their_number_in_the_columns(mode):
+def test_errors_name_rows_by_their_original_number(mode):
     X, y = task(mode, p=10)
     model = dropping(mode, y)
     before = bits(model)

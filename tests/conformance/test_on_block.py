@@ -17,7 +17,7 @@ class EnoughError(ValueError):
 
 
 @sampled(COLUMN_MODES)
-def test_it_sees_whole_blocks_and_changes_nothing(mode, tmp_path):
+def test_callback_is_called_after_whole_blocks(mode, tmp_path):
     X, y = data(mode, c=3)
     alone, watched = fresh(mode, y), fresh(mode, y)
     alone.learn_columns(in_blocks(X))
@@ -41,7 +41,7 @@ def test_it_sees_whole_blocks_and_changes_nothing(mode, tmp_path):
 
 
 @sampled(IN_PIECES)
-def test_it_ends_the_learning_and_undoes_nothing(mode):
+def test_error_of_the_callback_stops_without_rollback(mode):
     X, y = data(mode)
     # Without a callback, a reiterable source is learnt completely or not at all.
     reiterable = len(str(mode.params)) % 2 == 0
@@ -65,7 +65,7 @@ def test_it_ends_the_learning_and_undoes_nothing(mode):
 
 
 @pytest.mark.parametrize("error", [StopIteration, KeyboardInterrupt, GeneratorExit, MemoryError])
-def test_whatever_is_raised_is_what_comes(error):
+def test_error_of_the_callback_is_raised_unchanged(error):
     def end(_):
         raise error
 
@@ -77,7 +77,7 @@ def test_whatever_is_raised_is_what_comes(error):
     assert model.n_columns == 50
 
 
-def test_a_bad_block_after_it_is_undone_as_ever():
+def test_bad_block_after_the_callback_is_undone():
     X = np.random.default_rng(0).normal(size=(20, 100))
     X[3, 70] = np.nan
     model, seen = ProjSe(2), []
@@ -87,7 +87,7 @@ def test_a_bad_block_after_it_is_undone_as_ever():
     assert (seen, model.n_columns) == ([50], 0)
 
 
-def test_while_it_looks_again():
+def test_error_of_the_callback_in_the_second_pass():
     """An interrupted second pass leaves a usable model."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 400))
@@ -106,7 +106,7 @@ def test_while_it_looks_again():
     assert len(model.selected) == 12
 
 
-def test_an_array_and_an_iterable_have_blocks_too():
+def test_callback_on_arrays_and_iterables():
     X, y = np.random.default_rng(0).normal(size=(20, 30)), np.arange(20.0)
     for source in (X, iter_array(X), ((j, X[:, j]) for j in range(30))):
         model, seen = ProjSe(2), []
@@ -115,7 +115,7 @@ def test_an_array_and_an_iterable_have_blocks_too():
         assert seen[-1] == 30
 
 
-def test_what_carries_it_is_no_error():
+def test_internal_callback_error_is_no_exception_subclass():
     """The internal exception is not caught by `except Exception`, and pickling is unaffected."""
     assert not issubclass(_CallbackError, Exception)
     model = ProjSe(2)

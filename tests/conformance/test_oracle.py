@@ -55,7 +55,7 @@ CASES = [
 
 
 @rotated(MODES, "kind,n,target", CASES, each=6)
-def test_the_answer_is_that_of_the_definition(mode, kind, n, target):
+def test_result_equals_the_reference_implementation(mode, kind, n, target):
     if mode.params.get("score") == "rank":
         n = min(n, 10)  # the test enumerates all permutations, too slow for more rows
     for seed in range(2):
@@ -107,7 +107,7 @@ def check_extractor(model, answer):
 
 
 @over(MODES)
-def test_the_answer_after_every_column(mode):
+def test_every_prefix_equals_the_reference_implementation(mode):
     """Where columns may be learnt one by one, each prefix of the stream has its answer."""
     if not mode.in_pieces or mode.params.get("max_candidates"):
         return
@@ -121,7 +121,7 @@ def test_the_answer_after_every_column(mode):
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_every_learner_has_an_answer(name):
+def test_every_learner_has_a_reference_implementation(name):
     assert callable(import_module(f"tests.reference.{MODULES[name]}").answer)
 
 
@@ -131,7 +131,7 @@ def takes_covariates(mode):
 
 
 @rotated({name: mode for name, mode in MODES.items() if takes_covariates(mode)}, "c", [1, 3])
-def test_given_covariates_the_answer_is_that_of_what_they_leave(mode, c):
+def test_covariates_are_equivalent_to_residuals(mode, c):
     X = np.random.default_rng(5).normal(size=(30, 24))
     y = target_of(mode, X, c)
     Z = np.c_[X[:, 0] + X[:, 20], np.random.default_rng(6).normal(size=30)]

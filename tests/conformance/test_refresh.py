@@ -37,7 +37,7 @@ from tests.copies import COPIES, as_of_now
 from tests.reference.alignment import FadedAlignment
 from tests.reference.refresh import VariablesInUse
 
-CALM = {
+SCHEDULES = {
     "at once": {"refresh_factor": 1.0, "hysteresis": 1.0, "warm_up": 0},
     "hysteresis": {"refresh_factor": 1.0, "hysteresis": 2.0, "warm_up": 7},
     "late": {"refresh_factor": 1.5, "hysteresis": 1.5, "warm_up": 20},
@@ -49,18 +49,18 @@ SELECTORS = {
     if hasattr(mode.cls, "selected") and "max_features" not in mode.params
 }
 # Modes with a snapshot; transforms by names alone have none.
-STANDING = {name: mode for name, mode in ROW_MODES.items() if mode.has("refresh_factor")}
-EXTRACTORS = {name: mode for name, mode in STANDING.items() if hasattr(mode.cls, "components")}
+WITH_SNAPSHOT = {name: mode for name, mode in ROW_MODES.items() if mode.has("refresh_factor")}
+EXTRACTORS = {name: mode for name, mode in WITH_SNAPSHOT.items() if hasattr(mode.cls, "components")}
 
 
-@rotated(SELECTORS, "calm", CALM, each=2)
-def test_selectors_stand_by_the_definition(mode, calm):
+@rotated(SELECTORS, "schedule", SCHEDULES, each=2)
+def test_snapshot_of_selectors_follows_the_definition(mode, schedule):
     """The snapshot follows the definition after every row; models of other k give the ranking."""
-    model = build(mode, **CALM[calm])
+    model = build(mode, **SCHEDULES[schedule])
     k = model._n_requested
     limit = {"max_candidates": None} if mode.has("max_candidates") else {}
     others = {size: build(mode, k=size, **limit) for size in range(2, 7)} if k else {None: model}
-    other = VariablesInUse(k, fading_factor=model.fading_factor, **CALM[calm])
+    other = VariablesInUse(k, fading_factor=model.fading_factor, **SCHEDULES[schedule])
     for x, y in stream(mode, 90, names="abcdefghijklmnopqrst"):
         for one in {id(one): one for one in (model, *others.values())}.values():
             learn_one(one, x, y)
@@ -72,8 +72,8 @@ def test_selectors_stand_by_the_definition(mode, calm):
     assert other.names
 
 
-@rotated(STANDING, "copied", COPIES)
-def test_a_copy_stands_as_its_original(mode, copied, tmp_path):
+@rotated(WITH_SNAPSHOT, "copied", COPIES)
+def test_copy_has_the_same_snapshot(mode, copied, tmp_path):
     rows = stream(mode, 95)
     model = taught(build(mode, warm_up=20), rows[:60])
     other = COPIES[copied](model, tmp_path)
@@ -86,8 +86,8 @@ def test_a_copy_stands_as_its_original(mode, copied, tmp_path):
     assert bits(other) == bits(model)
 
 
-@sampled(STANDING)
-def test_renew_is_a_renewal_at_once(mode):
+@sampled(WITH_SNAPSHOT)
+def test_refresh_is_immediate(mode):
     """It does nothing before learning and on columns; in the warm-up, it ends the warm-up."""
     model = build(mode)
     model.refresh()
@@ -112,7 +112,7 @@ def test_renew_is_a_renewal_at_once(mode):
 
 
 @sampled(SELECTORS)
-def test_renew_lets_go_what_slack_had_kept(mode):
+def test_refresh_discards_variables_kept_by_hysteresis(mode):
     model = taught(
         build(mode, warm_up=10, hysteresis=9.0), stream(mode, 95, names="abcdefghijklmnopqrst")
     )
@@ -120,8 +120,8 @@ def test_renew_lets_go_what_slack_had_kept(mode):
     assert {*model.in_use} == {*model.selected}
 
 
-@over(STANDING)
-def test_a_model_from_columns_stands_at_once(mode):
+@over(WITH_SNAPSHOT)
+def test_model_learnt_from_columns_is_in_use_at_once(mode):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 4)) + 2.0
     kind = kinds_of(mode)[0]
@@ -151,7 +151,7 @@ def as_many(rows, share, keep):
 
 
 @over(SELECTORS)
-def test_of_few_variables_none_stands_for_ever(mode):
+def test_irrelevant_variable_is_replaced_among_few(mode):
     """A variable that became irrelevant is replaced even if all variables are among the best 3k."""
     if (
         mode.params.get("fading_factor")
@@ -171,7 +171,7 @@ def test_of_few_variables_none_stands_for_ever(mode):
 
 
 @sampled(SELECTORS)
-def test_few_of_many_that_stand_come_in_their_order(mode):
+def test_variables_in_use_keep_their_order(mode):
     rows = stream(mode, 60)
     model = taught(build(mode, warm_up=0), rows)
     x = rows[-1][0]
@@ -190,39 +190,39 @@ def weights(loadings, names, components):
 
 @pytest.mark.parametrize("fading_factor", [0.0, 0.02])
 @pytest.mark.parametrize("q", [1, 3, 5])
-def test_sospca_is_turned_by_procrustes(q, fading_factor):
+def test_sospca_is_aligned_by_procrustes(q, fading_factor):
     """Every variable is a candidate from its first row on, so all covariances are exact."""
     rng = np.random.default_rng(q)
     names, n = list("abcdefgh"), 330
     X = rng.normal(size=(n, 8)) @ rng.normal(size=(8, 8)) + 3.0
     y = X[:, 1] - X[:, 4] + 0.5 * X[:, 6] + rng.normal(size=n)
     model = SOSPCA(q, grace_period=20, warm_up=40, fading_factor=fading_factor)
-    before, renewals, faded = None, 0, FadedAlignment(fading_factor)
+    before, n_refreshes, faded = None, 0, FadedAlignment(fading_factor)
     for i in range(n):
         due = model._refresh.due_at
         model.learn_one(dict(zip(names, X[i].tolist(), strict=True)), float(y[i]))
         if model._refresh.due_at == due:
             assert model.in_use == (before or {})
             continue
-        renewals += 1
+        n_refreshes += 1
         new = weights(model.loadings, names, model.components)
-        stands = weights(model.in_use, names, model.components)
+        in_use = weights(model.in_use, names, model.components)
         w = (1.0 - fading_factor) ** np.arange(i, -1.0, -1.0)
         centred = (X[: i + 1] - np.average(X[: i + 1], axis=0, weights=w)) * np.sqrt(w / w.sum())[
             :, None
         ]
         if before:
             old = weights(before, names, model.components)
-            turn = faded.of(centred @ new, centred @ old, i + 1)
-            np.testing.assert_allclose(stands, new @ turn, atol=1e-5)
+            rotation = faded.of(centred @ new, centred @ old, i + 1)
+            np.testing.assert_allclose(in_use, new @ rotation, atol=1e-5)
         else:
-            np.testing.assert_array_equal(stands, new)
+            np.testing.assert_array_equal(in_use, new)
         # Both span the same subspace.
         rank = np.linalg.matrix_rank(new)
-        assert np.linalg.matrix_rank(stands) == rank
-        assert np.linalg.matrix_rank(np.hstack([new, stands])) == rank
+        assert np.linalg.matrix_rank(in_use) == rank
+        assert np.linalg.matrix_rank(np.hstack([new, in_use])) == rank
         before = model.in_use
-    assert renewals >= 3
+    assert n_refreshes >= 3
 
 
 def test_refreshes_do_not_shrink_correlated_components():
@@ -260,7 +260,7 @@ def test_components_of_a_stationary_stream_keep_their_scale(cls):
     assert (spreads < spreads[0] * 4.0).all()
 
 
-def test_a_component_that_does_not_turn_keeps_its_weights():
+def test_component_without_rotation_keeps_its_weights():
     """A component without variance in use keeps its earlier scale."""
     covariance, in_use = np.diag([6.0, 0.0]), np.array([4.0, 0.0])
     aligned = align_components(covariance, np.diag([9.0, 1.0]), in_use, np.array([7.0, 5.0]), 0.0)
@@ -287,7 +287,7 @@ def test_a_file_without_reference_scales_is_read():
 
 
 @over(EXTRACTORS)
-def test_no_components_in_the_warm_up(mode):
+def test_warm_up_has_no_components(mode):
     """A row has no components, so that no scaler learns them; a frame has columns of 0.0."""
     model = build(mode, warm_up=30)
     for i, (x, y) in enumerate(stream(mode, 40)):
@@ -299,7 +299,7 @@ def test_no_components_in_the_warm_up(mode):
 
 
 @over(EXTRACTORS)
-def test_a_scaler_behind_learns_no_zeros(mode):
+def test_downstream_scaler_learns_no_zeros(mode):
     """The first value that a scaler learns is the first value of a component, hence its mean."""
     model, scaler = build(mode), preprocessing.StandardScaler()
     assert model.warm_up == mode.params.get("warm_up", 20)
@@ -312,7 +312,7 @@ def test_a_scaler_behind_learns_no_zeros(mode):
     assert set(scaler.transform_one(z).values()) == {0.0}
 
 
-def test_merged_rows_leave_sospca_turned(rng):
+def test_merging_along_rows_keeps_sospca_aligned(rng):
     """The merged components are aligned with those in use before the merge."""
     X = rng.normal(size=(400, 6)) @ rng.normal(size=(6, 6))
     y = X[:, 0] + X[:, 3] + rng.normal(size=400)
@@ -330,7 +330,7 @@ def test_merged_rows_leave_sospca_turned(rng):
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("grace_period", [1, 2, 3])
-def test_guesses_that_do_not_fit_one_another(grace_period, seed):
+def test_inconsistent_approximate_covariances(grace_period, seed):
     """Covariances are approximate after few rows, and for evicted variables that return."""
     rng = np.random.default_rng(seed)
     bounds = {"max_features": 4, "grace_period": grace_period, "fading_factor": 0.05 * (seed % 3)}
@@ -356,30 +356,30 @@ def build_again(model):
 NO_COUNTS = {"text": "x", "list": [1], "negative": -5, "half": 1.5, "bool": True, "dict": {}}
 
 
-@rotated(STANDING, "due", NO_COUNTS)
-def test_a_file_must_say_when_the_next_renewal_is(mode, due):
+@rotated(WITH_SNAPSHOT, "due", NO_COUNTS)
+def test_state_requires_the_next_refresh(mode, due):
     state = taught(build(mode), stream(mode, 60))._get_state()
     with pytest.raises(ValueError, match="next refresh"):
         build(mode)._set_state(state | {"refresh_at": NO_COUNTS[due]})
 
 
-@sampled(STANDING)
-def test_a_file_must_say_what_stands(mode):
+@sampled(WITH_SNAPSHOT)
+def test_state_requires_a_valid_snapshot(mode):
     model = taught(build(mode, refresh_factor=2.0, warm_up=5), stream(mode, 60))
     state = model._get_state()
-    standing = state["snapshot"]
+    snapshot = state["snapshot"]
     if hasattr(model, "selected"):
-        bad = ["ab", {"a": 0}, [standing[0]] * 2, [*"abcdefghij"]]
+        bad = ["ab", {"a": 0}, [snapshot[0]] * 2, [*"abcdefghij"]]
         bad = bad if model._n_requested is not None else bad[:3]
     else:
-        names, means = standing["names"], standing["means"]
+        names, means = snapshot["names"], snapshot["means"]
         bad = [
-            standing | {"names": "ab"},
-            standing | {"names": [names[0], *names[:-1]]}
+            snapshot | {"names": "ab"},
+            snapshot | {"names": [names[0], *names[:-1]]}
             if len(names) > 1
-            else standing | {"names": []},
-            standing | {"means": means[:-1]},
-            standing | {"weights": standing["weights"].T[:, :0]},
+            else snapshot | {"names": []},
+            snapshot | {"means": means[:-1]},
+            snapshot | {"weights": snapshot["weights"].T[:, :0]},
         ]
     for one in bad:
         with pytest.raises(ValueError, match=r"snapshot|in use|names to track|shape"):
@@ -391,8 +391,8 @@ def test_a_file_must_say_what_stands(mode):
 # ------------------------------------------------------------------------- frames, windows
 
 
-@over(STANDING)
-def test_frames_are_renewed_at_the_same_rows(mode):
+@over(WITH_SNAPSHOT)
+def test_frames_refresh_at_the_same_rows(mode):
     """A refresh that falls due within a frame is made at that row."""
     rows = stream(mode, 130, names=range(6))
     loop, many = build(mode, warm_up=33), build(mode, warm_up=33)
@@ -407,19 +407,19 @@ def test_frames_are_renewed_at_the_same_rows(mode):
 
 
 @sampled(BY_WINDOW)
-def test_windows_are_renewed_when_they_are_full(mode):
+def test_windows_refresh_when_full(mode):
     model = build(mode, warm_up=0, refresh_factor=3.0)
-    size, stood = model._window_size, []
+    size, due_rows = model._window_size, []
     for i, (x, y) in enumerate(stream(mode, 7 * size)):
         learn_one(model, x, y)
-        stood.append(model._refresh.due_at)
+        due_rows.append(model._refresh.due_at)
         if (i + 1) % size:
-            assert not i or model._refresh.due_at == stood[-2]
+            assert not i or model._refresh.due_at == due_rows[-2]
     due = [3, 3, 5, 5, 7, 7, 9]
-    assert stood[size - 1 :: size] == [size * windows for windows in due]
+    assert due_rows[size - 1 :: size] == [size * windows for windows in due]
 
 
-def test_a_standing_variable_is_not_let_go(rng):
+def test_variable_in_use_is_not_evicted(rng):
     """This holds whether it is selected or not; new variables are still admitted."""
     model = ProjSe(4, max_features=9, grace_period=5, warm_up=20, refresh_factor=4.0)
     for i in range(600):
@@ -431,7 +431,7 @@ def test_a_standing_variable_is_not_let_go(rng):
 
 
 @sampled(BY_WINDOW)
-def test_no_column_after_a_window(mode):
+def test_columns_after_a_window_are_refused(mode):
     """A window that was learnt as columns cannot be followed by columns."""
     model = taught(build(mode), stream(mode, 65))
     before = bits(model)

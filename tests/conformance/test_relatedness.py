@@ -23,7 +23,7 @@ BEGINS_ANYWHERE = {"SparsePCA"}
 
 
 @over(COLUMN_MODES)
-def test_learners_are_themselves_on_whitened_columns_or_refuse(mode):
+def test_relatedness_is_equivalent_to_whitened_columns(mode):
     X, y = data(mode, n=N, p=P)
     A = np.random.default_rng(4).normal(size=(N, 8))
     K = A @ A.T / 8
@@ -63,7 +63,7 @@ COMPLETE = {label: mode for label, mode in RELATED.items() if not mode.cls._take
 
 
 @sampled(RELATED)
-def test_files_and_cuts_keep_the_bits(mode, tmp_path):
+def test_files_and_splits_are_bit_identical(mode, tmp_path):
     X, y = data(mode, n=N, p=P)
     whole = fresh(mode, y)
     relatedness = Relatedness(np.cov(X), ratio=RATIO)
@@ -80,7 +80,7 @@ def test_files_and_cuts_keep_the_bits(mode, tmp_path):
 
 
 @sampled(COMPLETE)
-def test_a_bad_block_leaves_the_model_as_it_was(mode):
+def test_bad_block_does_not_change_the_model(mode):
     X, y = data(mode, n=N, p=P)
     model = fresh(mode, y)
     model.learn_target(y, relatedness=Relatedness(np.cov(X), ratio=RATIO))

@@ -19,20 +19,20 @@ from tests.conformance.modes import (
 )
 
 
-def told(model):
+def report_of(model):
     """Return a report after a round trip through JSON."""
-    told = model.report().as_dict()
+    shown = model.report().as_dict()
     # Names of variables are the caller's objects.
-    return json.loads(json.dumps(told, allow_nan=False, default=str))
+    return json.loads(json.dumps(shown, allow_nan=False, default=str))
 
 
 @rotated(COLUMN_MODES, "c", [1, 3])
-def test_it_is_what_the_model_shows(mode, c):
+def test_report_equals_the_attributes_of_the_model(mode, c):
     X, y = data(mode, c=c)
     names = [f"v{j}" for j in range(160)]
     X[:, 17] = 3.0
     model = learnt(mode, X, y, names)
-    report = told(model)
+    report = report_of(model)
     assert report["class"] == mode.learner
     assert report["parameters"] == json.loads(json.dumps(model._get_params()))
     assert (report["rows"], report["columns_seen"], report["columns_constant"]) == (40, 160, 1)
@@ -51,8 +51,8 @@ def test_it_is_what_the_model_shows(mode, c):
             assert row["above_noise"] == (row["p_value"] < NOISE_LEVEL / 159)
             continue
         # Where components are made of all columns, the columns are compared with the noise floor.
-        says = np.isfinite(floor) and "n_above_noise" not in report
-        assert row["above_noise"] == (relevance > floor if says else None)
+        has_level = np.isfinite(floor) and "n_above_noise" not in report
+        assert row["above_noise"] == (relevance > floor if has_level else None)
     if kind == "selected":
         check_selected(model, report, rows)
     else:
@@ -92,23 +92,23 @@ def check_components(model, rows, X):
 
 
 @sampled(MODES)
-def test_before_anything_is_learnt(mode):
+def test_report_before_learning(mode):
     _, y = data(mode)
-    report = told(build(mode))
+    report = report_of(build(mode))
     assert (report["rows"], report["columns_seen"], report["noise_floor"]) == (0, 0, None)
     assert report[build(mode).report().kind] == []
     if y is not None:
-        report = told(fresh(mode, y))
+        report = report_of(fresh(mode, y))
         assert (report["rows"], report["columns_seen"]) == (40, 0)
-    told(learnt(mode, np.full((40, 2), 3.0), y))
+    report_of(learnt(mode, np.full((40, 2), 3.0), y))
 
 
 @sampled({name: mode for name, mode in MODES.items() if mode.has_target == mode.cls._is_supervised})
-def test_after_rows(mode):
+def test_report_after_rows(mode):
     X, y = data(mode, n=60, p=12)
     model = build(mode)
     model.learn_many(X, *([] if y is None else [y]))
-    report = told(model)
+    report = report_of(model)
     assert (report["rows"], len(report[model.report().kind])) == (60, len(model.relevance))
 
 
@@ -119,7 +119,7 @@ NO_LEVELS = {
 
 
 @rotated(MODES, "level", NO_LEVELS)
-def test_the_level_of_a_noise_floor(mode, level):
+def test_invalid_levels_of_the_noise_floor(mode, level):
     X, y = data(mode)
     with pytest.raises(ValueError, match="level"):
         learnt(mode, X, y).noise_floor(NO_LEVELS[level])

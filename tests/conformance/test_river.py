@@ -68,14 +68,14 @@ def records(X):
     return nw.from_native(X).rows(named=True)
 
 
-def assert_alike(one, other):
+def assert_equal_rows(one, other):
     """Check for the same names in the same order, and the same values to 1e-9."""
     assert [list(here) for here in one] == [list(there) for there in other]
     one, other = ([v for row in rows for v in row.values()] for rows in (one, other))
     np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
 
 
-def tells(model):
+def ranks_by_relevance(model):
     """Return whether a hundred rows must suffice to explain the target.
 
     A window of twenty rows need not suffice.
@@ -91,19 +91,19 @@ def follows(model):
 
 def steady(model):
     """Return whether the model must at any time be as good as all rows allow."""
-    return tells(model) and not model.fading_factor and not model.max_features
+    return ranks_by_relevance(model) and not model.fading_factor and not model.max_features
 
 
 def pipeline_of(model):
     return river.preprocessing.StandardScaler() | model | river.linear_model.LinearRegression()
 
 
-def held(host):
+def learner_in(host):
     """Return the learner in a host; a union contains a copy of its argument."""
     union = river.compose.TransformerUnion
     parts = host.transformers if isinstance(host, union) else host.steps
     (part,) = (p for p in parts.values() if isinstance(p, union) or type(p).__name__ in CLASSES)
-    return held(part) if isinstance(part, union) else part
+    return learner_in(part) if isinstance(part, union) else part
 
 
 # ------------------------------------------------------------------------- River's own checks
@@ -118,7 +118,7 @@ def whole_targets(*args, **options):
 
 
 @sampled(ROW_MODES)
-def test_checks_of_river(mode, make, monkeypatch):
+def test_estimator_checks_of_river(mode, make, monkeypatch):
     """Half of River's checks pass; the mode and the seed determine which.
 
     Without pandas or scikit-learn, River omits some of them silently. Its target of transformers is
@@ -140,7 +140,7 @@ def test_checks_of_river(mode, make, monkeypatch):
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in REGISTERED])
-def test_every_choice_is_a_mode(name):
+def test_every_parameter_choice_is_a_mode(name):
     modes = [vars(build(mode)) for mode in ROW_MODES.values() if mode.learner == name]
     for parameter, rule in rules_of(CLASSES[name]).items():
         # The state does not depend on `missing` (test_missing.py).
@@ -160,7 +160,7 @@ def test_every_choice_is_a_mode(name):
 
 
 @sampled(ROW_MODES)
-def test_bases(make):
+def test_base_classes_of_river(make):
     """Of River's base classes, only these are right in all hosting positions."""
     model = make()
     assert isinstance(model, river.base.MiniBatchTransformer)
@@ -263,25 +263,25 @@ HOSTED = [*itertools.product(POSITIONS, ["one", "pandas"]), ("mid-pipeline", "po
 
 
 @rotated(ROW_MODES, "position,way", HOSTED, each=3)
-def test_hosted(make, position, way, rows):
+def test_learner_in_every_hosting_position(make, position, way, rows):
     host, alone = POSITIONS[position](make()), make()
     seen = feed(host, rows, way)
     kept = "abcdef" if position == "union" else "abcde"
     expected = feed_alone(alone, [({name: x[name] for name in kept}, y) for x, y in rows], way)
-    model = held(host)
+    model = learner_in(host)
     assert model.n_rows == N
-    assert not tells(model) or max(model.relevance.values()) > model.noise_floor()
+    assert not ranks_by_relevance(model) or max(model.relevance.values()) > model.noise_floor()
     # Up to rounding: Select changes the order of the columns of a frame.
-    assert_alike([model.relevance], [alone.relevance])
+    assert_equal_rows([model.relevance], [alone.relevance])
     alongside = {f"twice {name}" for name in kept} if "union" in position else set()
     for got, own in zip(seen, expected, strict=False):  # the last step returns only answers
         pairs = list(zip(got, own, strict=True))
         assert all(row.keys() == mine.keys() | alongside for row, mine in pairs)
-        assert_alike([{name: row[name] for name in mine} for row, mine in pairs], own)
+        assert_equal_rows([{name: row[name] for name in mine} for row, mine in pairs], own)
 
 
 @every_mode
-def test_outputs_are_plain(make, rows):
+def test_outputs_have_plain_types(make, rows):
     """Components are floats with the promised names; selected features are the original objects."""
     model = make()
     for x, y in rows:
@@ -331,7 +331,7 @@ def test_progressive_validation(mode, make, task):
 
 
 @sampled(ROW_MODES)
-def test_as_a_transformer_of_scikit_learn(make, rows):
+def test_conversion_to_scikit_learn(make, rows):
     convert = river.compat.convert_river_to_sklearn
     X = np.array([list(x.values()) for x, _ in rows])
     y = np.array([y for _, y in rows])
@@ -358,9 +358,9 @@ def test_model_selection(make, rows):
     grid = {type(make()).__name__: {size: sizes}}
     models = river.utils.expand_param_grid(pipeline_of(make()), grid)
     chosen = taught(river.model_selection.GreedyRegressor(models, river.metrics.MAE()), rows)
-    assert [getattr(held(model), size) for model in chosen] == sizes
+    assert [getattr(learner_in(model), size) for model in chosen] == sizes
     assert len(sizes) == 3
-    assert {held(model).n_rows for model in chosen} == {N}
+    assert {learner_in(model).n_rows for model in chosen} == {N}
 
 
 def predictions(host, rows):
@@ -373,7 +373,7 @@ def predictions(host, rows):
 
 
 @rotated(ROW_MODES, "n_models", [0, 3])
-def test_wrapped(make, rows, n_models):
+def test_learner_in_a_bag_or_target_scaler(make, rows, n_models):
     """The learner works in a bag or, for n_models = 0, with a scaled target."""
     if n_models:
         host = river.ensemble.BaggingRegressor(pipeline_of(make()), n_models, seed=1)
@@ -386,7 +386,7 @@ def test_wrapped(make, rows, n_models):
             predictions(host, rows)
         return
     found = predictions(host, rows)
-    inner = [held(model) for model in (host if n_models else [host.regressor])]
+    inner = [learner_in(model) for model in (host if n_models else [host.regressor])]
     assert all(model.n_rows > N / 2 for model in inner)
     assert len({str(bits(model)) for model in inner}) == (n_models or 1)
     if follows(make()):
@@ -396,30 +396,30 @@ def test_wrapped(make, rows, n_models):
 @sampled(ROW_MODES)
 def test_clones(make, rows):
     pipeline = taught(pipeline_of(make()), rows)
-    before = bits(held(pipeline))
-    fresh = [held(pipeline).clone(), held(pipeline.clone())]
+    before = bits(learner_in(pipeline))
+    fresh = [learner_in(pipeline).clone(), learner_in(pipeline.clone())]
     assert bits(fresh[0]) == bits(fresh[1]) == bits(make()) != before
     assert fresh[0]._get_params() == fresh[1]._get_params() == make()._get_params()
-    twin = held(pipeline.clone(include_attributes=True))
+    twin = learner_in(pipeline.clone(include_attributes=True))
     assert bits(twin) == before
     assert bits(taught(twin, rows)) != before
-    assert bits(held(pipeline)) == before  # nothing is shared
+    assert bits(learner_in(pipeline)) == before  # nothing is shared
 
 
 @sampled(ROW_MODES)
 def test_debug_one(make, rows):
     pipeline, x = taught(pipeline_of(make()), rows), rows[0][0]
-    before = bits(held(pipeline))
+    before = bits(learner_in(pipeline))
     report = pipeline.debug_one(x)
     assert all(f"{name}: " in report for name in pipeline.transform_one(x))
-    assert bits(held(pipeline)) == before
+    assert bits(learner_in(pipeline)) == before
 
 
 # ------------------------------------------------------------------------- in mid-stream
 
 
 @rotated(ROW_MODES, "way,cut", itertools.product(COPIES, [1, 137]), each=2)
-def test_a_copy_in_mid_stream_goes_on(make, way, cut, rows, tmp_path):
+def test_copy_in_mid_stream_continues(make, way, cut, rows, tmp_path):
     rows = rows + rows[::-1]
     whole, model = taught(make(), rows), taught(make(), rows[:cut])
     twin = COPIES[way](model, tmp_path)
@@ -455,14 +455,14 @@ def test_names_are_any_hashable(make):
         y = round(2.0 * x[7] + x[7, "a"] - 2.0 * x[1j] + 0.2 * rng.normal()) / 2.0
         learn_one(model, x, y)
         learn_one(other, {names[j]: x[names[j]] for j in rng.permutation(9)}, y)
-    assert not tells(model) or max(model.relevance.values()) > model.noise_floor()
+    assert not ranks_by_relevance(model) or max(model.relevance.values()) > model.noise_floor()
     assert any(model.transform_one(x).values())
     twin = pickle.loads(pickle.dumps(model))  # noqa: S301
     assert model.transform_one(x) == other.transform_one(x) == twin.transform_one(x)
 
 
 @every_mode
-def test_before_anything_is_learnt(mode, make):
+def test_transform_before_learning(mode, make):
     model, x = make(), {"a": 1.5, "b": 3.0}
     nothing = dict.fromkeys(model.components, 0.0) if hasattr(model, "components") else x
     if mode.by_name:  # needs no learning
@@ -472,11 +472,11 @@ def test_before_anything_is_learnt(mode, make):
     else:  # a row omits unknown components, a frame has the same columns as later
         assert model.transform_one(x) == ({} if hasattr(model, "components") else x)
     for library in BACKENDS:
-        assert_alike(records(model.transform_many(frame([(x, 0.0)], library)[0])), [nothing])
+        assert_equal_rows(records(model.transform_many(frame([(x, 0.0)], library)[0])), [nothing])
 
 
 @every_mode
-def test_features_never_seen_and_gone(mode, make, rows):
+def test_unseen_and_absent_features(mode, make, rows):
     names = "bcefad"[: make().max_features]  # as many as fit: none is evicted
     rows = [({name: x[name] for name in names}, y) for x, y in rows]
     model, other = taught(make(), rows), taught(make(), rows)
@@ -489,7 +489,7 @@ def test_features_never_seen_and_gone(mode, make, rows):
         learn_one(model, left, y)
         learn_one(other, zeros | left, y)
     assert model.n_rows == other.n_rows == 2 * N
-    assert_alike(outputs(model, rows), outputs(other, rows))
+    assert_equal_rows(outputs(model, rows), outputs(other, rows))
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from tests.conformance.rowwise import (
     BY_WINDOW,
     ROW_MODES,
     WITHOUT_TARGET,
-    alike,
+    assert_same_model,
     is_of_classes,
     kinds_of,
     learn_many,
@@ -55,8 +55,8 @@ def parts_of(rows, sizes, names=None):
         part = rows[start:stop]
         if not part:
             return
-        held = list(dict.fromkeys(name for x, _ in part for name in x)) if names is None else names
-        yield {name: [x.get(name, 0.0) for x, _ in part] for name in held}, [y for _, y in part]
+        kept = list(dict.fromkeys(name for x, _ in part for name in x)) if names is None else names
+        yield {name: [x.get(name, 0.0) for x, _ in part] for name in kept}, [y for _, y in part]
 
 
 def many_targets(backend, ys):
@@ -76,7 +76,7 @@ def many_targets(backend, ys):
     lambda mode: [(kind, backend) for backend in BACKENDS for kind in kinds_of(mode)],
     each=3,
 )
-def test_frames_in_any_split_are_loops_of_rows(mode, kind, backend):
+def test_frames_in_any_split_equal_loops_of_rows(mode, kind, backend):
     """Features, classes and targets start late; some disappear for a while, or are missing."""
     names = range(6) if backend == "array" else "badcfe"
     rows = stream(mode, N, kind, names=names)
@@ -95,7 +95,7 @@ def test_frames_in_any_split_are_loops_of_rows(mode, kind, backend):
             taught(many, part)
         else:
             learn_many(many, frame(backend, columns), many_targets(backend, ys))
-        alike(many, loop)
+        assert_same_model(many, loop)
     assert many.n_rows == N
     complete = [({name: x.get(name, 0.0) for name in names}, y) for x, y in rows]
     for one, other in zip(outputs(many, complete), outputs(loop, complete), strict=True):
@@ -105,7 +105,7 @@ def test_frames_in_any_split_are_loops_of_rows(mode, kind, backend):
 
 
 @over(ROW_MODES)
-def test_ties_are_broken_alike(mode):
+def test_ties_are_broken_by_order(mode):
     """Of equally relevant variables the first has precedence, regardless of rounding."""
     scales = {"u": 3.0, "v": 0.1, "w": 1.0 / 3.0, "x": 1.0, "y": 7.0, "z": 0.7}
     rows = [
@@ -114,11 +114,11 @@ def test_ties_are_broken_alike(mode):
     one, many = taught(build(mode), rows), build(mode)
     for columns, ys in parts_of(rows, (N // 2,)):
         learn_many(many, frame("pandas", columns), ys)
-    alike(many, one)
+    assert_same_model(many, one)
 
 
 @sampled(ROW_MODES)
-def test_a_frame_leaves_nothing_of_the_callers(mode):
+def test_frame_of_the_caller_may_be_overwritten(mode):
     rows = stream(mode, 50, names=range(4))
     X = np.array([[*x.values()] for x, _ in rows])
     y = np.array([y for _, y in rows], dtype=object)
@@ -132,7 +132,7 @@ def test_a_frame_leaves_nothing_of_the_callers(mode):
 
 
 @sampled(ROW_MODES)
-def test_an_index_is_not_a_name(mode):
+def test_pandas_index_is_ignored(mode):
     """Rows of pandas are learnt in their order, whatever the indices of X and y."""
     rows = stream(mode, 50)
     X, y = pd.DataFrame([x for x, _ in rows]), pd.Series([y for _, y in rows])
@@ -157,7 +157,7 @@ def test_no_rows_change_nothing(mode, phase):
 
 
 @rotated(ROW_MODES, "kind", kinds_of)
-def test_the_order_of_names_does_not_matter(mode, kind):
+def test_order_of_names_has_no_effect(mode, kind):
     """New names are ties, and the order of the last row does not affect the next."""
     rng = np.random.default_rng(0)
     one, other = build(mode), build(mode)
@@ -171,7 +171,7 @@ def test_the_order_of_names_does_not_matter(mode, kind):
 
 
 @sampled(ROW_MODES)
-def test_a_row_that_is_written_over_and_learnt_again(mode):
+def test_dict_reused_by_the_caller(mode):
     """The caller uses one dict, and changes its keys and values in place."""
     one, other, x = build(mode), build(mode), {}
     for i, (new, y) in enumerate(stream(mode, 60)):
@@ -189,7 +189,7 @@ NUMBERS = [
 
 
 @sampled(ROW_MODES)
-def test_kinds_of_numbers(mode):
+def test_all_number_types_are_equivalent(mode):
     rng = np.random.default_rng(0)
     plain = build(mode)
     models = [build(mode) for _ in NUMBERS]
@@ -204,7 +204,7 @@ def test_kinds_of_numbers(mode):
 
 
 @sampled(WITH_TARGET)
-def test_kinds_of_numbers_as_targets(mode):
+def test_all_number_types_are_equivalent_as_targets(mode):
     """Booleans are numbers where a numeric target is required."""
     further = {} if is_of_classes(mode) else {"target_type": "numeric"}
     plain = build(mode, **further)
@@ -222,7 +222,7 @@ def test_kinds_of_numbers_as_targets(mode):
 
 
 @over(ROW_MODES)
-def test_offsets_and_scales(mode):
+def test_offsets_and_scales_keep_the_selection(mode):
     """Offsets of 1e9 and scales up to 1e150 keep the selection; powers of two avoid rounding."""
     names = NAMES[: build(mode).max_features]
     for offset, scale in ((1e9, 1.0), (0.0, 2.0**-332), (1e9, 2.0**332), (0.0, 2.0**498)):
@@ -243,7 +243,7 @@ def zeros_before(rows):
 
 
 @rotated(BY_MOMENTS | BY_WINDOW, "kind", kinds_of, each=2)
-def test_what_is_absent_is_0(mode, kind):
+def test_absent_values_are_zero(mode, kind):
     """A variable is also 0 before its first row, as on columns."""
     names = NAMES[: build(mode).max_features]  # few enough that none is evicted
     rows = stream(mode, 60, kind, names=names)
@@ -258,7 +258,7 @@ def test_what_is_absent_is_0(mode, kind):
 
 
 @over(BY_MOMENTS | BY_WINDOW)
-def test_what_is_not_observed_counts_as_the_mean(mode):
+def test_missing_values_count_as_the_mean(mode):
     """The mean is weighted, over the rows that observed it; in a window, over its rows."""
     plain, model = build(mode), build(mode)
     n = model._window_size if model._by_window else 50
@@ -281,7 +281,7 @@ def test_what_is_not_observed_counts_as_the_mean(mode):
 
 
 @over({name: mode for name, mode in ROW_MODES.items() if "several" in kinds_of(mode)})
-def test_targets_that_are_yet_to_come_were_0(mode):
+def test_later_targets_were_zero_before(mode):
     """This also holds if all targets come later."""
     rows = stream(mode, 70, "several", names=NAMES[: build(mode).max_features])
     one = taught(build(mode), [(x, y if i >= 35 else {}) for i, (x, y) in enumerate(rows)])
@@ -292,7 +292,7 @@ def test_targets_that_are_yet_to_come_were_0(mode):
 
 
 @rotated(WITH_TARGET, "way", ["one", "many"])
-def test_few_distinct_integers_are_asked_about_once(mode, way):
+def test_few_distinct_integers_warn_once(mode, way):
     """A warning shows that integers may be classes, unless the target type is explicit."""
     rows = [(x, i * 7 % 5) for i, (x, _) in enumerate(stream(mode, N))]
 
@@ -313,7 +313,7 @@ def test_few_distinct_integers_are_asked_about_once(mode, way):
 
 
 @over({name: mode for name, mode in ROW_MODES.items() if mode.params.get("max_features")})
-def test_never_more_variables_than_there_is_room_for(mode):
+def test_number_of_variables_is_bounded(mode):
     """Rows have ever new words, and two features that stay."""
     rng = np.random.default_rng(0)
     model = build(mode)
@@ -327,7 +327,7 @@ def test_never_more_variables_than_there_is_room_for(mode):
 
 
 @over({name: mode for name, mode in ROW_MODES.items() if mode.has("covariates")})
-def test_covariates_are_no_variables(mode):
+def test_covariates_are_not_candidates(mode):
     """Methods without support for covariates refuse them at once."""
     try:
         model = build(mode, covariates=("age", "batch"))
@@ -336,8 +336,8 @@ def test_covariates_are_no_variables(mode):
     for i, (x, y) in enumerate(stream(mode, 60)):
         x |= {"age": x["b"], "batch": "uv"[i % 2]}
         learn_one(model, x, y)
-        held = model._state
-        assert held is None or not {"age", "batch"} & {*held.names}
+        state = model._state
+        assert state is None or not {"age", "batch"} & {*state.names}
     assert not {"age", "batch"} & {*model.transform_one(x), *getattr(model, "loadings", ())}
 
 
@@ -355,9 +355,9 @@ def in_phase(mode, phase, names=NAMES):
     """Return a model and the number of its rows: none, fewer than a window, or more."""
     model, n = build(mode), 0
     if phase.startswith("columns"):
-        X, held, y = columns_of(mode, names=names)
+        X, columns, y = columns_of(mode, names=names)
         model = fresh(mode, y)
-        model.learn_columns(X, held)
+        model.learn_columns(X, columns)
         n = len(X)
     if phase.endswith("rows"):
         taught(model, stream(mode, m := 7 if phase == "few rows" else 45, names=names))
@@ -448,11 +448,11 @@ class Refusals:
             try:
                 act()
             except (ValueError, TypeError) as error:
-                said = str(error)
+                message = str(error)
             else:
                 pytest.fail(f"{case} is not refused")
-        assert "got" in said.lower(), (case, said)
-        assert all(word in said for word in words), (case, said)
+        assert "got" in message.lower(), (case, message)
+        assert all(word in message for word in words), (case, message)
         assert pickle.dumps(self.model) == self.before, case
         assert self.model.relevance == self.relevance, case
 
@@ -539,7 +539,7 @@ def test_bad_targets(mode, phase):
 
 
 @rotated(WITH_TARGET, "kind", kinds_of)
-def test_the_target_stays_what_it_was(mode, kind):
+def test_change_of_target_type_is_refused(mode, kind):
     model = taught(build(mode), stream(mode, 45, kind))
     refused = Refusals(model)
     unfit = {
@@ -557,7 +557,7 @@ def test_the_target_stays_what_it_was(mode, kind):
 
 
 @over(WITH_TARGET)
-def test_a_target_that_does_not_suit_is_refused_at_once(mode):
+def test_unsuitable_target_is_refused_at_once(mode):
     """It is refused on rows as on columns, not accepted and then never learnt."""
     X, names, _ = columns_of(mode, 60)
     for ys in (
@@ -583,7 +583,7 @@ def test_a_target_that_does_not_suit_is_refused_at_once(mode):
 
 
 @sampled(WITHOUT_TARGET)
-def test_a_model_that_selects_without_a_target_learns_no_rows(mode):
+def test_unsupervised_selection_refuses_rows(mode):
     model = fresh(mode, None)
     for columns in (False, True):
         if columns:
@@ -601,7 +601,7 @@ def test_a_model_that_selects_without_a_target_learns_no_rows(mode):
 @rotated(
     WITH_TARGET, "way,kind", lambda mode: itertools.product(COPIES, kinds_of(mode)[1:]), each=2
 )
-def test_a_copy_goes_on_as_the_original_would(mode, kind, way, tmp_path):
+def test_copy_continues_like_the_original(mode, kind, way, tmp_path):
     """Copies are made after one row and inside a window; test_river tests numeric targets."""
     model, twin = build(mode), build(mode)
     for i, (x, y) in enumerate(stream(mode, 55, kind)):
@@ -629,56 +629,56 @@ def test_columns_after_rows_are_refused(mode, phase):
 
 
 @rotated(BY_MOMENTS, "way", ["rows", "merged", *COPIES], each=2)
-def test_a_column_that_varies_later(mode, way, tmp_path):
+def test_constant_column_may_vary_later(mode, way, tmp_path):
     """Its name and value are kept, also beyond the row at which the rows have doubled."""
     names = NAMES[: build(mode).max_features]
-    X, held, y = columns_of(mode, 60, names)
+    X, columns, y = columns_of(mode, 60, names)
     X[:28, 1] = 0.5
     whole, model, rest = (fresh(mode, part) for part in (y, y[:28], y[28:]))
-    whole.learn_columns(X, held)
+    whole.learn_columns(X, columns)
     if not whole._state.complete or model.fading_factor:
         return
-    model.learn_columns(X[:28], held)
+    model.learn_columns(X[:28], columns)
     if way == "merged":
-        rest.learn_columns(X[28:], held)
+        rest.learn_columns(X[28:], columns)
         model.merge(rest, along="rows")
     else:
         model = model if way == "rows" else COPIES[way](model, tmp_path)
         for i in range(28, 60):
-            learn_one(model, dict(zip(held, X[i].tolist(), strict=True)), y[i])
+            learn_one(model, dict(zip(columns, X[i].tolist(), strict=True)), y[i])
     assert model.n_aligned_rows == 60
     assert (model.n_columns, model.n_constant) == (whole.n_columns, whole.n_constant)
     close(shown(model), shown(whole), 1e-9)
 
 
 @rotated(BY_MOMENTS, "way", ["none", *COPIES], each=2)
-def test_columns_then_rows_is_all_of_it(mode, way, tmp_path):
+def test_columns_then_rows_equal_all_columns(mode, way, tmp_path):
     """Discarded variables are the subject of other tests."""
     names = NAMES[: build(mode).max_features]
-    X, held, y = columns_of(mode, 40, names)
+    X, columns, y = columns_of(mode, 40, names)
     model, whole = fresh(mode, y[:25]), fresh(mode, y)
-    model.learn_columns(X[:25], held)
-    whole.learn_columns(X, held)
+    model.learn_columns(X[:25], columns)
+    whole.learn_columns(X, columns)
     if not whole._state.complete or model.fading_factor:
         return
     if way != "none":
         model = COPIES[way](model, tmp_path)
     for i in range(25, 33):
         assert model.n_rows == i
-        learn_one(model, dict(zip(held, X[i].tolist(), strict=True)), y[i])
+        learn_one(model, dict(zip(columns, X[i].tolist(), strict=True)), y[i])
         model = COPIES[way](model, tmp_path) if way != "none" else model
-    learn_many(model, pd.DataFrame(X[33:], columns=held), y[33:])
+    learn_many(model, pd.DataFrame(X[33:], columns=columns), y[33:])
     np.testing.assert_allclose(model.noise_floor(), whole.noise_floor(), rtol=1e-9)
     mine, theirs = shown(model), shown(whole)
     close(mine, theirs, 1e-9)
 
 
 @rotated(ROW_MODES, "way", ["none", *COPIES], each=2)
-def test_columns_go_on_as_rows(mode, way, tmp_path):
+def test_rows_after_columns(mode, way, tmp_path):
     """Frames equal loops, copies equal the original, and the rows of columns are counted."""
-    X, held, y = columns_of(mode, 30)
+    X, names, y = columns_of(mode, 30)
     model = fresh(mode, y)
-    model.learn_columns(X, held)
+    model.learn_columns(X, names)
     found, twin, many = shown(model), copy.deepcopy(model), copy.deepcopy(model)
     if way != "none":
         twin = COPIES[way](twin, tmp_path)
@@ -694,7 +694,7 @@ def test_columns_go_on_as_rows(mode, way, tmp_path):
             close(shown(model) | {"n_rows": 30}, found)
     for columns, ys in parts_of(rows, (1, 18, 26)):
         learn_many(many, frame("polars", columns), ys)
-    alike(many, model)
+    assert_same_model(many, model)
 
 
 # ------------------------------------------------------------------------------ tumbling windows
@@ -711,7 +711,7 @@ class LastWindow:
     """A model that learns the last full window of rows as columns, and nothing else."""
 
     def __init__(self, mode):
-        self.mode, self.model, self.turn = mode, build(mode), None
+        self.mode, self.model, self.rotation = mode, build(mode), None
         self.size, self.rows, self.scale = self.model._window_size, [], None
 
     def transform(self, rows):
@@ -721,19 +721,21 @@ class LastWindow:
             return found
         nothing = [0.0] * len(self.model.components)
         Z = np.array([list(z.values()) or nothing for z in found])
-        Z = Z if self.turn is None else Z @ self.turn
+        Z = Z if self.rotation is None else Z @ self.rotation
         return [dict(zip(self.model.components, z, strict=True)) for z in Z.tolist()]
 
     def learn(self, X, names, y):
         rows = [dict(zip(names, x, strict=True)) for x in X.tolist()]
-        stood = self.transform(rows) if self.model.n_columns else None
-        self.model, self.turn = fresh(self.mode, y), None
+        previous = self.transform(rows) if self.model.n_columns else None
+        self.model, self.rotation = fresh(self.mode, y), None
         self.model.learn_columns(X, names)
-        if stood is not None and hasattr(self.model, "components"):
-            parts = [np.array([list(z.values()) for z in Z]) for Z in (self.transform(rows), stood)]
+        if previous is not None and hasattr(self.model, "components"):
+            parts = [
+                np.array([list(z.values()) for z in Z]) for Z in (self.transform(rows), previous)
+            ]
             new, old = (Z - Z.mean(axis=0) for Z in parts)
             of_old, unknown = np.square(old).sum(axis=0), np.zeros(old.shape[1])
-            self.turn = align_components(new.T @ old, new.T @ new, of_old, unknown).matrix
+            self.rotation = align_components(new.T @ old, new.T @ new, of_old, unknown).matrix
             self.keep_scale(rows)
         self.scale = self.scale_of(rows)
 
@@ -749,7 +751,7 @@ class LastWindow:
         found = self.scale_of(rows)
         if found is not None and self.scale is not None:
             exist = (found > 0.0) & (self.scale > 0.0)
-            self.turn = self.turn * np.divide(
+            self.rotation = self.rotation * np.divide(
                 self.scale, found, out=np.ones(len(found)), where=exist
             )
 
@@ -777,7 +779,7 @@ def nothing_yet(model, x):
     return {} if hasattr(model, "components") else x
 
 
-def says_what(model, last, n, x):
+def assert_results_of(model, last, n, x):
     """Check that the results of a model are those of the last full window."""
     close(shown(model), shown(last.model) | {"n_rows": n}, 1e-9)
     expected = last.transform([x])[0]
@@ -793,7 +795,7 @@ def says_what(model, last, n, x):
 
 
 @rotated(BY_WINDOW, "kind", kinds_of)
-def test_the_last_full_window_is_what_counts(mode, kind):
+def test_result_is_that_of_the_last_full_window(mode, kind):
     """Features, classes and targets appear and disappear for a while, or are missing."""
     model, last = build(at_once(mode)), LastWindow(mode)
     rng = np.random.default_rng(0)
@@ -814,11 +816,11 @@ def test_the_last_full_window_is_what_counts(mode, kind):
         last.learn_one(x, y)
         if i + 1 < last.size:
             assert model.transform_one(x) == nothing_yet(model, x)
-        says_what(model, last, i + 1, x)
+        assert_results_of(model, last, i + 1, x)
 
 
 @rotated(BY_WINDOW_TAUGHT, "kind", kinds_of)
-def test_a_class_or_target_that_is_gone(mode, kind):
+def test_class_or_target_absent_from_the_last_window(mode, kind):
     """A class or target that the last window lacks is absent, even if an earlier window had it."""
     model, last = build(at_once(mode)), LastWindow(mode)
     rows = stream(mode, 40 + last.size * 2, kind)
@@ -827,11 +829,11 @@ def test_a_class_or_target_that_is_gone(mode, kind):
     for i, (x, y) in enumerate([*early * 3, *late]):
         learn_one(model, x, y)
         last.learn_one(x, y)
-        says_what(model, last, i + 1, x)
+        assert_results_of(model, last, i + 1, x)
 
 
 @rotated(BY_WINDOW_TAUGHT, "kind", kinds_of)
-def test_a_target_that_does_not_vary_leaves_it_as_it_was(mode, kind):
+def test_constant_target_keeps_the_last_result(mode, kind):
     model, last = build(at_once(mode)), LastWindow(mode)
     size, rows = last.size, stream(mode, 60, kind)
     same = [(x, rows[0][1]) for x, _ in rows[:size]]
@@ -842,11 +844,11 @@ def test_a_target_that_does_not_vary_leaves_it_as_it_was(mode, kind):
         last.learn_one(x, y)
         if i < 2 * size - 1:
             assert model.transform_one(x) == x
-        says_what(model, last, i + 1, x)
+        assert_results_of(model, last, i + 1, x)
 
 
 @rotated(BY_WINDOW, "backend", ["pandas", "polars", "array"])
-def test_a_frame_may_be_many_windows(mode, backend):
+def test_frame_of_many_windows(mode, backend):
     names = range(6) if backend == "array" else NAMES
     rows = stream(mode, 130, names=names)
     for sizes in ((130,), (1, 64), (29, 31)):
@@ -855,25 +857,25 @@ def test_a_frame_may_be_many_windows(mode, backend):
             learn_many(model, frame(backend, columns), ys)
             for x, y in zip(dicts(columns), ys, strict=True):
                 last.learn_one(x, y)
-            says_what(model, last, model.n_rows, rows[0][0])
+            assert_results_of(model, last, model.n_rows, rows[0][0])
 
 
 @sampled(BY_WINDOW)
 def test_windows_after_columns(mode):
     """The result of the columns remains until the first window is full; their rows are counted."""
-    X, held, y = columns_of(mode, 35)
+    X, columns, y = columns_of(mode, 35)
     model, last = fresh(at_once(mode), y), LastWindow(mode)
-    model.learn_columns(X, held)
+    model.learn_columns(X, columns)
     last.model = copy.deepcopy(model)
-    last.scale = last.scale_of([dict(zip(held, x, strict=True)) for x in X.tolist()])
+    last.scale = last.scale_of([dict(zip(columns, x, strict=True)) for x in X.tolist()])
     for i, (x, t) in enumerate(stream(mode, 2 * last.size + 5, seed=2)):
         learn_one(model, x, t)
         last.learn_one(x, t)
-        says_what(model, last, 36 + i, x)
+        assert_results_of(model, last, 36 + i, x)
 
 
 @sampled(BY_WINDOW)
-def test_a_report_in_the_midst_of_a_window(mode):
+def test_report_within_a_window(mode):
     """Before the first window is full, the report is empty, without an error."""
     model = build(mode)
     size = model._window_size
@@ -886,7 +888,7 @@ def test_a_report_in_the_midst_of_a_window(mode):
 
 
 @sampled(BY_WINDOW)
-def test_rows_of_windows_do_not_add_up(mode):
+def test_merging_windows_is_refused(mode):
     one, other = (taught(build(mode), stream(mode, 45, seed=seed)) for seed in (0, 1))
     before = bits(one), bits(other)
     for along in ("rows", "columns"):
@@ -896,7 +898,7 @@ def test_rows_of_windows_do_not_add_up(mode):
 
 
 @sampled(BY_WINDOW)
-def test_values_that_never_leave_the_window(mode):
+def test_constant_features_within_a_window(mode):
     """With constant features, and in a window in which none varies, nothing is selected."""
     model, last = build(at_once(mode)), LastWindow(mode)
     for i, (x, y) in enumerate(stream(mode, 3 * last.size)):
@@ -904,7 +906,7 @@ def test_values_that_never_leave_the_window(mode):
             x = dict.fromkeys(x, 3.0)  # noqa: PLW2901
         learn_one(model, x, y)
         last.learn_one(x, y)
-        says_what(model, last, i + 1, x)
+        assert_results_of(model, last, i + 1, x)
         if i // last.size == 2 and (i + 1) % last.size:
             assert model.n_constant == model.n_columns
             out = model.transform_one(x)

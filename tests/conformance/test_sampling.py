@@ -53,7 +53,7 @@ def traits(modes):
 
 
 @every_test
-def test_every_learner_is_met_and_every_mode_but_in_samples(name):
+def test_tests_cover_every_learner_and_mode(name):
     """Every test declares its rule for modes; tests with other pairs are detected."""
     meets = getattr(TESTS[name], "meets", None)
     assert meets, "Say which modes it meets by over, rotated or sampled."
@@ -67,7 +67,7 @@ def test_every_learner_is_met_and_every_mode_but_in_samples(name):
 
 
 @pytest.mark.parametrize("name", [name for name in TESTS if rule(name) == "rotated"])
-def test_every_case_meets_two_learners_and_every_learner_two_cases(name):
+def test_every_case_has_two_learners_and_vice_versa(name):
     """Exceptions are cases and learners with only one possible counterpart."""
     meets = TESTS[name].meets
     met, could, modes = defaultdict(set), defaultdict(set), Counter()
@@ -84,7 +84,7 @@ def test_every_case_meets_two_learners_and_every_learner_two_cases(name):
 
 
 @every_test
-def test_a_run_meets_every_learner_and_every_value_of_a_case(name):
+def test_run_covers_every_learner_and_every_case_value(name):
     """A run has a sample of all pairs, which depends on the seed only.
 
     A test of shared code need not cover every learner, but every trait.
@@ -104,7 +104,7 @@ def test_a_run_meets_every_learner_and_every_value_of_a_case(name):
             assert {*map(of, run.values())} == {*map(of, everything.values())}
 
 
-def test_a_run_meets_every_learner_often_where_code_is_shared():
+def test_run_covers_every_learner_in_five_shared_tests():
     """At least five tests run every learner, whatever the seed."""
     for seed in map(str, range(10)):
         met, could = Counter(), Counter()
@@ -116,7 +116,7 @@ def test_a_run_meets_every_learner_often_where_code_is_shared():
         assert {one: met[one] for one in could if met[one] < min(5, could[one])} == {}
 
 
-def test_every_mode_is_met_often():
+def test_every_mode_is_covered_by_twenty_tests():
     """At least twenty tests run every mode, so that a lost mode is detected."""
     met = Counter()
     for test in TESTS.values():

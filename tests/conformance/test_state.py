@@ -122,8 +122,8 @@ class Walk:
 def not_finite(state):
     """Return the paths of numbers in a state that are not finite."""
     return [
-        place
-        for place, value in flat(state).items()
+        path
+        for path, value in flat(state).items()
         for numbers in ([value] if not isinstance(value, list) else value)
         if isinstance(numbers, float | np.ndarray) and not np.isfinite(numbers).all()
     ]
@@ -161,7 +161,7 @@ CALLS = (
 @over(ALL)
 @settings(max_examples=8)
 @given(calls=st.lists(st.sampled_from(CALLS), min_size=1, max_size=8), seed=st.integers(0, 1000))
-def test_whatever_is_called(mode, calls, seed):
+def test_invariants_after_any_sequence_of_calls(mode, calls, seed):
     walk = Walk(mode, seed)
     check(mode, walk.model)
     for call in calls:
@@ -174,14 +174,14 @@ def test_whatever_is_called(mode, calls, seed):
 
 
 @sampled(ALL)
-def test_a_state_with_a_number_that_is_not_finite_is_refused(mode):
+def test_state_with_a_non_finite_number_is_refused(mode):
     walk = Walk(mode, 3)
     walk.model = fresh(mode, walk.y)
     walk.block()
     state = walk.model._get_state()
-    for place, value in flat(state).items():
+    for path, value in flat(state).items():
         if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size:
             spoilt = pickle.loads(pickle.dumps(state))  # noqa: S301
-            flat(spoilt)[place].flat[-1] = np.nan
+            flat(spoilt)[path].flat[-1] = np.nan
             with pytest.raises(ValueError, match="finite"):
                 build(mode)._set_state(spoilt)

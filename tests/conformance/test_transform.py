@@ -29,7 +29,7 @@ def rows():
 
 
 @rotated(COLUMN_MODES, "container", [*ROWS, *FRAMES])
-def test_many_are_as_one(mode, container, X):
+def test_transform_many_equals_transform_one(mode, container, X):
     names = [f"v{j}" for j in range(12)] if container in FRAMES else list(range(12))
     model = learnt(mode, X, target_of(mode, X), names)
     expected = [model.transform_one(dict(zip(names, row, strict=True))) for row in X.tolist()]
@@ -49,7 +49,7 @@ def test_many_are_as_one(mode, container, X):
 
 
 @sampled(COLUMN_MODES)
-def test_pandas_keeps_its_index_and_labels_that_are_no_strings(mode, X):
+def test_pandas_index_and_non_string_labels_are_kept(mode, X):
     table = pd.DataFrame(X[:, :4], index=range(50, 80))
     for labels in ([0, 1, 2, 3], [5, 40, 6, 7], [("a", 1), ("a", 2), ("b", 1), 9]):
         table.columns = pd.Index(labels, tupleize_cols=False)
@@ -61,7 +61,7 @@ def test_pandas_keeps_its_index_and_labels_that_are_no_strings(mode, X):
 
 
 @sampled(COLUMN_MODES)
-def test_an_array_before_anything_is_learnt(mode, X):
+def test_array_before_learning(mode, X):
     model = build(mode)
     found = model.transform_many(X)
     if mode.by_name:
@@ -80,7 +80,7 @@ EXTRACTORS = {
 
 
 @over(EXTRACTORS)
-def test_a_row_in_any_order_and_of_any_kind(mode, X):
+def test_rows_of_any_order_and_mapping_type(mode, X):
     model = learnt(mode, X, target_of(mode, X), [f"v{j}" for j in range(12)])
     row = {f"v{j}": value for j, value in enumerate(X[0].tolist())}
     expected = model.transform_one(row)

@@ -44,7 +44,7 @@ def begun(mode, X, y):
 
 
 @rotated(COLUMN_MODES, "at", [0, 37, 159])
-def test_a_bad_column_of_what_can_be_read_again(mode, at):
+def test_bad_column_of_a_reiterable_source_is_undone(mode, at):
     X, y = data(mode, c=3)
     model = begun(mode, X, y)
     before, rest = pickle.dumps(model), X.copy()
@@ -64,7 +64,7 @@ def test_a_bad_column_of_what_can_be_read_again(mode, at):
 
 
 @sampled(IN_PIECES)
-def test_a_bad_column_of_what_can_be_read_once(mode):
+def test_bad_column_of_a_single_pass_source(mode):
     """The columns before it stay learnt, as the source cannot be read twice."""
     X, y = data(mode)
     rest = X.copy()
@@ -86,7 +86,7 @@ ERRORS = {error.__name__: error for error in (ValueError, OSError, KeyboardInter
 
 
 @rotated(IN_PIECES, "error", ERRORS)
-def test_a_source_that_breaks_leaves_a_model_that_goes_on(mode, error):
+def test_failing_source_leaves_a_usable_model(mode, error):
     X, y = data(mode)
     error = ERRORS[error]("broken")
     model = fresh(mode, y)
@@ -103,7 +103,7 @@ def test_a_source_that_breaks_leaves_a_model_that_goes_on(mode, error):
 
 
 @rotated(COLUMN_MODES, "error", ["KeyboardInterrupt", "MemoryError"])
-def test_an_interruption_in_the_midst_of_a_block(mode, error, monkeypatch):
+def test_interruption_within_a_block(mode, error, monkeypatch):
     """Complete blocks stay learnt, and the model continues."""
     error = ERRORS[error]
     X, y = data(mode, c=3)
@@ -139,7 +139,7 @@ def test_an_interruption_in_the_midst_of_a_block(mode, error, monkeypatch):
 
 
 @over({name: mode for name, mode in COLUMN_MODES.items() if not mode.in_pieces})
-def test_an_interruption_while_a_source_is_read_again(mode, monkeypatch):
+def test_interruption_of_the_second_pass(mode, monkeypatch):
     """Certified picks stay certified, and the model is usable."""
     X, y = data(mode, c=3)
     model, once = fresh(mode, y), learnt(mode, in_blocks(X), y, exact=False)

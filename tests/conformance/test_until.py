@@ -16,7 +16,7 @@ def _few_columns(monkeypatch):
 
 
 @sampled(COLUMN_MODES)
-def test_the_model_is_that_of_the_columns_before_the_check(mode):
+def test_model_has_learnt_the_columns_before_the_check(mode):
     X, y = data(mode, c=3)
     expected = fresh(mode, y)
     expected.learn_columns(in_blocks(X[:, :120]))
@@ -62,7 +62,7 @@ def test_n_columns_without_a_change(mode):
 
 
 @sampled(COLUMN_MODES)
-def test_an_error_of_the_condition_undoes_nothing(mode):
+def test_error_of_the_condition_stops_without_rollback(mode):
     X, y = data(mode)
     model, expected = fresh(mode, y), fresh(mode, y)
     error = ValueError("mine")
@@ -80,7 +80,7 @@ def test_an_error_of_the_condition_undoes_nothing(mode):
 
 
 @sampled(COLUMN_MODES)
-def test_a_bad_column_before_the_stop_is_undone_as_ever(mode):
+def test_bad_column_before_the_stop_is_undone(mode):
     X, y = data(mode)
     model, rest = fresh(mode, y), X.copy()
     rest[3, 60] = np.inf

@@ -33,7 +33,7 @@ def shapes(Z):
 
 
 @over(COLUMN_MODES)
-def test_whole_weights_are_repeated_rows_or_are_refused(mode):
+def test_integer_weights_are_equivalent_to_repeated_rows(mode):
     X, y = data(mode, n=N, p=60)
     if not fresh(mode, y)._takes_weights:
         with pytest.raises(ValueError, match="Expected no weights"):
@@ -41,10 +41,10 @@ def test_whole_weights_are_repeated_rows_or_are_refused(mode):
         return
     model = weighted(mode, X, y)
     if mode.learner in BEGINS_ANYWHERE:
-        turn = ObservationWeights.of(W, N)
-        expected = learnt(mode, turn.transform(X.T)[0].T, y)
+        weighting = ObservationWeights.of(W, N)
+        expected = learnt(mode, weighting.transform(X.T)[0].T, y)
         np.testing.assert_allclose(
-            model.embedding, turn.inverse_transform(expected.embedding), atol=1e-9
+            model.embedding, weighting.inverse_transform(expected.embedding), atol=1e-9
         )
         return
     expected = learnt(mode, X[ROWS], None if y is None else y[ROWS])
@@ -58,5 +58,5 @@ def test_whole_weights_are_repeated_rows_or_are_refused(mode):
         if "max_loadings" in mode.params:
             # The approximation of discarded columns depends on the number of rows.
             return
-        Z, told = model.transform_many(X), expected.transform_many(X)
-        np.testing.assert_allclose(shapes(Z), shapes(told), atol=1e-9)
+        Z, expected_Z = model.transform_many(X), expected.transform_many(X)
+        np.testing.assert_allclose(shapes(Z), shapes(expected_Z), atol=1e-9)
