@@ -38,7 +38,7 @@ SCENARIOS = {}
 FEW = 8  # floats that are written one by one
 ABSENT = "absent"
 FLOAT = re.compile(r"-?(0x[01]\.[0-9a-f]+p[+-]\d+|inf)|nan")
-READINGS = re.compile(r"n_passes ([\d.]+)")
+N_PASSES = re.compile(r"n_passes ([\d.]+)")
 
 
 def scenario(**choices):
@@ -83,25 +83,25 @@ def transformed(Z, row=None):
     return {"names": repr(list(Z.columns)), "values": floats(Z.to_numpy())}
 
 
-def said(model, row=None, rows=None):
+def answers_of(model, row=None, rows=None):
     """Return all results of a model, and its transforms of one row and of many rows."""
-    told = found(model)
+    answers = found(model)
     drawn = getattr(model, "kernel", "linear") != "linear"
-    told["drawn noise_floor" if drawn else "noise_floor"] = model.noise_floor().hex()
-    told["relevance"] = floats(model.relevance.values())
+    answers["drawn noise_floor" if drawn else "noise_floor"] = model.noise_floor().hex()
+    answers["relevance"] = floats(model.relevance.values())
     if isinstance(model, ProjSe):
-        told["rounds"] = repr(list(model.rounds.values()))
+        answers["rounds"] = repr(list(model.rounds.values()))
         orders = [list(of) for of in (model.scores, model.rounds, model.relevance)]
         if orders != 3 * [model.selected]:
-            told["in other orders"] = repr(orders)
+            answers["in other orders"] = repr(orders)
     if row is not None or rows is not None:
         # In 0.3.0 transforms had no snapshot.
         model = as_of_now(model)
     if row is not None:
-        told["transform_one"] = transformed(model.transform_one(row), row)
+        answers["transform_one"] = transformed(model.transform_one(row), row)
     if rows is not None:
-        told["transform_many"] = transformed(model.transform_many(rows))
-    return told
+        answers["transform_many"] = transformed(model.transform_many(rows))
+    return answers
 
 
 def found(model):
@@ -109,9 +109,9 @@ def found(model):
     if isinstance(model, ProjSe):
         selected, scores = repr(model.selected), floats(model.scores.values())
         return {"counts": counts(model), "selected": selected, "scores": scores}
-    told = {"counts": counts(model), "loadings": weights(model.loadings)}
-    held = embedding(model)
-    return told if held is None else told | {"embedding": floats(held)}
+    answers = {"counts": counts(model), "loadings": weights(model.loadings)}
+    Z = embedding(model)
+    return answers if Z is None else answers | {"embedding": floats(Z)}
 
 
 def counts(model):
@@ -124,8 +124,8 @@ def counts(model):
 
 def weights(loadings):
     """Return loadings as JSON: the components of each variable, and all the weights."""
-    places = {n: "".join(z.removeprefix("sospca") for z in parts) for n, parts in loadings.items()}
-    of = ", ".join(f"{name!r} {z}" for name, z in places.items())
+    indices = {n: "".join(z.removeprefix("sospca") for z in parts) for n, parts in loadings.items()}
+    of = ", ".join(f"{name!r} {z}" for name, z in indices.items())
     return {"of": of, "weights": floats(w for z in loadings.values() for w in z.values())}
 
 
@@ -217,8 +217,8 @@ def target(X, kind, seed=2):
     if kind == "classes":
         return [f"c{c:02d}" for c in rank * 20 // n]
     if kind == "frame":
-        place = np.array(list("xyz"))[np.digitize(Y[:, 0], [-0.5, 0.8])]
-        return pd.DataFrame({"price": y, "place": place, "b": Y[:, 1]})
+        labels = np.array(list("xyz"))[np.digitize(Y[:, 0], [-0.5, 0.8])]
+        return pd.DataFrame({"price": y, "place": labels, "b": Y[:, 1]})
     if kind == "codes":
         return rank % 3 + 10 * (y > 0)
     return y > 0.5 if kind == "bools" else y
@@ -310,7 +310,7 @@ def the_data():
 def selected_from_columns(learner, kind):
     X = columns()
     model = learnt(make(learner), target(X, kind), X, names_of(X))
-    return said(model, one_row(names_of(X)))
+    return answers_of(model, one_row(names_of(X)))
 
 
 @scenario(learner=ON_SOSPCA, kind=KINDS[:4])
@@ -318,20 +318,20 @@ def components_of_columns(learner, kind):
     X = columns()
     model = learnt(make(learner), target(X, kind), X, names_of(X))
     fresh = pd.DataFrame(columns(4, seed=9), columns=pd.Index(names_of(X), dtype=object))
-    return said(model, one_row(names_of(X)), fresh)
+    return answers_of(model, one_row(names_of(X)), fresh)
 
 
 @scenario(learner=FEW_LEARNERS, kind=KINDS[4:])
 def other_targets(learner, kind):
     X = columns()
     model = make(learner, target_type="class" if kind == "codes" else "auto")
-    return said(learnt(model, target(X, kind), X), None, X[:4])
+    return answers_of(learnt(model, target(X, kind), X), None, X[:4])
 
 
 @scenario(learner=PROJSE, n=(30, 200))
 def selected_without_a_target(learner, n):
     X = columns(n, 120)
-    return said(learnt(make(learner), None, X), one_row(range(120)))
+    return answers_of(learnt(make(learner), None, X), one_row(range(120)))
 
 
 FORMS = {
@@ -379,7 +379,7 @@ def offsets_and_scales(learner, kind):
     most = 60 if learner in PROJSE else 2
     own = 10.0 ** np.random.default_rng(5).integers(-most, most, size=80)
     y = target(X, kind)
-    told = {}
+    answers = {}
     for title, columns_, y_ in (
         ("offset", X + 1e9, y - 1e9),
         ("large", (X + 3.0) * 1e100, y * 1e-90),
@@ -387,8 +387,8 @@ def offsets_and_scales(learner, kind):
         ("own", X * own, y),
     ):
         model = learnt(make(learner), y_, columns_)
-        told[title] = found(model) | {"relevance": floats(model.relevance.values())}
-    return told
+        answers[title] = found(model) | {"relevance": floats(model.relevance.values())}
+    return answers
 
 
 @scenario(learner=PROJSE, kind=("number", "numbers", None))
@@ -401,14 +401,14 @@ def ties_and_constants(learner, kind):
     X[:, 30], X[:, 31] = 1e9, 0.1
     X[:, 40:44] = X[:, [5, 5, 9, 9]]
     y = None if kind is None else target(X, kind)
-    return said(learnt(make(learner), y, X))
+    return answers_of(learnt(make(learner), y, X))
 
 
 @scenario(learner=ON_SOSPCA)
 def components_beside_constants(learner):
     X = columns(60, 80, seed=6)
     X[:, [0, 1, 2, 30]], X[:, 31] = 3.0, 0.1
-    return said(learnt(make(learner), target(X, "number"), X), None, X[:3])
+    return answers_of(learnt(make(learner), target(X, "number"), X), None, X[:3])
 
 
 @scenario()
@@ -423,19 +423,19 @@ def the_example_of_the_paper():
     )
     model = SOSPCA(n_components=2, rotation="paper", signed=True)
     learnt(model, np.array([5.3333, -4.6667, -0.6667]), X, ["x1", "x2", "x3", "x4"])
-    return said(model, {"x1": 2.0, "x2": 1.6667, "x4": -0.6667})
+    return answers_of(model, {"x1": 2.0, "x2": 1.6667, "x4": -0.6667})
 
 
 @scenario()
 def nothing_learnt():
     """Record the results before the first column, with a target and without."""
-    told = {}
+    answers = {}
     for learner in ("linear", "exact", "2"):
         model = make(learner)
         alone = [counts(model), model.relevance, model.transform_one({"a": 2.0})]
         model.learn_target([1.0, 2.0, 4.0])
-        told[learner] = {"alone": repr(alone), "with a target": said(model, {"a": 2.0})}
-    return told
+        answers[learner] = {"alone": repr(alone), "with a target": answers_of(model, {"a": 2.0})}
+    return answers
 
 
 # ------------------------------------------------------------------------------- on rows
@@ -473,7 +473,7 @@ def rows_one_by_one(learner, how, kind):
     model = stream.ones(on_rows(learner, how), 0, 55)
     return {
         "55 rows": found(model),
-        "100 rows": said(stream.ones(model, 55), one_row(stream.names)),
+        "100 rows": answers_of(stream.ones(model, 55), one_row(stream.names)),
     }
 
 
@@ -484,7 +484,7 @@ def rows_in_frames(learner, how, kind):
     model = on_rows(learner, how)
     for start, stop in itertools.pairwise((0, 1, 30, 50, 90, 100)):
         model.learn_many(*stream.frame(start, stop))
-    return said(model, None, stream.frame(90, 93)[0].fillna(0.0))
+    return answers_of(model, None, stream.frame(90, 93)[0].fillna(0.0))
 
 
 @scenario(learner=("linear", "5"))
@@ -499,22 +499,22 @@ def rows_of_odd_values(learner):
         odd.learn_one(x | {"f": None if i % 4 else b * c, "g": math.nan if i % 6 else a * d}, y)
     X = rng.normal(size=(60, 9))
     offset.learn_many(X + 1e9, X[:, 2] - X[:, 5] + rng.normal(size=60) - 1e9)
-    return {"odd": said(odd), "offset": said(offset)}
+    return {"odd": answers_of(odd), "offset": answers_of(offset)}
 
 
 @scenario(learner=("linear", "2"), fading_factor=(0.0, 0.02))
 def words_without_end(learner, fading_factor):
     """Learn a new name with every row, under a bounded vocabulary."""
     options = {"max_features": 24, "grace_period": 20, "fading_factor": fading_factor}
-    model, rng, told = make(learner, **options), np.random.default_rng(12), {}
+    model, rng, answers = make(learner, **options), np.random.default_rng(12), {}
     for i in range(300):
         v = rng.normal(size=4).tolist()
         x = {f"new{i}": 1.0 + v[0], f"seldom{i % 30}": v[1], "a": v[2], "b": v[2] + v[3]}
         y = v[3] + 0.5 * v[1] + rng.normal()
         model.learn_one(x, y)
         if i in (60, 150, 299):
-            told[f"{i} rows"] = said(model)
-    return told
+            answers[f"{i} rows"] = answers_of(model)
+    return answers
 
 
 # -------------------------------------------------------- from columns to rows, and merging
@@ -535,7 +535,7 @@ def columns_then_rows(learner, how, kind):
         save(one, f"{folder}/model")
         one = load(f"{folder}/model")
     many.learn_many(*stream.frame(40, 90))
-    return {"ones": said(stream.ones(one, 40), one_row(stream.names)), "many": found(many)}
+    return {"ones": answers_of(stream.ones(one, 40), one_row(stream.names)), "many": found(many)}
 
 
 @scenario(learner=("linear", "rbf", "5"), kind=("frame", "numbers", "bools"))
@@ -546,7 +546,7 @@ def columns_then_rows_of_other_targets(learner, kind):
     model = make(learner, grace_period=10)
     learnt(model, y.iloc[:40] if kind == "frame" else y[:40], X[:40, :20])
     model.learn_many(X[40:], rest)
-    return said(model, one_row(range(30)))
+    return answers_of(model, one_row(range(30)))
 
 
 @scenario(
@@ -556,16 +556,16 @@ def columns_then_rows_of_other_targets(learner, kind):
 def merged_along_columns(learner, kind):
     """Merge three models with separate columns; then learn more columns, then rows."""
     X = columns(70, 150, seed=15)
-    y, names, told = target(X, kind), names_of(X), {}
+    y, names, answers = target(X, kind), names_of(X), {}
     parts = (slice(40), slice(40, 43), slice(43, 110))
     model, *others = (learnt(make(learner), y[:60], X[:60, s], names[s]) for s in parts)
     for other in others:
         model.merge(other)
-    told["merged"] = found(model)
+    answers["merged"] = found(model)
     model.learn_columns(X[:60, 110:], names=names[110:])
-    told["more columns"] = found(model)
+    answers["more columns"] = found(model)
     model.learn_many(pd.DataFrame(X[60:], columns=pd.Index(names, dtype=object)), y[60:])
-    return told | {"rows": said(model)}
+    return answers | {"rows": answers_of(model)}
 
 
 @scenario(learner=("stop", "poly", "pool", "pool rbf"))
@@ -573,7 +573,7 @@ def merged_without_a_target(learner):
     X = columns(40, 90, seed=16)
     one = learnt(make(learner), None, X[:, :50])
     one.merge(learnt(make(learner), None, X[:, 50:], range(50, 90)))
-    return said(one)
+    return answers_of(one)
 
 
 @scenario(
@@ -590,9 +590,9 @@ def merged_along_rows(learner, parts, how):
         learn = stream.ones if part == "rows" else stream.as_columns
         models.append(learn(model, *bounds))
     models[0].merge(models[1], along="rows")
-    told = {"merged": found(models[0])}
+    answers = {"merged": found(models[0])}
     stream.ones(models[0], 30, 55)
-    return told | {"more rows": said(models[0])}
+    return answers | {"more rows": answers_of(models[0])}
 
 
 @scenario(learner=("linear", "poly", "2", "5"), begun=("rows", "columns"))
@@ -607,8 +607,8 @@ def merged_along_columns_of_rows(learner, begun):
             mine.as_columns(model, 0, 40)
         models.append(mine.ones(model, 40 if begun == "columns" else 0, 70))
     models[0].merge(models[1])
-    told = {"merged": found(models[0])}
-    return told | {"more rows": said(stream.ones(models[0], 70))}
+    answers = {"merged": found(models[0])}
+    return answers | {"more rows": answers_of(stream.ones(models[0], 70))}
 
 
 @scenario(learner=("linear", "2", "5"))
@@ -619,8 +619,8 @@ def merged_with_its_own_copy(learner):
     other = stream.ones(copy.deepcopy(one), 60, 75)
     stream.ones(one, 75, 85)
     one.merge(other, along="rows")
-    told = {"merged": said(one)}
-    return told | {"more rows": said(stream.ones(one, 85))}
+    answers = {"merged": answers_of(one)}
+    return answers | {"more rows": answers_of(stream.ones(one, 85))}
 
 
 # --------------------------------------------------------------------------- model files
@@ -647,7 +647,7 @@ MODELS = {
         "number",
     ),
 }
-NOTES = {"numbers": (1, 0.1, math.inf), "none": None, "é": ["a", True]}
+METADATA = {"numbers": (1, 0.1, math.inf), "none": None, "é": ["a", True]}
 
 
 def task(kind):
@@ -667,7 +667,7 @@ def written(folder, file):
         learnt(model, y, X.to_numpy()[:, :9], list(X.columns[:9]))
     if "rows" in how:
         stream.ones(model, 24 if "columns" in how else 0, 44)
-    save(model, path, NOTES)
+    save(model, path, METADATA)
 
 
 def read(folder, file):
@@ -676,19 +676,19 @@ def read(folder, file):
     stream, X, _ = task(kind)
     path, row = folder / f"{file}.streamsel", one_row(stream.names)
     model = load(path)
-    told = {"notes": notes(path), "as it was": said(model, row)}
+    answers = {"notes": metadata_of(path), "as it was": answers_of(model, row)}
     if how == "columns":
         model.learn_columns(X.to_numpy()[:, 9:], names=list(X.columns[9:]))
-        told["with more columns"] = said(model, row)
+        answers["with more columns"] = answers_of(model, row)
     if kind is not None:
-        told["with more rows"] = said(stream.ones(model, 44), row)
+        answers["with more rows"] = answers_of(stream.ones(model, 44), row)
     with tempfile.TemporaryDirectory() as again:
         save(model, f"{again}/again")
-        told["from a file again"] = said(load(f"{again}/again"), row)
-    return told
+        answers["from a file again"] = answers_of(load(f"{again}/again"), row)
+    return answers
 
 
-def notes(path):
+def metadata_of(path):
     """Return the metadata in a file."""
     return repr(read_metadata(path))
 
@@ -696,23 +696,23 @@ def notes(path):
 # ----------------------------------------------------------------------------- comparing
 
 
-def leaves(answers, place=()):
+def leaves(answers, path=()):
     """Yield the path and the value of every leaf, in order."""
     if isinstance(answers, dict | list) and answers:
         parts = answers.items() if isinstance(answers, dict) else enumerate(answers)
         for key, part in parts:
-            yield from leaves(part, (*place, str(key)))
+            yield from leaves(part, (*path, str(key)))
     else:
-        yield " / ".join(place), answers
+        yield " / ".join(path), answers
 
 
-def apart(told):
+def apart(text):
     """Return the counts of a model without the number of passes, and that number."""
-    found = READINGS.search(told)
-    return READINGS.sub("", told), float(found[1]) if found else 0.0
+    found = N_PASSES.search(text)
+    return N_PASSES.sub("", text), float(found[1]) if found else 0.0
 
 
-def nearly(was, now, place):
+def nearly(was, now, path):
     """Return whether two values are equal: floats up to rounding, all others exactly.
 
     Fewer passes with the same result also count as equal.
@@ -728,22 +728,22 @@ def nearly(was, now, place):
         return was == now
     was, now = float.fromhex(was), float.fromhex(now)
     # Where directions are drawn at random, rounding decides which are drawn.
-    tolerance = 0.02 if place.endswith("drawn noise_floor") else 1e-12
-    alike = math.isclose(was, now, rel_tol=tolerance, abs_tol=tolerance)
-    return alike or (math.isnan(was) and math.isnan(now))
+    tolerance = 0.02 if path.endswith("drawn noise_floor") else 1e-12
+    is_close = math.isclose(was, now, rel_tol=tolerance, abs_tol=tolerance)
+    return is_close or (math.isnan(was) and math.isnan(now))
 
 
 def differences(was, now, *, to_the_bit=False):
     """Return (path, value before, value now) for every value that differs."""
     was, now = dict(leaves(was)), dict(leaves(now))
-    places = list(was | now)
-    if was.keys() == now.keys() and places != list(now):
+    paths = list(was | now)
+    if was.keys() == now.keys() and paths != list(now):
         return [("the order", list(was), list(now))]
-    pairs = [(place, was.get(place, ABSENT), now.get(place, ABSENT)) for place in places]
+    pairs = [(path, was.get(path, ABSENT), now.get(path, ABSENT)) for path in paths]
     return [
-        (place, before, after)
-        for place, before, after in pairs
-        if before != after and (to_the_bit or not nearly(before, after, place))
+        (path, before, after)
+        for path, before, after in pairs
+        if before != after and (to_the_bit or not nearly(before, after, path))
     ]
 
 
@@ -756,10 +756,10 @@ def compare(path):
         was = json.loads(path.read_text(encoding="utf-8"))
         now = {name: SCENARIOS[name]() for name in was if name in SCENARIOS}
     others, far = differences(was, now, to_the_bit=True), 0
-    for place, before, after in others:
-        alike = nearly(before, after, place)
-        far += not alike
-        print(f"{'nearly' if alike else 'NOT EQUAL'}: {place}: {before} -> {after}")
+    for where, before, after in others:
+        is_near = nearly(before, after, where)
+        far += not is_near
+        print(f"{'nearly' if is_near else 'NOT EQUAL'}: {where}: {before} -> {after}")
     total = len(dict(leaves(was)) | dict(leaves(now)))
     print(f"{total} values: {total - len(others)} equal to the last bit, ", end="")
     print(f"{len(others) - far} nearly (or a digest of such), {far} not")

@@ -28,7 +28,7 @@ DRAWN = {
 
 
 # Selectors that are also tested with a pool, but make one pass only.
-ONE_READING = ["BackwardElimination", "SelectKBest"]
+SINGLE_PASS = ["BackwardElimination", "SelectKBest"]
 
 
 def learners():
@@ -108,10 +108,10 @@ def wrong(name, seed):
         return f"{params}: {proven} of {len(selected)} proven"
     answer = module.answer(X, y, **params)["selected"]
     if selected[:proven] != answer[:proven] or (exact and len(selected) != len(answer)):
-        told = f"{params}, exact={exact}: {selected} (proven {proven}), {answer} expected"
+        message = f"{params}, exact={exact}: {selected} (proven {proven}), {answer} expected"
         # Beyond the rank, and among near copies, rounding decides ties.
         judge = getattr(module, "is_as_good", None)
-        return None if judge and judge(X, y, selected[:proven], **params) else told
+        return None if judge and judge(X, y, selected[:proven], **params) else message
     return None
 
 
@@ -187,10 +187,10 @@ def wrong_tiny(name, seed):
     return f"{params}, {pool}: {found}, {answer} expected"
 
 
-def wrong_in_parts(name, seed, readings=None):
+def wrong_in_parts(name, seed, pass_counts=None):
     """Return a description of the error on one stream, learnt in parts; None if there is none.
 
-    The numbers of passes, in one process and in parts, are added to `readings`.
+    The numbers of passes, in one process and in parts, are added to `pass_counts`.
     """
     X, y, params, exact, rng = case(name, seed)
     learner, n = registry.fetch(name), len(X)
@@ -213,8 +213,8 @@ def wrong_in_parts(name, seed, readings=None):
     model = in_parts.learn(model, parts, rng)
     if any(getattr(each, "path_truncated", False) for each in (one, model)):
         return None
-    if readings is not None and exact:
-        readings.append((one.n_passes, model.n_passes))
+    if pass_counts is not None and exact:
+        pass_counts.append((one.n_passes, model.n_passes))
     proven, selected = model.n_certified, model.selected
     if exact and proven < len(selected):
         return f"{params}: {proven} of {len(selected)} proven"
@@ -230,8 +230,8 @@ def wrong_in_parts(name, seed, readings=None):
     judge = getattr(module, "is_as_good", None)
     if all(right) or (judge and judge(*alongside(X, **asked), selected[:proven], **params)):
         return None
-    told = f"{params}, exact={exact}, given={given}, {asked['y'].dtype}"
-    return f"{told}: {selected} (proven {proven}), {answers} expected"
+    message = f"{params}, exact={exact}, given={given}, {asked['y'].dtype}"
+    return f"{message}: {selected} (proven {proven}), {answers} expected"
 
 
 def alongside(X, y, covariates=None):
@@ -246,7 +246,7 @@ def alongside(X, y, covariates=None):
 def main(n_streams, wrong=wrong):
     """Run n_streams through every learner; return the number of errors."""
     total = 0
-    for name in learners() + (ONE_READING if wrong is wrong_tiny else []):
+    for name in learners() + (SINGLE_PASS if wrong is wrong_tiny else []):
         found = [(seed, what) for seed in range(n_streams) if (what := wrong(name, seed))]
         for seed, what in found:
             print(f"{name}, stream {seed}: {what}")

@@ -39,11 +39,11 @@ def together(found, rng):
     return found[0]
 
 
-def read(reading, parts):
+def read(further_pass, parts):
     """Return the results of a pass over every part."""
     found, arrival = [], 0
     for part in parts:
-        found.append(sent(sent(reading).read(part, arrival)))
+        found.append(sent(sent(further_pass).read(part, arrival)))
         arrival += found[-1].n_read
     return found
 
@@ -59,11 +59,11 @@ def learn_once(model, parts, rng):
 def read_again(model, parts, rng, most=1000):
     """Make passes over all parts until the model requires no more."""
     for _ in range(most):
-        reading = model._next_pass()
-        if reading is None:
+        further_pass = model._next_pass()
+        if further_pass is None:
             return
-        model._apply_pass(reading, together(read(reading, parts), rng))
-    raise AssertionError(f"more than {most} readings")
+        model._apply_pass(further_pass, together(read(further_pass, parts), rng))
+    raise AssertionError(f"more than {most} passes")
 
 
 def learn(model, parts, rng):

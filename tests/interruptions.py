@@ -91,7 +91,7 @@ class Situation(NamedTuple):
 
 
 def half_done(
-    situation: Situation, places: Callable[[int], Iterable[int]]
+    situation: Situation, choose_lines: Callable[[int], Iterable[int]]
 ) -> Iterator[tuple[str, str]]:
     """Interrupt a call at some of its lines; yield each location, and what is wrong then.
 
@@ -99,7 +99,7 @@ def half_done(
     ----------
     situation
     The call.
-    places
+    choose_lines
     Given the number of executed lines, returns those at which to interrupt, counted from 1.
 
     Yields
@@ -115,7 +115,7 @@ def half_done(
         go_on(model)
     expected = bits(after)
     assert bits(before) == expected, "two models that learnt the same differ"
-    for at in places(lines):
+    for at in choose_lines(lines):
         model = make()
         where = interrupt(lambda model=model: call(model), at)
         if where is not None:
@@ -131,12 +131,12 @@ def _wrong(
 ) -> str:
     """Return a description of the defect of an interrupted model; "" if there is none."""
     try:
-        held = bits(model)
+        state = bits(model)
     except Exception as error:  # noqa: BLE001 (whatever it is, it is a finding)
         return f"state cannot be read: {error!r}"
-    left = next((when for when, other in left_by.items() if held == other), None)
+    left = next((when for when, other in left_by.items() if state == other), None)
     if left is None:
-        return f"neither before nor after: {_apart(held, left_by)}"
+        return f"neither before nor after: {_apart(state, left_by)}"
 
     def continued(one: Any) -> None:
         if left == "before":
@@ -148,24 +148,24 @@ def _wrong(
         # not compared, as the last digits of LAPACK depend on where a thread has its memory.
         _in_a_thread(lambda: continued(copy.deepcopy(model)))
         continued(model)
-        held = bits(model)
+        state = bits(model)
     except Exception as error:  # noqa: BLE001
         return f"cannot go on from {left}: {error!r}"
-    return "" if held == expected else f"goes on otherwise from {left}"
+    return "" if state == expected else f"goes on otherwise from {left}"
 
 
-def _apart(held: dict[str, Any], left_by: dict[str, Any]) -> str:
+def _apart(state: dict[str, Any], left_by: dict[str, Any]) -> str:
     """Return which parts of a state equal those before, and which those after."""
     before, after = left_by["before"], left_by["after"]
-    told = []
+    parts = []
     for key in sorted(before.keys() | after.keys()):
-        if before.get(key) == after.get(key) == held.get(key):
+        if before.get(key) == after.get(key) == state.get(key):
             continue
-        kind = "before" if held.get(key) == before.get(key) else "after"
-        told.append(
-            f"{key} {kind if held.get(key) in (before.get(key), after.get(key)) else 'neither'}"
+        kind = "before" if state.get(key) == before.get(key) else "after"
+        parts.append(
+            f"{key} {kind if state.get(key) in (before.get(key), after.get(key)) else 'neither'}"
         )
-    return ", ".join(told)[:300]
+    return ", ".join(parts)[:300]
 
 
 def _in_a_thread(call: Callable[[], object]) -> None:

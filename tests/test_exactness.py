@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streamsel import ForwardSelection
-from tests.exactness import ONE_READING, learners, wrong, wrong_tiny
+from tests.exactness import SINGLE_PASS, learners, wrong, wrong_tiny
 from tests.seed import some
 
 
@@ -17,7 +17,7 @@ def test_streams(name, part):
 
 
 @pytest.mark.filterwarnings("ignore:The path ends early")
-@pytest.mark.parametrize("name", [*learners(), *ONE_READING])
+@pytest.mark.parametrize("name", [*learners(), *SINGLE_PASS])
 def test_tiny_streams(name):
     for seed in some(range(20 if name == "Lasso" else 50), 20, name):
         assert wrong_tiny(name, seed) is None, seed

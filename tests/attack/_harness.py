@@ -60,11 +60,11 @@ def judge(call: Callable[[], str], ours: str = "Expected ") -> tuple[str, str]:
     try:
         return call(), ""
     except EXPECTED_ERRORS as error:
-        said = _in_short(error)
+        message = _in_short(error)
         if isinstance(error, MemoryError):
-            return "memory", said
+            return "memory", message
         is_ours = str(error).startswith(ours) or isinstance(error, FileNotFoundError)
-        return "refused" if is_ours and str(error) else "words", said
+        return "refused" if is_ours and str(error) else "words", message
     except Exception as error:  # noqa: BLE001  whatever it is, it is a finding
         return "traceback", _in_short(error)
 
@@ -179,8 +179,8 @@ class _Child:
         context.set_forkserver_preload([getattr(make, "func", make).__module__])
         self._resident = resident
         self._connection, other = context.Pipe()
-        self._said = tempfile.NamedTemporaryFile(prefix="attack-", suffix=".stderr")  # noqa: SIM115
-        self._process = context.Process(target=_serve, args=(make, other, self._said.name))
+        self._stderr = tempfile.NamedTemporaryFile(prefix="attack-", suffix=".stderr")  # noqa: SIM115
+        self._process = context.Process(target=_serve, args=(make, other, self._stderr.name))
         self._process.daemon = True
         self._process.start()
         other.close()
@@ -207,20 +207,20 @@ class _Child:
     def _last_words(self) -> str:
         """Return the exit code of a dead process, and the last lines of its stderr."""
         self._process.join()
-        said = Path(self._said.name).read_text(errors="replace").strip().splitlines()
-        return f"exit {self._process.exitcode} {' / '.join(said[-2:])}"
+        lines = Path(self._stderr.name).read_text(errors="replace").strip().splitlines()
+        return f"exit {self._process.exitcode} {' / '.join(lines[-2:])}"
 
     def close(self) -> None:
         """End the process."""
         self._process.kill()
         self._process.join()
         self._connection.close()
-        self._said.close()
+        self._stderr.close()
 
 
-def _serve(make: Callable[[], Any], connection: Connection[Any, Any], said: str) -> None:
+def _serve(make: Callable[[], Any], connection: Connection[Any, Any], stderr_path: str) -> None:
     """Try indices in the child; return verdicts and the growth of the peak of resident memory."""
-    os.dup2(os.open(said, os.O_WRONLY | os.O_APPEND), 2)
+    os.dup2(os.open(stderr_path, os.O_WRONLY | os.O_APPEND), 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # Far larger allocations fail, as they would on a machine with less memory.
     resource.setrlimit(resource.RLIMIT_DATA, (4 * RESIDENT, 4 * RESIDENT))

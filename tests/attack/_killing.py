@@ -36,7 +36,7 @@ class Ended:
     state: bytes
     metadata: dict[str, Any]
     out: bytes
-    said: str
+    stdout: str
     first_save: float
     seconds: float
 
@@ -99,14 +99,14 @@ class Running:
 
     def __init__(self, command: Sequence[str], folder: Folder) -> None:
         self._folder = folder
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115  closed at the end of the run
-        self._told = tempfile.TemporaryFile()  # noqa: SIM115
+        self._stdout = tempfile.TemporaryFile()  # noqa: SIM115  closed at the end of the run
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
         self._began = time.monotonic()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "streamsel", *command],
             stdin=subprocess.DEVNULL,
-            stdout=self._said,
-            stderr=self._told,
+            stdout=self._stdout,
+            stderr=self._stderr,
             env=folder.environment,
         )
 
@@ -139,12 +139,12 @@ class Running:
             self._process.kill()
             self._process.wait()
             raise TimeoutError from None
-        said = []
-        for file in (self._said, self._told):
+        outputs = []
+        for file in (self._stdout, self._stderr):
             file.seek(0)
-            said.append(file.read().decode())
+            outputs.append(file.read().decode())
             file.close()
-        return code, said[0], said[1]
+        return code, outputs[0], outputs[1]
 
 
 def whole_run(folder: Folder) -> Ended:
@@ -152,10 +152,10 @@ def whole_run(folder: Folder) -> Ended:
     running = folder.start()
     running.wait_for(folder.model.exists)
     first_save = running.seconds()
-    code, said, told = running.end()
+    code, stdout, stderr = running.end()
     if code:
-        raise RuntimeError(f"Expected a run that ends well. Got: exit {code}, {told}")
-    return _ended(folder, said, first_save, running.seconds())
+        raise RuntimeError(f"Expected a run that ends well. Got: exit {code}, {stderr}")
+    return _ended(folder, stdout, first_save, running.seconds())
 
 
 def killed_run(folder: Folder, phase: str, rng: Random, whole: Ended) -> str:
@@ -196,10 +196,10 @@ def _killed_run(folder: Folder, phase: str, rng: Random, whole: Ended) -> str:
         if wrong:
             return wrong
         resume = True
-    code, said, told = folder.start(resume=True).end()
+    code, stdout, stderr = folder.start(resume=True).end()
     if code:
-        return f"the resumed run ends with {code}: {_in_short(told)}"
-    return _difference(_ended(folder, said, 0, 0), whole) or _beside(folder)
+        return f"the resumed run ends with {code}: {_in_short(stderr)}"
+    return _difference(_ended(folder, stdout, 0, 0), whole) or _left_over_files(folder)
 
 
 def _kill_once(folder: Folder, phase: str, rng: Random, whole: Ended, *, resume: bool) -> str:
@@ -213,12 +213,12 @@ def _kill_once(folder: Folder, phase: str, rng: Random, whole: Ended, *, resume:
     if not _await(phase, running, folder, rng, whole) or not running.kill(number):
         running.end()
         return "missed"
-    code, _, told = running.end()
-    if "Traceback" in told:
-        return f"{number.name}, and it says: {_in_short(told)}"
+    code, _, stderr = running.end()
+    if "Traceback" in stderr:
+        return f"{number.name}, and it says: {_in_short(stderr)}"
     if code not in (-number, 128 + number, 0):
-        return f"{number.name} ends it with {code}: {_in_short(told)}"
-    return _beside(folder, known) if code >= 0 else ""
+        return f"{number.name} ends it with {code}: {_in_short(stderr)}"
+    return _left_over_files(folder, known) if code >= 0 else ""
 
 
 def _await(phase: str, running: Running, folder: Folder, rng: Random, whole: Ended) -> bool:
@@ -258,18 +258,18 @@ def _damage(folder: Folder, before: bytes | None, whole: Ended) -> str:
     return "" if out in (before, whole.out) else "the output is truncated"
 
 
-def _ended(folder: Folder, said: str, first_save: float, seconds: float) -> Ended:
+def _ended(folder: Folder, stdout: str, first_save: float, seconds: float) -> Ended:
     model, metadata = load(folder.model), read_metadata(folder.model)
     copy = folder.path / "copy"
     save(model, copy)
     state = copy.read_bytes()
     copy.unlink()
     metadata = {key: value for key, value in metadata.items() if key not in _OF_THE_RUN}
-    return Ended(state, metadata, folder.out.read_bytes(), said, first_save, seconds)
+    return Ended(state, metadata, folder.out.read_bytes(), stdout, first_save, seconds)
 
 
 def _difference(got: Ended, whole: Ended) -> str:
-    parts = ("state", "out", "said", "metadata")
+    parts = ("state", "out", "stdout", "metadata")
     differ = [part for part in parts if getattr(got, part) != getattr(whole, part)]
     if differ == ["metadata"]:
         odd = {
@@ -282,7 +282,7 @@ def _difference(got: Ended, whole: Ended) -> str:
     return f"not the same: {', '.join(differ)}" if differ else ""
 
 
-def _beside(folder: Folder, known: Sequence[str] = ()) -> str:
+def _left_over_files(folder: Folder, known: Sequence[str] = ()) -> str:
     left_over = [name for name in folder.left_over() if name not in known]
     return f"left over: {', '.join(left_over)}" if left_over else ""
 

@@ -184,20 +184,20 @@ _EXTREME: tuple[Any, ...] = (
 )
 
 
-def _places(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the paths to all items in a tree of lists and dicts."""
-    found = [place]
+    found = [path]
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in items:
         if isinstance(item, dict | list):
-            found += _places(item, (*place, key))
+            found += _paths(item, (*path, key))
         else:
-            found.append((*place, key))
+            found.append((*path, key))
     return found
 
 
-def _at(tree: Any, place: tuple[Any, ...]) -> Any:
-    for key in place:
+def _at(tree: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
         tree = tree[key]
     return tree
 
@@ -206,13 +206,13 @@ def _change_header(header: dict[str, Any], arrays: dict[str, Any], rng: random.R
     # Parameters and scalars are few compared with names, so each field is drawn equally.
     field = rng.choice(("state", "state", "state", "params", "params", "metadata", None))
     if field is None or not isinstance(header.get(field), dict):
-        places = _places(header)[1:]
+        paths = _paths(header)[1:]
     else:
-        places = [(field, *place) for place in _places(header[field])][1:]
-    if not places:
+        paths = [(field, *path) for path in _paths(header[field])][1:]
+    if not paths:
         return
-    place = rng.choice(places)
-    parent, key = _at(header, place[:-1]), place[-1]
+    path = rng.choice(paths)
+    parent, key = _at(header, path[:-1]), path[-1]
     value = parent[key]
     how = rng.randrange(10)
     if how < 4:
@@ -230,7 +230,7 @@ def _change_header(header: dict[str, Any], arrays: dict[str, Any], rng: random.R
     elif how == 7 and isinstance(value, list) and value:
         rng.choice((value.reverse, value.clear, value.pop, lambda: rng.shuffle(value)))()
     elif how == 8:
-        other = rng.choice(places)
+        other = rng.choice(paths)
         with_parent = _at(header, other[:-1])
         parent[key], with_parent[other[-1]] = with_parent[other[-1]], value
     elif isinstance(parent, dict):
@@ -289,7 +289,7 @@ def _change_values(header: dict[str, Any], arrays: dict[str, Any], rng: random.R
     """Replace numbers by others: finite, of the right type, mostly impossible as learnt values."""
     names = [name for name, array in arrays.items() if array.dtype == np.float64 and array.size]
     if not names or rng.random() < 0.1:
-        numbers = [place for place in _places(header["state"]) if _is_float(header, place)]
+        numbers = [path for path in _paths(header["state"]) if _is_float(header, path)]
         if numbers:
             *way, last = rng.choice(numbers)
             inside = _at(header["state"], tuple(way))
@@ -313,8 +313,8 @@ _FACTORS = (1e300, 1e200, 1e150, 1e80, 1e-80, 1e-300, -1.0, 2.0, 1.5, 0.5, 0.0, 
 _NUMBERS = (1e300, -1e300, 1e155, 1e-155, 2.0, 1.0001, -0.5, -1.0, 1e15, 1e9, 0.0, 1.0, 5e-324)
 
 
-def _is_float(header: dict[str, Any], place: tuple[Any, ...]) -> bool:
-    return bool(place) and type(_at(header["state"], place)) is float
+def _is_float(header: dict[str, Any], path: tuple[Any, ...]) -> bool:
+    return bool(path) and type(_at(header["state"], path)) is float
 
 
 def _fit(value: float, dtype: Any) -> Any:

@@ -26,7 +26,7 @@ from streamsel.params import parameter_repr, rules_of
 from tests.attack._bad_values import PoisonedError, values
 from tests.attack._harness import run
 from tests.attack._model_files import Sample, labels, sample
-from tests.attack.fuzz_models import is_ours, told
+from tests.attack.fuzz_models import described, is_ours
 from tests.conformance.modes import bits
 
 if TYPE_CHECKING:
@@ -58,25 +58,25 @@ def attempts(seed: int) -> Callable[[int], tuple[str, str]]:
         kind = kind_of(index)
         if kind == "functions":
             name, call = _function(rng, folder)
-            verdict, said = _tried(call)
-            return verdict, f"{name}: {said}"
+            verdict, message = _tried(call)
+            return verdict, f"{name}: {message}"
         label = rng.choice(known)
         whole = sample(label)
         if kind == "constructor":
-            verdict, said = _constructed(whole, rng)
-            return verdict, f"{label}: {said}"
+            verdict, message = _constructed(whole, rng)
+            return verdict, f"{label}: {message}"
         model = pickle.loads(pickle.dumps(whole.model))  # noqa: S301 (our own)
         if rng.random() < 0.2:
             model = model.clone()
         name, args, kwargs = _method(whole, rng)
         before = bits(model)
-        verdict, said = _tried(lambda: getattr(model, name)(*args, **kwargs))
-        if verdict == "refused" and bits(model) != before and "stay learnt" not in said:
+        verdict, message = _tried(lambda: getattr(model, name)(*args, **kwargs))
+        if verdict == "refused" and bits(model) != before and "stay learnt" not in message:
             verdict = "wrong"
-            said = f"not as it was, after {said}"
+            message = f"not as it was, after {message}"
         elif verdict == "right":
-            verdict, said = _still_usable(model, whole)
-        return verdict, f"{label}.{name}: {said}"
+            verdict, message = _still_usable(model, whole)
+        return verdict, f"{label}.{name}: {message}"
 
     return attempt
 
@@ -92,10 +92,10 @@ def _tried(call: Callable[[], Any]) -> tuple[str, str]:
     except PoisonedError:
         return "refused", "what the value itself raised"
     except (MemoryError, OSError) as error:  # errors of the system about sizes and paths
-        return "refused", told(error)
+        return "refused", described(error)
     except Exception as error:  # noqa: BLE001 (whatever it is)
         known = isinstance(error, ValueError | TypeError) and str(error).startswith(_KNOWN)
-        return ("refused" if known or is_ours(error) else "traceback"), told(error)
+        return ("refused" if known or is_ours(error) else "traceback"), described(error)
     return "right", ""
 
 
@@ -107,9 +107,9 @@ def _still_usable(model: Any, whole: Sample) -> tuple[str, str]:
         "transform_one": lambda: model.transform_one(row),
         "state": lambda: streamsel.serialization.schema.expect_finite(model._get_state()),
     }.items():
-        verdict, said = _tried(call)
+        verdict, message = _tried(call)
         if verdict == "traceback":
-            return "traceback", f"then {name}: {said}"
+            return "traceback", f"then {name}: {message}"
     return "right", ""
 
 
@@ -148,9 +148,9 @@ def _constructed(whole: Sample, rng: random.Random) -> tuple[str, str]:
     for _ in range(rng.choice((1, 1, 2))):
         params[rng.choice(rules)] = values(rng)
     made: list[Any] = []
-    verdict, said = _tried(lambda: made.append(cls(**params)))
+    verdict, message = _tried(lambda: made.append(cls(**params)))
     if not made:
-        return verdict, f"{said}"
+        return verdict, f"{message}"
     model = made[0]
     row = {f"v{j}": float(value) for j, value in enumerate(whole.X[0])}
     target = [] if whole.y is None else [whole.y[0].item()]
@@ -169,9 +169,9 @@ def _constructed(whole: Sample, rng: random.Random) -> tuple[str, str]:
         "transform_one": lambda: model.transform_one(row),
     }
     for name, use in uses.items():
-        verdict, said = _tried(use)
+        verdict, message = _tried(use)
         if verdict == "traceback":
-            return verdict, f"{parameter_repr(params)}: {name}: {said}"
+            return verdict, f"{parameter_repr(params)}: {name}: {message}"
     return "right", ""
 
 

@@ -41,8 +41,8 @@ def attempts(seed: int) -> Callable[[int], tuple[str, str]]:
         label = rng.choice(known)
         path = folder / "forged.streamsel"
         path.write_bytes(mutant(kind, label, rng))
-        verdict, said = _verdict(path, label, refused=kind == "unsealed")
-        return verdict, f"{label}: {said}"
+        verdict, message = _verdict(path, label, refused=kind == "unsealed")
+        return verdict, f"{label}: {message}"
 
     return attempt
 
@@ -53,11 +53,11 @@ def _verdict(path: Path, label: str, *, refused: bool) -> tuple[str, str]:
     try:
         model = streamsel.load(path)
     except ValueError as error:
-        said = str(error)
-        is_ours = said.startswith(str(path)) and "\n" not in said and len(said) < 1000
-        return ("refused" if is_ours else "words"), said[:300]
+        message = str(error)
+        is_ours = message.startswith(str(path)) and "\n" not in message and len(message) < 1000
+        return ("refused" if is_ours else "words"), message[:300]
     except Exception as error:  # noqa: BLE001 (whatever it is)
-        return "traceback", told(error)
+        return "traceback", described(error)
     if refused:
         return "wrong", "read though it is damaged"
     return use(model, label, path.with_name("again"))
@@ -95,11 +95,11 @@ def use(model: Any, label: str, path: Path) -> tuple[str, str]:
     }
     for name, call in uses.items():
         try:
-            if said := nonsense(name, call(), signed="signed=True" in label):
-                return "wrong", f"{name}: {said}"
+            if defect := nonsense(name, call(), signed="signed=True" in label):
+                return "wrong", f"{name}: {defect}"
         except Exception as error:  # noqa: BLE001 (whatever it is)
             if not is_ours(error):
-                return "traceback", f"{name}: {told(error)}"
+                return "traceback", f"{name}: {described(error)}"
     return "changed", ""
 
 
@@ -159,7 +159,7 @@ def kind_of(index: int) -> str:
     return KINDS[index % len(KINDS)]
 
 
-def told(error: BaseException) -> str:
+def described(error: BaseException) -> str:
     """Return an error, and the last line of the package in its traceback."""
     trace, where = error.__traceback__, ""
     while trace is not None:

@@ -57,8 +57,8 @@ def attempts(seed: int, folder: Path) -> Callable[[int], tuple[str, str]]:
         (folder / f"whole{suffix}").write_bytes(whole)
         path = folder / f"damaged{suffix}"
         path.write_bytes(damaged)
-        verdict, said = judge(lambda: _verdict(kind, path, _whole(kind, label, folder)))
-        return verdict, f"{label}: {said}"
+        verdict, message = judge(lambda: _verdict(kind, path, _whole(kind, label, folder)))
+        return verdict, f"{label}: {message}"
 
     return attempt
 
@@ -84,8 +84,8 @@ def attempts_kept() -> Callable[[int], tuple[str, str]]:
     def attempt(index: int) -> tuple[str, str]:
         path = files[index]
         kind = next(k for k, (suffix, _) in OPENERS.items() if path.name.endswith(suffix))
-        verdict, said = judge(lambda: _verdict(kind, path, {}))
-        return verdict, f"{path.name}: {said}"
+        verdict, message = judge(lambda: _verdict(kind, path, {}))
+        return verdict, f"{path.name}: {message}"
 
     return attempt
 

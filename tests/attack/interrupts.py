@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NAMES = tuple(MODES)
 # Number of lines of a call that are tried at once, so that preparing it takes less of the time.
-PLACES = 12
+N_LINES = 12
 
 
 def attempts(seed: int) -> Callable[[int], tuple[str, str]]:
@@ -40,10 +40,10 @@ def _attempt(seed: int, index: int) -> tuple[str, str]:
     name = rng.choice(NAMES)
     kind, situation = next(calls(MODES[name], index))
 
-    def places(count: int) -> Sequence[int]:
-        return rng.sample(range(1, count + 1), min(count, PLACES))
+    def some_lines(count: int) -> Sequence[int]:
+        return rng.sample(range(1, count + 1), min(count, N_LINES))
 
-    for where, wrong in half_done(situation, places):
+    for where, wrong in half_done(situation, some_lines):
         if wrong:
             return "wrong", f"{name}, {kind}, at {where}: {wrong}"
     return "right", ""

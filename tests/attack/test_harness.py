@@ -38,7 +38,7 @@ def test_verdicts():
     ]
 
 
-def test_an_attack_that_does_not_begin():
+def test_attack_that_cannot_start_raises():
     with pytest.raises(RuntimeError, match=r"Expected an attack that begins.*ZeroDivisionError"):
         list(attack(_broken, [0]))
 

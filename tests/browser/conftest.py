@@ -38,7 +38,7 @@ def look(browser):
 
         context.route("**/*", only_itself)
         page = context.new_page()
-        page.on("console", lambda said: troubles.append(f"{said.type}: {said.text}"))
+        page.on("console", lambda message: troubles.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.goto(own)
         yield page, troubles

@@ -33,7 +33,7 @@ def example():
     return model
 
 
-NOTES = {
+METADATA = {
     "command": "select",
     "file": "expression.parquet",
     "target": ["survival"],
@@ -52,7 +52,7 @@ def main():
 
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         page = Path(folder) / "page.html"
-        page.write_text(streamsel.report(example(), metadata=NOTES), encoding="utf-8")
+        page.write_text(streamsel.report(example(), metadata=METADATA), encoding="utf-8")
         print(f"page: {page.stat().st_size:,} bytes")
         browser = launch(playwright)
         for name, (width, height, scheme) in SHOTS.items():

@@ -69,7 +69,7 @@ def site():
 @pytest.fixture(scope="module")
 def seen(browser, site):
     """Return what each page shows at both widths, other requests and console errors."""
-    found, elsewhere, said = {}, [], []
+    found, elsewhere, messages = {}, [], []
     tab = browser.new_page()
 
     def let_through(route):
@@ -80,8 +80,10 @@ def seen(browser, site):
             route.abort()
 
     tab.route("**/*", let_through)
-    tab.on("console", lambda message: said.append(message.text) if message.type == "error" else 0)
-    tab.on("pageerror", lambda error: said.append(str(error)))
+    tab.on(
+        "console", lambda message: messages.append(message.text) if message.type == "error" else 0
+    )
+    tab.on("pageerror", lambda error: messages.append(str(error)))
     for file in sorted(SITE.rglob("index.html")):
         url = site + str(file.parent.relative_to(SITE) / "_")[:-1].removeprefix("./")
         tab.goto(url, wait_until="load")
@@ -90,20 +92,20 @@ def seen(browser, site):
             tab.set_viewport_size(size)
             found[url][size["width"]] = tab.evaluate(LOOK)
     tab.close()
-    return found, elsewhere, said
+    return found, elsewhere, messages
 
 
 def every(seen, what, width=DESK["width"]):
     return {url: page[width][what] for url, page in seen[0].items() if page[width][what]}
 
 
-def test_nothing_is_fetched_from_elsewhere_and_nothing_is_complained_of(seen):
+def test_no_external_requests_and_no_console_messages(seen):
     assert len(seen[0]) > 40
     assert seen[1] == []
     assert seen[2] == []
 
 
-def test_every_link_leads_somewhere(seen, site):
+def test_no_link_is_dead(seen, site):
     ids = {url: {"", *page[DESK["width"]]["ids"]} for url, page in seen[0].items()}
     dead = []
     for url, page in seen[0].items():
@@ -117,11 +119,11 @@ def test_every_link_leads_somewhere(seen, site):
     assert dead == []
 
 
-def test_every_picture_is_drawn(seen):
+def test_no_image_is_broken(seen):
     assert every(seen, "broken") == {}
 
 
-def test_every_formula_is_drawn(seen):
+def test_every_formula_is_rendered(seen):
     assert sum(every(seen, "formulas").values()) > 500
     assert every(seen, "flat") == {}
     assert every(seen, "bad") == {}
@@ -134,7 +136,7 @@ def test_no_page_is_wider_than_the_window(seen, width):
     assert wider == {}
 
 
-def test_every_table_is_a_table(seen):
+def test_no_table_is_malformed(seen):
     assert every(seen, "torn") == {}
 
 
@@ -146,7 +148,7 @@ def desk(browser):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_in_the_navigation_can_be_read(desk, site, scheme):
+def test_current_navigation_entry_has_enough_contrast(desk, site, scheme):
     desk.emulate_media(color_scheme=scheme)
     desk.goto(f"{site}limits/", wait_until="load")
     assert desk.evaluate(CONTRAST) > 4.5
@@ -158,7 +160,7 @@ def test_plots_are_in_two_columns(desk, site):
     assert desk.locator(".gallery").evaluate(columns) == 2
 
 
-def test_a_wide_table_shows_that_it_scrolls(desk, site):
+def test_wide_table_indicates_scrolling(desk, site):
     desk.set_viewport_size(PHONE)
     desk.goto(f"{site}limits/", wait_until="load")
     wrap = desk.locator(".md-typeset__scrollwrap").first

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.browser
 
 MEASURES = (Path(__file__).parent / "measures.js").read_text(encoding="utf-8")
 MOST_BYTES = 500_000
-ALARMS = {"warnings": [{"code": "skipped", "text": "15 % of the columns were skipped"}]}
-NOTES = ALARMS | {
+WARNINGS = {"warnings": [{"code": "skipped", "text": "15 % of the columns were skipped"}]}
+METADATA = WARNINGS | {
     "command": "select",
     "file": "expression.parquet",
     "target": ["survival"],
@@ -48,13 +48,13 @@ def learnt(model, y):
 
 def with_pool():
     _, y = data()
-    return learnt(streamsel.ProjSe(k=15, max_candidates=60), y), NOTES
+    return learnt(streamsel.ProjSe(k=15, max_candidates=60), y), METADATA
 
 
 def with_classes():
     _, y = data()
     labels = np.array(["ill", "well", "between"])[np.digitize(y, [-1.0, 1.0])]
-    return learnt(streamsel.SelectKBest(k=30), labels), ALARMS
+    return learnt(streamsel.SelectKBest(k=30), labels), WARNINGS
 
 
 def with_path():
@@ -98,7 +98,7 @@ def ten_million():
         directions={row["name"]: direction for row in found},
         redundancy={row["name"]: (f"{LONG}1", -0.97) for row in found},
     )
-    return replace(report, alternatives=others, n_requested=10_000), NOTES
+    return replace(report, alternatives=others, n_requested=10_000), METADATA
 
 
 def with_rows():
@@ -111,7 +111,7 @@ def with_rows():
         streamsel.MRMR(k=60), pd.DataFrame(X, columns=names), labels, n_subsamples=5
     )
     given = {"data": pd.DataFrame(X, columns=names), "y": labels, "stability": found}
-    return model, {"metadata": ALARMS, **given}
+    return model, {"metadata": WARNINGS, **given}
 
 
 PAGES = [with_pool, with_classes, with_path, on_gram, on_rows, empty, ten_million, with_rows]
@@ -119,8 +119,8 @@ PAGES = [with_pool, with_classes, with_path, on_gram, on_rows, empty, ten_millio
 
 @pytest.fixture(scope="module", params=PAGES, ids=lambda page: page.__name__)
 def path(request, tmp_path_factory):
-    model, notes = request.param()
-    given = notes if "metadata" in notes else {"metadata": notes}
+    model, metadata = request.param()
+    given = metadata if "metadata" in metadata else {"metadata": metadata}
     path = tmp_path_factory.mktemp("pages") / f"{request.param.__name__}.html"
     path.write_text(streamsel.report(model, **given), encoding="utf-8")
     return path
@@ -128,7 +128,7 @@ def path(request, tmp_path_factory):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
-def test_it_can_be_read(look, path, width, scheme):
+def test_report_is_legible(look, path, width, scheme):
     assert path.stat().st_size <= MOST_BYTES
     with look(path, width, scheme) as (page, troubles):
         assert page.evaluate(MEASURES) == []
@@ -137,7 +137,7 @@ def test_it_can_be_read(look, path, width, scheme):
         assert troubles == []
 
 
-def test_it_stays_in_its_width_on_paper(look, path):
+def test_printed_report_fits_page_width(look, path):
     with look(path) as (page, troubles):
         page.emulate_media(media="print")
         assert page.evaluate("document.scrollingElement.scrollWidth <= window.innerWidth")
@@ -161,7 +161,7 @@ def test_the_results_are_saved_as_csv(look, tmp_path):
         assert troubles == []
 
 
-def test_what_a_notebook_shows_is_drawn(look, tmp_path):
+def test_notebook_representation_is_rendered(look, tmp_path):
     model, _ = with_pool()
     path = tmp_path / "cell.html"
     path.write_text(
@@ -175,7 +175,7 @@ def test_what_a_notebook_shows_is_drawn(look, tmp_path):
         assert troubles == []
 
 
-def test_the_measures_see_what_is_wrong(look, tmp_path):
+def test_measurements_detect_every_defect(look, tmp_path):
     """The measurements detect every kind of defect on a bad page."""
     path = tmp_path / "bad.html"
     path.write_text(
@@ -188,10 +188,10 @@ def test_the_measures_see_what_is_wrong(look, tmp_path):
         encoding="utf-8",
     )
     with look(path, 390) as (page, troubles):
-        told = " ".join(page.evaluate(MEASURES))
+        defects = " ".join(page.evaluate(MEASURES))
         for word in ("wider than", "overlaps", "clipped", "sticks out", "cut off", "8.0 px"):
-            assert word in told
+            assert word in defects
         for word in ("contrast of 1.9", "no language", "says nothing", "without scope"):
-            assert word in told
+            assert word in defects
         assert any("asks for http://example.org" in trouble for trouble in troubles)
         assert any(trouble.startswith("log:") for trouble in troubles)

@@ -17,13 +17,13 @@ N = 40
 class Made:
     """A part of a few columns of random numbers.
 
-    `grief` is the failure on opening, as long as the file `mended` does not exist. With `once`
+    `fault` is the failure on opening, as long as the file `mended` does not exist. With `once`
     the failing part creates that file itself.
     """
 
     number: int
     width: int = 20
-    grief: str = ""
+    fault: str = ""
     mended: str = ""
     once: bool = False
     pause: float = 0.0
@@ -32,7 +32,7 @@ class Made:
 
     @property
     def key(self):
-        return f"made-{self.number}-{self.width}-{self.grief}-{self.mended}-{self.pause}"
+        return f"made-{self.number}-{self.width}-{self.fault}-{self.mended}-{self.pause}"
 
     def __str__(self):
         return f"columns {self.start} to {self.start + self.width - 1} of thin air"
@@ -46,20 +46,20 @@ class Made:
 
     def open(self):
         time.sleep(self.pause)
-        if self.grief and not (self.mended and os.path.exists(self.mended)):  # noqa: PTH110
+        if self.fault and not (self.mended and os.path.exists(self.mended)):  # noqa: PTH110
             if self.once:
                 open(self.mended, "w").close()  # noqa: PTH123
-            self._grieve()
+            self._fail()
         return iter_array(self.values(), range(self.start, self.start + self.width))
 
-    def _grieve(self):
-        if hasattr(signal, self.grief):
-            os.kill(os.getpid(), getattr(signal, self.grief))
-        elif self.grief == "exit":
+    def _fail(self):
+        if hasattr(signal, self.fault):
+            os.kill(os.getpid(), getattr(signal, self.fault))
+        elif self.fault == "exit":
             sys.exit(3)
-        elif self.grief == "missing":
+        elif self.fault == "missing":
             raise FileNotFoundError(2, "No such file or directory", "thin.parquet")
-        elif self.grief == "defect":
+        elif self.fault == "defect":
             raise ZeroDivisionError
 
 

@@ -23,7 +23,7 @@ def columns(rng):
 
 
 @pytest.mark.parametrize("names", [None, [f"v{j}" for j in range(300)]])
-def test_arrays(columns, names, client):
+def test_dask_arrays(columns, names, client):
     X, y = columns
     model, whole = SelectKBest(3), SelectKBest(3)
     summary = learn(
@@ -35,7 +35,7 @@ def test_arrays(columns, names, client):
     same(model, whole, in_parts=True)
 
 
-def test_an_array_is_read_again_for_what_is_exact(columns, client):
+def test_exact_mode_takes_a_second_pass_over_an_array(columns, client):
     X, y = columns
     model, whole = ForwardSelection(4, max_candidates=8, exact=True), ForwardSelection(4)
     learn(model, da.from_array(X, chunks=(-1, 40)) * 2.0, y, client=client, fan_in=2)
@@ -44,7 +44,7 @@ def test_an_array_is_read_again_for_what_is_exact(columns, client):
     assert model.selected == whole.selected
 
 
-def test_sparse_blocks(columns, client):
+def test_sparse_dask_blocks(columns, client):
     X, y = columns
     sparse = scipy.sparse.csc_array(np.where(np.abs(X) > 1.0, X, 0.0))
     blocks = [
@@ -67,7 +67,7 @@ def test_sparse_blocks(columns, client):
         (da.ones((50, 30)).astype(str), r"real numbers. Got: dtype <U"),
     ],
 )
-def test_arrays_that_hold_no_columns(array, message, columns):
+def test_arrays_without_columns_are_refused(array, message, columns):
     with pytest.raises((TypeError, ValueError), match=message):
         learn(SelectKBest(3), array, columns[1], client="nowhere")
 
@@ -112,7 +112,7 @@ def test_delayed_values_are_refused_before_anything_is_read(in_list, columns):
         learn(SelectKBest(3), [delayed] if in_list else delayed, y, client="nowhere")
 
 
-def test_a_block_that_cannot_be_learnt_is_named(columns, client):
+def test_bad_block_is_named(columns, client):
     X, y = columns
     X[3, 250] = np.nan
     with pytest.raises(PartError, match=r"columns 200 to 299 of the dask array: .* column 250"):
@@ -157,7 +157,7 @@ def test_frames_are_rows(model, target, rows, client):
     ) else None
 
 
-def test_rows_join_those_learnt_before(rows, client):
+def test_rows_are_added_to_earlier_rows(rows, client):
     rows = rows.drop(columns="label")
     model, whole = SelectKBest(3), SelectKBest(3)
     for one in (model, whole):
@@ -167,7 +167,7 @@ def test_rows_join_those_learnt_before(rows, client):
     same(model, whole, 1e-9, in_parts=True)
 
 
-def test_a_partition_that_cannot_be_learnt_leaves_the_model_as_it_was(rows, client):
+def test_bad_partition_does_not_change_the_model(rows, client):
     model = SelectKBest(3)
     model.learn_one({"v0": 1.0}, 2.0)
     before = bits(model)
@@ -188,6 +188,6 @@ def test_a_partition_that_cannot_be_learnt_leaves_the_model_as_it_was(rows, clie
         (OSFS(), "y", {}, "learns rows in windows"),
     ],
 )
-def test_rows_that_cannot_be_learnt(model, target, further, message, rows):
+def test_invalid_frames_of_rows(model, target, further, message, rows):
     with pytest.raises(ValueError, match=message):
         learn(model, dd.from_pandas(rows, npartitions=2), target, client="nowhere", **further)

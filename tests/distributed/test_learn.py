@@ -65,7 +65,7 @@ def tasks_left(client):
     return left
 
 
-def test_a_function_of_groups_is_refused_before_anything_is_read(client, tmp_path):
+def test_groups_given_as_a_function_are_refused_before_reading(client, tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(N, 60)), rng.normal(size=N)
     np.save(tmp_path / "X.npy", X)
@@ -82,7 +82,7 @@ def test_a_function_of_groups_is_refused_before_anything_is_read(client, tmp_pat
 
 
 @pytest.mark.parametrize("cls", [ProjSe, PCA])
-def test_observations_weigh_on_every_worker(client, cls, tmp_path):
+def test_observation_weights_apply_on_every_worker(client, cls, tmp_path):
     rng = np.random.default_rng(0)
     X, y, w = rng.normal(size=(40, 60)), rng.normal(size=40), rng.exponential(size=40)
     np.save(tmp_path / "X.npy", np.asfortranarray(X))
@@ -141,7 +141,7 @@ def files(tmp_path_factory):
 
 
 @pytest.mark.parametrize("mode", sample_modes(MERGING, "distributed").values(), ids=str)
-def test_workers_learn_what_a_loop_over_parts_does(mode, client, tmp_path):
+def test_workers_equal_a_loop_over_parts(mode, client, tmp_path):
     X, y = data(mode)
     np.save(tmp_path / "x.npy", X)
     model, alongside = fresh(mode, y), fresh(mode, y)
@@ -157,7 +157,7 @@ def test_workers_learn_what_a_loop_over_parts_does(mode, client, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["parquet", "npy", "tsv", "files"])
-def test_files_of_every_kind(kind, files, client):
+def test_files_of_every_format(kind, files, client):
     path, X, y = files
     source = {
         "parquet": lambda: iter_parquet(path / "x.parquet"),
@@ -174,7 +174,7 @@ def test_files_of_every_kind(kind, files, client):
     same(model, whole, in_parts=True)
 
 
-def test_what_a_screen_leaves_out_is_counted(files, client):
+def test_columns_excluded_by_clean_are_counted(files, client):
     _, X, y = files
     path = files[0] / "holes.npy"
     X = X.copy()
@@ -195,7 +195,7 @@ def test_what_a_screen_leaves_out_is_counted(files, client):
 @pytest.mark.parametrize(
     "parameters", [{}, {"max_candidates": 12}, {"max_candidates": 12, "exact": True}]
 )
-def test_stages(parameters, client):
+def test_exact_and_bounded_forward_selection(parameters, client):
     parts, X, y = made(9)
     model, whole = ForwardSelection(5, **parameters), ForwardSelection(5)
     learn(model, parts, y, client=client, fan_in=2)
@@ -235,7 +235,7 @@ def test_without_a_target(client):
 @pytest.mark.parametrize(
     "model", [SelectKBest(3), ForwardSelection(4, max_candidates=8), SOSPCA(2), RidgeComponents(2)]
 )
-def test_goes_on_behind_the_last_wave_to_the_same_bits(model, client, tmp_path):
+def test_resumed_learning_is_bit_identical(model, client, tmp_path):
     parts, _, y = made(11)
     whole, first = model.clone(), model.clone()
     learn(whole, parts, y, client=client, fan_in=2)
@@ -257,10 +257,10 @@ def test_goes_on_behind_the_last_wave_to_the_same_bits(model, client, tmp_path):
     assert tasks_left(client) == 0
 
 
-def test_a_part_that_cannot_be_learnt_is_named(client):
+def test_bad_part_is_named(client):
     parts, _, y = made(9)
-    for grief, what in {"missing": "No such file", "defect": "ZeroDivisionError"}.items():
-        parts[5] = Made(5, grief=grief)
+    for fault, what in {"missing": "No such file", "defect": "ZeroDivisionError"}.items():
+        parts[5] = Made(5, fault=fault)
         model = SelectKBest(3)
         with pytest.raises(PartError, match=f"columns 100 to 119 of thin air: .*{what}"):
             learn(model, parts, y, client=client, fan_in=2, retries=0)
@@ -280,9 +280,9 @@ def test_a_bad_column_is_named_with_its_file(client, tmp_path):
     assert model.n_columns == 0
 
 
-def test_a_part_is_tried_again(client, tmp_path):
+def test_failed_part_is_retried(client, tmp_path):
     parts, X, y = made(5)
-    parts[2] = Made(2, grief="missing", mended=str(tmp_path / "once"), once=True)
+    parts[2] = Made(2, fault="missing", mended=str(tmp_path / "once"), once=True)
     model = SelectKBest(3)
     learn(model, parts, y, client=client, retries=1)
     assert model.n_columns == X.shape[1]
@@ -295,9 +295,9 @@ def test_a_column_in_two_parts_is_refused(client):
         learn(model, [*parts, Made(1, width=21)], y, client=client)
 
 
-def test_an_exact_model_is_as_it_was_after_an_error(client):
+def test_error_does_not_change_an_exact_model(client):
     parts, _, y = made(9)
-    parts[8] = Made(8, grief="missing")
+    parts[8] = Made(8, fault="missing")
     model = ForwardSelection(3, exact=True, max_candidates=6)
     model.learn_target(y)
     before = bits(model)
@@ -307,18 +307,18 @@ def test_an_exact_model_is_as_it_was_after_an_error(client):
 
 
 @pytest.mark.parametrize("mode", sample_modes(APART, "apart").values(), ids=str)
-def test_who_does_not_merge_is_refused_before_anything_is_read(mode):
+def test_learner_without_merge_is_refused_before_reading(mode):
     _, y = data(mode)
     model = fresh(mode, y)
     with pytest.raises(ValueError, match=r"merged from parts. Got: [\s\S]*Hint"):
-        learn(model, [Made(0, grief="defect")], client="nowhere")
+        learn(model, [Made(0, fault="defect")], client="nowhere")
 
 
 def refused():
     parts, X, y = made(2)
-    told = SelectKBest(3)
-    told.learn_target(y)
-    told.learn_columns(X)
+    fitted = SelectKBest(3)
+    fitted.learn_target(y)
+    fitted.learn_columns(X)
     on_rows = SelectKBest(3)
     on_rows.learn_one({"a": 1.0}, 2.0)
     exact = ForwardSelection(3, exact=True)
@@ -334,7 +334,7 @@ def refused():
         "names": ((model, parts, y), {"names": ["a"]}, "names are for dask arrays"),
         "no target": ((model, parts), {}, "Expected a target"),
         "a needless target": ((PCA(2), parts, y), {}, "learns without one"),
-        "another target": ((told, parts, y[::-1]), {}, "Got: another"),
+        "another target": ((fitted, parts, y[::-1]), {}, "Got: another"),
         "rows": ((on_rows, parts, y), {}, "the model has learnt rows"),
         "a second source": ((exact, parts), {}, "Expected one source"),
         "decided": ((OSFS(), parts, y), {}, "OSFS"),
@@ -348,7 +348,7 @@ REFUSED = refused()
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_learnt_is_refused(case):
+def test_invalid_arguments_are_refused(case):
     arguments, further, message = REFUSED[case]
     before = pickle.dumps(arguments[0])
     with pytest.raises((TypeError, ValueError), match=re.escape(message)):
@@ -358,7 +358,7 @@ def test_what_cannot_be_learnt_is_refused(case):
 
 
 @pytest.mark.parametrize("kind", ["nobody", "silent", "no address"])
-def test_a_scheduler_that_does_not_answer(kind):
+def test_unreachable_scheduler(kind):
     import dask
 
     parts, _, y = made(2)
@@ -375,7 +375,7 @@ def test_a_scheduler_that_does_not_answer(kind):
 
 
 @pytest.mark.slow
-def test_results_are_let_go_as_they_are_used(client):
+def test_results_are_released_after_use(client):
     parts, _, y = made(40)
     most = []
     learn(
@@ -393,7 +393,7 @@ def test_results_are_let_go_as_they_are_used(client):
     assert tasks_left(client) == 0
 
 
-def test_loadings_are_read_in_parts_too(client):
+def test_loadings_are_learnt_in_parts(client):
     parts, X, _ = made(9)
     model, whole = PCA(2, max_loadings=10), PCA(2, max_loadings=10)
     learn(model, parts, client=client, fan_in=2, loadings=True)

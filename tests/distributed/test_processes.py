@@ -51,7 +51,7 @@ def alone(client):
 
 
 @pytest.mark.slow
-def test_two_processes_learn_the_same_bits(workers, alone):
+def test_two_processes_are_bit_identical(workers, alone):
     parts, _, y = made(24)
     for model, expected in zip(
         [SelectKBest(3), ForwardSelection(4, max_candidates=10, exact=True)], alone, strict=True
@@ -61,10 +61,10 @@ def test_two_processes_learn_the_same_bits(workers, alone):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("grief", some(["SIGKILL", "SIGSEGV", "exit"], 1, "grief"))
-def test_a_worker_that_dies_over_a_part_changes_nothing(grief, workers, alone, tmp_path):
+@pytest.mark.parametrize("fault", some(["SIGKILL", "SIGSEGV", "exit"], 1, "fault"))
+def test_worker_death_does_not_change_the_result(fault, workers, alone, tmp_path):
     parts, _, y = made(24)
-    parts[13] = Made(13, grief=grief, mended=str(tmp_path / "once"), once=True)
+    parts[13] = Made(13, fault=fault, mended=str(tmp_path / "once"), once=True)
     model = SelectKBest(3)
     learn(model, parts, y, client=workers, fan_in=3)
     assert (tmp_path / "once").exists()
@@ -72,7 +72,7 @@ def test_a_worker_that_dies_over_a_part_changes_nothing(grief, workers, alone, t
 
 
 @pytest.mark.slow
-def test_workers_killed_from_outside_change_nothing(workers, alone):
+def test_killed_workers_do_not_change_the_result(workers, alone):
     # A worker that died in another test may not have restarted.
     workers.wait_for_workers(2, timeout=60)
     parts, _, y = made(24, pause=0.05)
@@ -101,9 +101,9 @@ def test_workers_killed_from_outside_change_nothing(workers, alone):
 
 
 @pytest.mark.slow
-def test_a_part_that_kills_whoever_reads_it_is_named(workers):
+def test_part_that_kills_its_workers_is_named(workers):
     parts, _, y = made(12)
-    parts[7] = Made(7, grief="SIGKILL")
+    parts[7] = Made(7, fault="SIGKILL")
     model = SelectKBest(3)
     with pytest.raises(PartError, match="3 that died while they read columns 140 to 159"):
         learn(model, parts, y, client=workers, fan_in=2)
@@ -111,7 +111,7 @@ def test_a_part_that_kills_whoever_reads_it_is_named(workers):
 
 
 @pytest.mark.slow
-def test_an_interrupt_cancels_what_is_in_flight(workers):
+def test_interrupt_cancels_running_tasks(workers):
     parts, _, y = made(60, pause=0.05)
     model, done = SelectKBest(3), []
 
@@ -153,7 +153,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_a_cluster_of_its_own_comes_and_goes(tmp_path):
+def test_own_cluster_is_started_and_closed(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     folder = tmp_path / "tmp"
@@ -172,7 +172,7 @@ def test_a_cluster_of_its_own_comes_and_goes(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_script_without_a_main_guard_is_told_so(tmp_path):
+def test_missing_main_guard_is_reported(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.replace('if __name__ == "__main__":', "if True:"))
     environment = os.environ | {"PYTHONPATH": str(Path.cwd())}
@@ -239,7 +239,7 @@ def scheduler():
 
 
 @pytest.mark.slow
-def test_a_scheduler_that_goes_leaves_what_was_folded(scheduler):
+def test_lost_scheduler_keeps_the_merged_parts(scheduler):
     import dask
 
     address, process = scheduler

@@ -101,25 +101,25 @@ def test_a_constant_column_has_no_correlation():
     assert stated.keys() == {a, c}
 
 
-def test_headings_are_plain_words_in_this_order(model, stability):
+def test_headings_and_their_order(model, stability):
     X, y = columns(2)
-    notes = {"warnings": [{"code": "x", "text": "beware"}]}
-    page = streamsel.report(model, X, y=y, stability=stability, metadata=notes)
+    metadata = {"warnings": [{"code": "x", "text": "beware"}]}
+    page = streamsel.report(model, X, y=y, stability=stability, metadata=metadata)
     assert re.findall("<h2>(.*?)</h2>", page) == HEADINGS
 
 
 @pytest.mark.slow
 def test_the_headline_has_the_stability_in_every_format(model, stability):
-    said = (
+    sentence = (
         f"Selections on 45 of 90 rows have a stability of {stability.index.value:.2f} "
         f"({stability.rating})."
     )
     page = streamsel.report(model, stability=stability)
-    assert said in re.search("<h1>(.*?)</h1>", page)[1]
+    assert sentence in re.search("<h1>(.*?)</h1>", page)[1]
     assert f"<dt>stability</dt><dd>{stability.index.value:.2f}</dd>" in page
-    assert said in streamsel.report(model, stability=stability, format="md").splitlines()[0]
-    told = json.loads(streamsel.report(model, stability=stability, format="json"))
-    assert told["summary"].endswith(said)
+    assert sentence in streamsel.report(model, stability=stability, format="md").splitlines()[0]
+    report = json.loads(streamsel.report(model, stability=stability, format="json"))
+    assert report["summary"].endswith(sentence)
     assert "stability" not in streamsel.report(model)
 
 
@@ -127,7 +127,7 @@ def test_the_headline_has_the_stability_in_every_format(model, stability):
     ("n_classes", "expected"),
     [(2, r"2 classes: class 0 \(\d+ rows\), class 1 \(\d+ rows\)"), (20, "20 classes, .* each")],
 )
-def test_the_target_has_its_classes_and_their_rows(n_classes, expected):
+def test_target_is_described_with_class_sizes(n_classes, expected):
     X, y = columns(n_classes)
     page = streamsel.report(learnt(streamsel.SelectKBest(3), X, y))
     assert re.search(f'<p class="target">Target: {expected}', page)
@@ -154,7 +154,7 @@ def test_directions_and_redundancy_are_in_the_table(model):
         assert f"| {direction.text} | {r:.2f} ({other}) |" in row
 
 
-def test_a_direction_that_correlation_does_not_show_is_left_out():
+def test_direction_of_a_nonmonotonic_score_is_omitted():
     X, _ = columns(2)
     X[:45, 3] = -X[45:, 3]
     model = learnt(streamsel.SelectKBest(k=1, score="mutual_info"), X, X[:, 3] ** 2)
@@ -196,7 +196,7 @@ class TestHistograms:
         [streamsel.MRMR(k=6), streamsel.MRMR(k=6, max_candidates=8), streamsel.ForwardSelection(6)],
         ids=["pool", "bounded", "certified"],
     )
-    def test_a_model_that_stores_its_columns_needs_no_data(self, learner):
+    def test_model_with_stored_columns_needs_no_data(self, learner):
         X, y = columns(3)
         y = y.astype(object)
         y[5] = None
@@ -208,7 +208,7 @@ class TestHistograms:
         assert len(titles(streamsel.report(model))) == 3 * len(model.selected)
 
     @pytest.mark.slow
-    def test_what_is_adjusted_or_not_stored_is_not_shown(self):
+    def test_adjusted_or_unstored_values_are_not_shown(self):
         X, y = columns(2)
         for model in (
             learnt(streamsel.MRMR(k=2), X, y, covariates=X[:, -1]),
@@ -230,7 +230,7 @@ class TestHistograms:
             assert histogram.medians[1] == pytest.approx(np.median(X[y != of, name]))
         assert "all other rows" in read(streamsel.report(model)).text
 
-    def test_numbers_have_two_halves(self):
+    def test_numeric_targets_are_split_at_the_median(self):
         X, _ = columns(2)
         y = X[:, 0] + 0.1 * X[:, 1]
         model = learnt(streamsel.MRMR(k=1), X, y)
@@ -242,7 +242,7 @@ class TestHistograms:
         assert histogram.medians == pytest.approx(expected)
         assert histogram.groups[1] == f"target above {np.median(y):.4g}"
 
-    def test_missing_values_and_targets_are_in_no_group(self):
+    def test_missing_values_and_targets_are_excluded(self):
         groups = groups_of(["a", None, "b", float("nan")], 4, "auto")
         assert groups.codes.tolist() == [0, -1, 1, -1]
         assert groups_of(None, 3, "auto").labels == [""]
@@ -276,7 +276,7 @@ class TestHistograms:
         x=st.lists(st.floats(-1e6, 1e6) | st.just(float("nan")), min_size=4, max_size=30),
         data=st.data(),
     )
-    def test_shares_add_up(self, x, data):
+    def test_shares_sum_to_one(self, x, data):
         y = data.draw(st.lists(st.sampled_from("ab"), min_size=len(x), max_size=len(x)))
         X = np.array(x)[:, None]
         report = replace(
@@ -298,7 +298,7 @@ class TestCsv:
         return label, unquote(unescape(address).removeprefix("data:text/csv;charset=utf-8,"))
 
     @pytest.mark.slow
-    def test_it_has_all_results_as_they_are(self, model):
+    def test_csv_has_all_results(self, model):
         label, text = self.link(streamsel.report(model))
         assert label == "Download as CSV, 6 variables"
         report = model.report()
@@ -310,7 +310,7 @@ class TestCsv:
             assert int(row["most_similar"]) == report.redundancy[result["name"]][0]
 
     @pytest.mark.slow
-    def test_of_components_it_has_the_loadings(self):
+    def test_csv_of_components_has_the_loadings(self):
         X, y = columns(2)
         model = learnt(streamsel.PLS(2), X, y)
         label, text = self.link(streamsel.report(model))
@@ -320,7 +320,7 @@ class TestCsv:
             assert float(row["weight"]) == pytest.approx(weight, rel=1e-5)
 
     @pytest.mark.slow
-    def test_names_run_no_formulas_and_break_no_lines(self):
+    def test_names_are_escaped_in_csv(self):
         names = [*HOSTILE, "=1+1", "@x", "-a, b", '"q"', "+5"]
         X, y = columns(2)
         model = learnt(streamsel.ProjSe(len(names)), X[:, : len(names)], y, names)
@@ -332,7 +332,7 @@ class TestCsv:
         assert len(rows) == len(names) + 1
 
     @pytest.mark.slow
-    def test_it_is_bounded(self, model):
+    def test_csv_size_is_bounded(self, model):
         report = model.report()
         row = report.results[0]
         many = replace(report, results=[row | {"name": f"gene {j}"} for j in range(10_000)])
@@ -348,7 +348,7 @@ class TestCsv:
 
 
 @pytest.mark.slow
-def test_texts_under_the_mouse_are_values(model):
+def test_tooltips_show_values(model):
     page = streamsel.report(model, columns(2)[0])
     first = model.selected[0]
     for text in (
@@ -378,7 +378,7 @@ for draw in (lambda: streamsel.report(model), lambda: streamsel.plot.qq(model)):
 
 
 @pytest.mark.slow
-def test_a_process_without_matplotlib():
+def test_report_in_a_process_without_matplotlib():
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -47,7 +47,7 @@ def page_of(report, metadata=None):
 
 
 @pytest.mark.slow
-def test_hostile_names_are_shown_and_do_nothing(model):
+def test_hostile_names_are_escaped(model):
     page = streamsel.report(model, metadata={"file": HOSTILE[0], "command": HOSTILE[1]})
     seen = read(page)
     assert len(page) < 300_000
@@ -60,7 +60,7 @@ def test_hostile_names_are_shown_and_do_nothing(model):
     read(model._repr_html_())
 
 
-def test_markdown_keeps_hostile_names_in_their_cells(model):
+def test_markdown_escapes_hostile_names(model):
     page = streamsel.report(model, format="md")
     table = [line for line in page.splitlines() if line.startswith("| ")][: len(HOSTILE) + 1]
     n_cells = {len([c for c in line.replace("\\|", "").split("|") if c]) for line in table}
@@ -77,29 +77,29 @@ def test_markdown_does_not_explain_bars(model):
     assert "exceeds the noise floor in 5 % of cases" in page
 
 
-def test_json_has_all_of_it_as_it_is(model):
-    told = json.loads(streamsel.report(model, format="json", metadata={"a": [1, float("nan")]}))
-    assert {row["name"] for row in told["selected"]} == set(HOSTILE)
-    assert told["metadata"] == {"a": [1, None]}
-    assert told["summary"] == summarize(model.report())
-    assert "@software{streamsel" in told["cite"]
+def test_json_has_unescaped_results(model):
+    report = json.loads(streamsel.report(model, format="json", metadata={"a": [1, float("nan")]}))
+    assert {row["name"] for row in report["selected"]} == set(HOSTILE)
+    assert report["metadata"] == {"a": [1, None]}
+    assert report["summary"] == summarize(model.report())
+    assert "@software{streamsel" in report["cite"]
 
 
 @pytest.mark.slow
-def test_all_formats_have_one_verdict(model):
-    said = summarize(model.report())
-    assert said in read(streamsel.report(model)).text
-    assert streamsel.report(model, format="md").startswith(f"# {said}".replace("(", "("))
-    assert said in read(model._repr_html_()).text
+def test_all_formats_have_the_same_summary(model):
+    summary = summarize(model.report())
+    assert summary in read(streamsel.report(model)).text
+    assert streamsel.report(model, format="md").startswith(f"# {summary}".replace("(", "("))
+    assert summary in read(model._repr_html_()).text
 
 
 @pytest.mark.slow
-def test_the_same_model_gives_the_same_page(model):
+def test_report_is_deterministic(model):
     assert streamsel.report(model) == streamsel.report(model)
 
 
 @pytest.mark.slow
-def test_a_page_grows_with_what_is_shown_not_with_what_was_found(model):
+def test_report_size_is_bounded(model):
     report = model.report()
     row = report.results[0] | {"score": 0.1, "relevance": 0.2}
     many = replace(
@@ -120,10 +120,12 @@ def test_a_page_grows_with_what_is_shown_not_with_what_was_found(model):
     assert "99,950 smaller loadings" in page_of(wide)
 
 
-def test_alarms_come_first(data):
+def test_warnings_are_shown(data):
     X, y = data
-    notes = {"warnings": [{"code": "skipped", "text": "half of <b> was skipped"}, {"none": 1}, "x"]}
-    seen = read(page_of(learnt(streamsel.ProjSe(2), X, y).report(), notes))
+    metadata = {
+        "warnings": [{"code": "skipped", "text": "half of <b> was skipped"}, {"none": 1}, "x"]
+    }
+    seen = read(page_of(learnt(streamsel.ProjSe(2), X, y).report(), metadata))
     assert "Half of <b> was skipped." in seen.text
     noise = learnt(streamsel.RidgeComponents(1), X, np.random.default_rng(5).normal(size=N))
     for shown in (page_of(noise.report()), noise._repr_html_()):
@@ -131,7 +133,7 @@ def test_alarms_come_first(data):
 
 
 @pytest.mark.parametrize(
-    "notes",
+    "metadata",
     [
         None,
         {"file": 3, "target": "y", "skipped": {"a": "b", "c": True}, "seconds": "1", "complete": 1},
@@ -146,26 +148,26 @@ def test_alarms_come_first(data):
         {"command": ["select"], "covariates": 1.5, "version": 2, "saved": {}, "delimiter": 7},
     ],
 )
-def test_notes_may_be_anybodys(model, notes):
-    read(page_of(model.report(), notes))
-    streamsel.report(model, metadata=notes, format="md")
-    streamsel.report(model, metadata=notes, format="json")
+def test_metadata_may_be_arbitrary(model, metadata):
+    read(page_of(model.report(), metadata))
+    streamsel.report(model, metadata=metadata, format="md")
+    streamsel.report(model, metadata=metadata, format="json")
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_the_command_of_a_page_has_what_the_run_had(exact):
+def test_shown_command_has_all_options_of_the_run(exact):
     model = streamsel.MRMR(2, max_candidates=9, exact=exact, permutations=50)
     model.learn_target(np.arange(9.0) % 5)
     model.learn_columns(np.random.default_rng(0).normal(size=(9, 20)))
-    notes = {"command": "select", "file": "x.parquet", "target": ["y"], "strata": "batch"}
-    told = streamsel.report(model, metadata=notes | {"missing_target": "error"}, format="md")
+    metadata = {"command": "select", "file": "x.parquet", "target": ["y"], "strata": "batch"}
+    shown = streamsel.report(model, metadata=metadata | {"missing_target": "error"}, format="md")
     for words in ("--strata batch", "--missing-target error", "--set permutations=50"):
-        assert words in told
-    assert ("--no-exact" in told) is not exact
-    assert ("--set exact=yes" in told) is exact
+        assert words in shown
+    assert ("--no-exact" in shown) is not exact
+    assert ("--set exact=yes" in shown) is exact
 
 
-def test_the_command_of_a_page_learns_the_same(data, tmp_path):
+def test_shown_command_reproduces_the_model(data, tmp_path):
     """The "Command that reproduces the model" can be run as shown."""
     import shlex
 
@@ -182,12 +184,12 @@ def test_the_command_of_a_page_learns_the_same(data, tmp_path):
     words += ["--set", "standardize=no"] if hasattr(streamsel.Lasso, "standardize") else []
     run = CliRunner().invoke(app, ["select", *words, "-m", str(saved)])
     assert run.exit_code == 0, run.output
-    told = read(
+    texts = read(
         streamsel.report(
             streamsel.load(saved), metadata=streamsel.serialization.archive.read_metadata(saved)
         )
     ).texts
-    line = next(text for text in told if text.startswith("streamsel select"))
+    line = next(text for text in texts if text.startswith("streamsel select"))
     run = CliRunner().invoke(app, [*shlex.split(line.replace("\\\n", " "))[1:], "-m", str(again)])
     assert run.exit_code == 0, run.output
     assert streamsel.load(again).scores == streamsel.load(saved).scores
@@ -264,7 +266,7 @@ def test_a_page_names_covariates_and_weights(data):
         assert not [line for line in lines[0] if line.startswith(("- **covar", "- **weights"))]
 
 
-def test_what_is_no_model_is_refused(data):
+def test_other_objects_are_refused(data):
     from river import compose, preprocessing
 
     with pytest.raises(ValueError, match=r"Expected format='html', 'json' or 'md'. Got: 'pdf'"):
@@ -276,7 +278,7 @@ def test_what_is_no_model_is_refused(data):
         streamsel.report(streamsel.ProjSe)
 
 
-def test_a_pipeline_shows_itself_as_river_has_it(data):
+def test_pipelines_have_the_representation_of_river(data):
     from river import compose, preprocessing
 
     X, y = data
@@ -300,33 +302,33 @@ def test_names_in_warnings_keep_their_case(form):
     assert "Brca1" not in page + model._repr_html_()
 
 
-def test_several_outcomes_are_in_the_plural():
+def test_warning_for_several_outcomes_is_plural():
     rows = [{"name": name, "relevance": 0.999, "above_noise": True} for name in "ab"]
     warning = outcome_warning(rows)
     assert warning.text.startswith("the variables a, b have a relevance near 1")
 
 
-def test_an_empty_model_says_so():
+def test_unfitted_model_is_reported():
     for model in (streamsel.ProjSe(), streamsel.PCA(2), streamsel.RandomProjection(3)):
         assert "Nothing has been learnt yet." in read(streamsel.report(model)).text
         assert "Nothing has been learnt yet." in read(model._repr_html_()).text
 
 
-def test_without_matplotlib_all_but_pictures(model, monkeypatch):
+def test_report_without_matplotlib_has_no_plots(model, monkeypatch):
     import sys
 
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    said = "the noise floor ("
-    assert said in read(model._repr_html_()).text
-    assert said in streamsel.report(model, format="md")
-    assert said in streamsel.report(model, format="json")
+    text = "the noise floor ("
+    assert text in read(model._repr_html_()).text
+    assert text in streamsel.report(model, format="md")
+    assert text in streamsel.report(model, format="json")
     with pytest.raises(ImportError, match=r"streamsel\[plot\]"):
         streamsel.report(model)
 
 
-def test_stability_is_told_in_every_format(data):
+def test_stability_is_shown_in_every_format(data):
     from streamsel.evaluate import subsample_stability
 
     X, y = data
@@ -336,14 +338,14 @@ def test_stability_is_told_in_every_format(data):
     seen = read(streamsel.report(model, stability=found)).text
     assert expected in seen
     assert "10 samples of 40 of 80 rows." in seen
-    told = streamsel.report(model, stability=found, format="md")
-    assert expected in told
-    assert "| 3 | 100 % |" in told
-    told = json.loads(streamsel.report(model, stability=found, format="json"))
-    assert told["stability"]["rating"] == found.rating
+    shown = streamsel.report(model, stability=found, format="md")
+    assert expected in shown
+    assert "| 3 | 100 % |" in shown
+    shown = json.loads(streamsel.report(model, stability=found, format="json"))
+    assert shown["stability"]["rating"] == found.rating
 
 
-def test_the_stability_is_of_the_same_selection(data):
+def test_stability_of_another_selection_is_refused(data):
     from streamsel.evaluate import subsample_stability
 
     X, y = data
@@ -371,7 +373,7 @@ def test_the_stability_is_of_the_same_selection(data):
     assert "stability index" in streamsel.report(model, stability=found, format="md")
 
 
-def test_names_of_json_are_those_of_the_model(data):
+def test_names_read_from_json_match_the_model(data):
     from streamsel.evaluate import SubsampleStability, subsample_stability
 
     X, y = data
@@ -382,44 +384,44 @@ def test_names_of_json_are_those_of_the_model(data):
     assert "stability index" in streamsel.report(model, stability=sent, format="md")
 
 
-def test_what_was_left_out_adds_up(data):
+def test_counts_of_excluded_columns_add_up(data):
     X, y = data
     X = np.column_stack([X, np.ones((N, 5))])
     report = learnt(streamsel.ForwardSelection(2), X, y).report()
-    told = streamsel.report(report, format="md", metadata={"skipped": {"text": 7, "none": 0}})
-    table = told[told.index("| outcome") :].partition("\n\n")[0]
+    shown = streamsel.report(report, format="md", metadata={"skipped": {"text": 7, "none": 0}})
+    table = shown[shown.index("| outcome") :].partition("\n\n")[0]
     rows = [line.split("|")[1:3] for line in table.splitlines()[2:]]
     counted = {why.strip(): int(n.replace(",", "")) for why, n in rows}
     assert counted["skipped: text"] == 7
     assert counted["do not vary"] == 5
     assert counted["selected"] == 2
     assert counted.pop("all") == sum(counted.values()) == P + 5 + 7
-    assert f"{P + 12} columns were read: 7 skipped (7 text) and {P + 5} learnt." in told
+    assert f"{P + 12} columns were read: 7 skipped (7 text) and {P + 5} learnt." in shown
 
 
 @pytest.mark.parametrize("learner", [streamsel.SelectKBest, streamsel.MRMR])
-def test_what_no_correlation_sees_is_not_called_noise(data, learner):
+def test_mutual_information_is_not_compared_with_noise(data, learner):
     X, _ = data
     model = learnt(learner(k=1, score="mutual_info"), X, X[:, 3] ** 2)
     assert model.selected == [3]
     assert model.report().results[0]["above_noise"] is False
-    said = summarize(model.report())
-    assert "It was ranked by mutual information, which has no noise floor." in said
+    summary = summarize(model.report())
+    assert "It was ranked by mutual information, which has no noise floor." in summary
     page = streamsel.report(model, format="md")
     assert "individually no more relevant than noise" not in page
     assert "the score, mutual information, also measures" in page
 
 
-def test_what_is_decided_on_arrival_is_not_called_certified(data):
+def test_online_decisions_are_not_called_certified(data):
     report = learnt(streamsel.SAOLA(), *data).report()
-    told = build_document(report, {})
-    assert "certified" not in dict(told.key_figures)
-    (table,) = [each.blocks[0] for each in told.sections if each.title == "Selected variables"]
+    document = build_document(report, {})
+    assert "certified" not in dict(document.key_figures)
+    (table,) = [each.blocks[0] for each in document.sections if each.title == "Selected variables"]
     assert "certified" not in table.head
     assert summarize(report).endswith(". Each column was accepted or rejected on arrival.")
 
 
-def test_a_report_has_whether_its_target_is_sensitive(data):
+def test_report_shows_whether_the_target_is_sensitive(data):
     report = learnt(streamsel.PrivateFeatures(2), *data).report()
     stated = "their relevance to the sensitive attribute is at most"
     assert stated in summarize(replace(report, learner="OfAnotherPackage"))
@@ -484,28 +486,28 @@ def test_a_headline_and_its_warnings_agree(name):
     assert summarize(replace(report, **changes)).endswith(expected)
 
 
-def test_one_component_of_one_column_is_told_in_the_singular(data):
+def test_summary_of_one_component_is_singular(data):
     X, y = data
     assert "1 component, which has" in summarize(learnt(streamsel.PCA(2), X[:, :1], y).report())
     assert "1 component of 1 column," in summarize(learnt(streamsel.PLS(2), X[:, 3:4], y).report())
 
 
-def test_of_an_estimator_the_learner_is_asked_for(data):
+def test_estimator_is_refused_with_a_hint(data):
     from streamsel.sklearn import ProjSe
 
     with pytest.raises(TypeError, match="Hint: a fitted estimator has its learner in"):
         streamsel.report(ProjSe(k=2).fit(*data))
 
 
-def test_how_the_target_was_taken_is_shown(data):
+def test_inferred_target_type_is_shown(data):
     """The description is in every format, with class names escaped."""
     X, y = data
     labels = np.where(y > 0, "\u202eup", "<b>down</b>")
     model = learnt(streamsel.ProjSe(k=2), X, labels)
     n_up = int((y > 0).sum())
-    told = f"2 classes: <b>down</b> ({N - n_up} rows), \\u202eup ({n_up} rows)"
-    assert told in read(streamsel.report(model)).text
-    assert told in read(model._repr_html_()).text
+    expected = f"2 classes: <b>down</b> ({N - n_up} rows), \\u202eup ({n_up} rows)"
+    assert expected in read(streamsel.report(model)).text
+    assert expected in read(model._repr_html_()).text
     markdown = streamsel.report(model, format="md")
     assert f"\\\\u202eup ({n_up} rows)" in markdown
     assert "<b>" not in markdown

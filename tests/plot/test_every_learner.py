@@ -12,7 +12,7 @@ SELECTORS = {entry.name for entry in REGISTERED if entry.kind == "selector"}
 EXTRACTORS = {entry.name for entry in REGISTERED} - SELECTORS
 # Methods that compare new rows with landmarks, or derive weights from names.
 WITHOUT_LOADINGS = {"KernelPCA", "LaplacianEigenmaps", "RandomProjection", "RandomFourier"}
-ALIKE = {
+WITHOUT_SCREE = {
     *("LaplacianEigenmaps", "RandomProjection", "RandomFourier"),
     # Methods whose codes have variance 1.
     *("SparsePCA", "RobustPCA", "ProbabilisticPCA"),
@@ -23,7 +23,7 @@ DRAWN = {
     "qq": TARGETED,
     "selection_path": SELECTORS,
     "heatmap": SELECTORS,
-    "scree": EXTRACTORS - ALIKE,
+    "scree": EXTRACTORS - WITHOUT_SCREE,
     "loadings": EXTRACTORS - WITHOUT_LOADINGS,
     "scatter": EXTRACTORS,
 }
@@ -41,7 +41,7 @@ def learned(request):
 
 
 @pytest.mark.parametrize("kind", DRAWN)
-def test_a_picture_is_drawn_or_refused(learned, kind):
+def test_plot_is_drawn_or_refused(learned, kind):
     model, X = learned
     draw = getattr(plot, kind)
     further = (X,) if kind == "heatmap" else ()
@@ -56,7 +56,7 @@ def test_a_picture_is_drawn_or_refused(learned, kind):
     assert REFUSED.fullmatch(str(refused.value)), str(refused.value)
 
 
-def test_a_report_does_where_rows_are_not_asked_for(learned):
+def test_report_suffices_for_plots_without_rows(learned):
     """The plots of a report equal those of the model."""
     model, _ = learned
     name = type(model).__name__
@@ -75,7 +75,7 @@ def test_a_report_does_where_rows_are_not_asked_for(learned):
 
 
 @pytest.mark.parametrize("name", ["ProjSe", "SOSPCA"])
-def test_relevances_of_what_was_learnt_on_rows(name):
+def test_relevances_of_models_learnt_on_rows(name):
     mode = Mode(name, next(iter(CLASSES[name]._unit_test_params())), has_target=True)
     X, y = data(mode, n=60, p=12)
     model = mode.cls(**mode.params)
@@ -87,7 +87,7 @@ def test_relevances_of_what_was_learnt_on_rows(name):
 
 @pytest.mark.parametrize("kind", DRAWN)
 @pytest.mark.parametrize("name", ["ProjSe", "PCA"])
-def test_nothing_is_drawn_before_there_is_anything(kind, name):
+def test_unfitted_models_are_refused(kind, name):
     further = (np.zeros((3, 2)),) if kind == "heatmap" else ()
     with pytest.raises((TypeError, ValueError)) as refused:
         getattr(plot, kind)(CLASSES[name](), *further)
@@ -95,12 +95,12 @@ def test_nothing_is_drawn_before_there_is_anything(kind, name):
 
 
 @pytest.mark.parametrize("kind", DRAWN)
-def test_what_is_no_model(kind):
+def test_other_objects_are_refused(kind):
     further = (np.zeros((3, 2)),) if kind == "heatmap" else ()
     with pytest.raises(TypeError, match=r"Expected a learner, or its report\(\)\. Got: list"):
         getattr(plot, kind)([], *further)
 
 
-def test_rows_are_no_axes(report):
+def test_array_as_axes_is_refused(report):
     with pytest.raises(TypeError, match=r"Expected the axes of matplotlib as ax\. Got: ndarray"):
         plot.manhattan(report, np.zeros((3, 2)))

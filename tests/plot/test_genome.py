@@ -58,7 +58,7 @@ class TestLayout:
         assert found.centres.tolist() == [1.0, 3.5]
 
     @given(data=st.data(), p=st.integers(1, 30))
-    def test_order_along_the_genome(self, data, p):
+    def test_columns_are_ordered_along_the_genome(self, data, p):
         chromosome = data.draw(st.lists(st.integers(1, 25), min_size=p, max_size=p))
         position = data.draw(st.lists(st.integers(1, 10**9), min_size=p, max_size=p))
         table = {"chromosome": chromosome, "position": position}
@@ -82,7 +82,7 @@ class TestLayout:
         assert found.x.tolist() == [1.0, 2.0]
 
     @pytest.mark.parametrize(
-        ("metadata", "error", "said"),
+        ("metadata", "error", "message"),
         [
             (3, TypeError, "Expected metadata to be a ColumnStream, a mapping or a data frame"),
             (["1"], TypeError, "Got: list"),
@@ -106,10 +106,10 @@ class TestLayout:
             ({"chromosome": ["1"], "name": ["b"]}, ValueError, "such as 'a'. Got: none of them"),
         ],
     )
-    def test_refused(self, metadata, error, said):
+    def test_invalid_metadata_are_refused(self, metadata, error, message):
         with pytest.raises(error) as refused:
             lay_out(metadata, ["a"])
-        assert said in str(refused.value)
+        assert message in str(refused.value)
 
 
 class TestValues:
@@ -126,7 +126,7 @@ class TestValues:
         assert found.x.tolist() == [16.0, 17.0, 18.0, 19.0, 20.0, 21.0, 7.0, 15.0]
 
     @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
-    def test_frames(self, make):
+    def test_frames_of_metadata(self, make):
         table = {"name": ["a", "b"], "chromosome": ["1", "2"], "position": [5, 6]}
         assert lay_out(make(table), ["b", "a"]).x.tolist() == [11.0, 5.0]
 
@@ -154,7 +154,7 @@ class TestManhattan:
             assert chosen[expected[name]] == pytest.approx(-np.log10(p))
         assert {str(name) for name in model.selected} <= {text.get_text() for text in ax.texts}
 
-    def test_the_line_separates_what_is_above_the_noise_floor(self, columns, positions):
+    def test_line_separates_columns_above_the_noise_floor(self, columns, positions):
         X, y = columns
         for permutations in (0, 200):
             model = SelectKBest(k="all", permutations=permutations)
@@ -168,7 +168,7 @@ class TestManhattan:
             assert any(above)
 
     @pytest.mark.slow
-    def test_sources_frames_and_mappings_give_one_plot(self, model, positions):
+    def test_sources_frames_and_mappings_give_the_same_plot(self, model, positions):
         source = SimpleNamespace(column_metadata=positions)
         drawn = {
             to_svg(plot.manhattan(model, figure()[1], metadata=metadata).figure)
@@ -176,7 +176,7 @@ class TestManhattan:
         }
         assert len(drawn) == 1
 
-    def test_many_columns_are_an_image(self, rng):
+    def test_many_columns_are_drawn_as_an_image(self, rng):
         X = rng.normal(size=(50, 2_001))
         model = SelectKBest(k=1)
         model.learn_target(X[:, 0])
@@ -190,7 +190,7 @@ class TestManhattan:
         assert to_svg(ax.figure, page=True) == to_svg(ax.figure, page=True)
 
     @pytest.mark.parametrize("n_points", [0, 2_000])
-    def test_columns_without_a_position_are_left_out(self, n_points, model, positions, monkeypatch):
+    def test_columns_without_a_position_are_omitted(self, n_points, model, positions, monkeypatch):
         monkeypatch.setattr("streamsel.plot._manhattan._N_POINTS", n_points)
         unplaced = [*range(7), model.selected[0]]
         position = positions["position"].copy()
@@ -213,22 +213,22 @@ class TestManhattan:
         )
 
     @pytest.mark.parametrize(
-        ("make", "said"),
+        ("make", "message"),
         [
             (lambda: SelectKBest(2, max_candidates=5), "SelectKBest, which discarded columns"),
             (lambda: SelectKBest(2, score="margin"), "Got: score='margin', which has none"),
             (lambda: ProjSe(2), "Got: ProjSe."),
         ],
     )
-    def test_models_without_all_p_values(self, make, said, columns, positions):
+    def test_models_without_all_p_values_are_refused(self, make, message, columns, positions):
         model = make()
         model.learn_target(columns[1] > 0)
         model.learn_columns(columns[0])
         with pytest.raises(ValueError, match="Hint: ") as refused:
             plot.manhattan(model, metadata=positions)
-        assert said in str(refused.value)
+        assert message in str(refused.value)
 
-    def test_no_column_varies(self, positions):
+    def test_model_of_constant_columns_is_refused(self, positions):
         model = SelectKBest()
         model.learn_target([1.0, 2.0, 4.0])
         model.learn_columns(np.ones((3, 5)))
@@ -236,12 +236,12 @@ class TestManhattan:
             with pytest.raises(ValueError, match="SelectKBest, which has seen 5 constant columns"):
                 draw(model)
 
-    def test_labels_are_no_formulas(self, model):
+    def test_labels_are_not_parsed_as_formulas(self, model):
         ax = plot.manhattan(model, metadata={"chromosome": ["$x^2$"] * P})
         assert [label.get_text() for label in ax.get_xticklabels()] == [r"\$x^2\$"]
         assert "x^2" in to_svg(ax.figure)
 
-    def test_a_report_is_not_enough(self, model, positions):
+    def test_report_without_p_values_is_refused(self, model, positions):
         with pytest.raises(ValueError, match="Got: a report"):
             plot.manhattan(model.report(), metadata=positions)
         with pytest.raises(ValueError, match="SelectKBest without columns"):
@@ -249,7 +249,7 @@ class TestManhattan:
 
 
 @given(points=st.lists(st.tuples(st.floats(0, 0.999), st.floats(0, 0.999)), min_size=1, max_size=5))
-def test_there_is_a_dot_at_every_point(points):
+def test_every_point_has_a_dot(points):
     x, y = np.array(points).T
     image = _dots(x, y, np.full(x.size, 0.5))[..., 3]
     height, width = image.shape
@@ -258,7 +258,7 @@ def test_there_is_a_dot_at_every_point(points):
 
 
 @pytest.mark.slow
-def test_the_page_has_it_where_the_source_has_chromosomes(model, columns, positions):
+def test_report_has_it_if_the_source_has_chromosomes(model, columns, positions):
     source = iter_array(columns[0])
     source.column_metadata = positions
     seen = read(streamsel.report(model, source)).text

@@ -23,14 +23,14 @@ def drawn(ax):
     names = [text.get_text() for text in ax.get_yticklabels()]
     bars = {part.get_gid(): part for part in ax.collections}
     found = {}
-    for place, name in enumerate(names):
-        boxes = [path.get_extents() for path in bars[f"name {place}"].get_paths()]
-        assert all(box.y0 < place < box.y1 for box in boxes)
+    for index, name in enumerate(names):
+        boxes = [path.get_extents() for path in bars[f"name {index}"].get_paths()]
+        assert all(box.y0 < index < box.y1 for box in boxes)
         found[name] = [(box.x0, box.x1) for box in boxes]
     return found
 
 
-def test_spans():
+def test_spans_in_use_are_drawn():
     history = learnt(SelectKBest(k=2, fading_factor=0.05, refresh_factor=1.2))
     ax = plot.history(history)
     spans = history.spans()
@@ -38,21 +38,21 @@ def test_spans():
     assert drawn(ax) == {str(name): parts for name, parts in spans.items()}
     assert ax.get_xlim() == (0, 300)
     colours = {
-        name: tuple(ax.collections[place].get_facecolor()[0]) for place, name in enumerate(spans)
+        name: tuple(ax.collections[index].get_facecolor()[0]) for index, name in enumerate(spans)
     }
     now = {colours[name] for name in history.in_use}
     assert len(now) == 1
     assert not now & {colours[name] for name in spans if name not in history.in_use}
 
 
-def test_renewals_of_components():
+def test_refreshes_of_components_are_drawn():
     history = learnt(PCA(n_components=2, warm_up=10))
     ax = plot.history(history)
     lines = [line.get_xdata()[0] for line in ax.lines if line.get_gid() == "refresh"]
     assert lines == [event.row for event in history.events]
 
 
-def test_of_very_many_those_that_stood_longest():
+def test_only_the_longest_spans_are_drawn():
     history = History(SelectKBest(k=3))
     history._initial_names = dict.fromkeys(range(300))
     history._initial_row = -1
@@ -63,12 +63,12 @@ def test_of_very_many_those_that_stood_longest():
 
 
 @pytest.mark.parametrize("learner", [ProjSe(), RandomProjection()], ids=str)
-def test_where_nothing_stood(learner):
+def test_history_without_variables_in_use_is_refused(learner):
     with pytest.raises(ValueError, match=r"Expected a history with variables in use\. Got: "):
         plot.history(History(learner))
 
 
 @pytest.mark.parametrize("what", [ProjSe(), 3, None, History])
-def test_what_is_no_history(what):
+def test_other_objects_are_refused(what):
     with pytest.raises(TypeError, match=r"Expected a History\. Got: .*\nHint: "):
         plot.history(what)

@@ -29,19 +29,19 @@ def ax(report):
 class TestRelevance:
     """`plot.manhattan`."""
 
-    def test_the_chosen_stand_where_they_came(self, ax, report):
+    def test_selected_columns_are_at_their_arrival(self, ax, report):
         x, y = by_gid(ax, "chosen").get_data()
         assert list(x) == [row["name"] + 0.5 for row in report.results]
         assert list(y) == [row["relevance"] for row in report.results]
 
-    def test_the_floor_is_drawn(self, ax, report):
+    def test_noise_floor_is_drawn(self, ax, report):
         assert list(by_gid(ax, "floor").get_ydata()) == [report.noise_floor] * 2
 
-    def test_the_chosen_are_named(self, ax, report):
+    def test_selected_columns_are_named(self, ax, report):
         written = {text.get_text() for text in ax.texts}
         assert {str(row["name"]) for row in report.results} <= written
 
-    def test_few_columns_are_points(self, ax, report, columns):
+    def test_few_columns_are_drawn_as_points(self, ax, report, columns):
         x, y = by_gid(ax, "columns").get_data()
         correlations = np.abs(np.corrcoef(columns[0].T, columns[1])[-1, :-1])
         np.testing.assert_allclose(x, np.arange(300) + 0.5)
@@ -72,18 +72,18 @@ class TestRelevance:
         alpha = image.get_array()[..., 3]
         assert (alpha.any(axis=0) == report.density.counts.any(axis=1)).all()
 
-    def test_where_it_is_not_known_when_they_came(self, report):
+    def test_selected_columns_of_unknown_arrival(self, report):
         found = [row | {"arrival": None} for row in report.results]
         ax = plot.manhattan(replace(report, results=found))
         x, y = by_gid(ax, "chosen at the edge").get_data()
         assert list(x) == [report.columns_seen] * len(found)
         assert list(y) == [row["relevance"] for row in found]
 
-    def test_without_a_floor(self, report):
+    def test_without_a_noise_floor(self, report):
         ax = plot.manhattan(replace(report, noise_floor=None))
         assert not [child for child in ax.get_children() if child.get_gid() == "floor"]
 
-    def test_before_anything_is_found(self, report):
+    def test_without_selected_columns(self, report):
         plot.manhattan(replace(report, results=[], noise_floor=None))
 
 
@@ -94,7 +94,7 @@ class TestRelevance:
     top=st.floats(0.02, 1.0),
 )
 @settings(max_examples=30)
-def test_there_is_ink_where_there_are_columns(counts, top):
+def test_shading_covers_the_bins_with_columns(counts, top):
     counts, edges = np.array(counts), np.append(0.0, np.geomspace(0.2, 1.0, 5))
     alpha = _shade(counts, edges, top)[..., 3]
     shown = counts[:, edges[:-1] < top]
@@ -125,7 +125,7 @@ class TestNull:
                     p_values = model.report().density.p_values[:12]
                 np.testing.assert_allclose(np.sort(10.0**-drawn), np.unique(p_values), rtol=1e-12)
 
-    def test_points_are_shares_of_columns_at_the_edges(self, report):
+    def test_points_are_quantiles_at_the_bin_edges(self, report):
         density = replace(report.density, p_values=None)
         x, y = by_gid(plot.qq(replace(report, density=density)), "observed").get_data()
         per_bin = density.counts.sum(axis=0)
@@ -136,14 +136,14 @@ class TestNull:
             assert expected == pytest.approx(-np.log10(above / 301.0))
         assert len(x) == np.count_nonzero(per_bin)
 
-    def test_the_inflation_factor_is_shown_if_it_is_known(self, report):
+    def test_known_inflation_factor_is_shown(self, report):
         for factor, shown in ((1.234, "λ = 1.23"), (None, None)):
             ax = plot.qq(replace(report, inflation=factor), figure()[1])
             written = [text.get_text() for text in ax.texts if "λ" in text.get_text()]
             assert written == ([] if shown is None else [shown])
             assert ("Inflation factor 1.23." in ax.get_label()) == (shown is not None)
 
-    def test_noise_stays_in_its_band(self):
+    def test_noise_is_within_the_confidence_band(self):
         inside = []
         for seed in range(20):
             rng = np.random.default_rng(seed)
@@ -182,17 +182,17 @@ class TestNull:
             with pytest.raises(ValueError, match="pass the learner rather than its report"):
                 plot.qq(unknown)
 
-    def test_every_bin_is_where_it_begins(self):
+    def test_every_bin_is_at_its_lower_edge(self):
         """The first bin too, although no column is less relevant."""
         found = quantiles(np.array([90, 10]), np.array([0.2, 0.1, 0.0]))
         np.testing.assert_allclose(found.expected, -np.log10([100 / 101, 10 / 101]))
         np.testing.assert_allclose(found.observed, -np.log10([0.2, 0.1]))
 
-    def test_what_no_noise_reaches_is_left_out(self):
+    def test_bins_of_zero_null_probability_are_omitted(self):
         found = quantiles(np.array([5, 3, 2]), np.array([1.0, 1e-5, 0.0, 0.0]))
         assert found.observed.tolist() == [0.0, 5.0]
 
-    def test_where_it_is_not_known_how_relevant_noise_is(self, report):
+    def test_unknown_null_distribution_is_refused(self, report):
         unknown = replace(report, density=replace(report.density, null=None))
         with pytest.raises(ValueError, match=r"known null distribution of relevance.*Got: ProjSe"):
             plot.qq(unknown)
@@ -202,18 +202,18 @@ class TestNull:
 class TestRefused:
     """Models without such a plot."""
 
-    def test_without_a_target(self, draw):
+    def test_model_without_a_target_is_refused(self, draw):
         model = PCA(n_components=2)
         model.learn_columns(np.random.default_rng(0).normal(size=(20, 5)))
         with pytest.raises(ValueError, match=r"Got: PCA, without a target\.\nHint: "):
             draw(model)
 
-    def test_before_columns(self, draw):
+    def test_unfitted_model_is_refused(self, draw):
         with pytest.raises(ValueError, match=r"Got: ProjSe, which has seen none\.\nHint: "):
             draw(ProjSe())
 
     @pytest.mark.parametrize("what", [ProjSe, 3, "model", None])
-    def test_what_is_no_model(self, draw, what):
+    def test_other_objects_are_refused(self, draw, what):
         with pytest.raises(TypeError, match=r"Expected a learner, or its report\(\)\. Got: "):
             draw(what)
 
@@ -228,5 +228,5 @@ class TestRefused:
         ("x" * 40, "x" * 15 + "…" + "x" * 8),
     ],
 )
-def test_names_are_no_formulas_and_no_commands(name, shown):
+def test_formulas_and_control_characters_are_escaped(name, shown):
     assert variable_label(name) == shown

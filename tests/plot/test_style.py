@@ -58,7 +58,7 @@ def test_another_process_writes_the_same_bytes(report, drawn, tmp_path):
 
 
 @pytest.mark.parametrize("format_", ["svg", "pdf", "png"])
-def test_what_is_saved_twice_is_the_same(drawn, tmp_path, format_):
+def test_saved_files_are_reproducible(drawn, tmp_path, format_):
     paths = [tmp_path / f"{name}.{format_}" for name in "ab"]
     for path in paths:
         drawn.savefig(path)
@@ -66,7 +66,7 @@ def test_what_is_saved_twice_is_the_same(drawn, tmp_path, format_):
     assert b"Date" not in paths[0].read_bytes()
 
 
-def test_the_style_of_others_is_not_touched_and_changes_nothing(report):
+def test_global_style_is_neither_changed_nor_used(report):
     before = dict(mpl.rcParams)
     plain = to_svg(on_page(report), page=True)
     assert dict(mpl.rcParams) == before
@@ -83,7 +83,7 @@ class TestAxesOfPyplot:
             plt.sca(panel)
             assert plot.manhattan(report) is panel
 
-    def test_there_is_a_figure_if_there_was_none(self, report):
+    def test_figure_is_created_if_there_is_none(self, report):
         ax = plot.selection_path(report)
         assert ax is plt.gca()
         assert type(ax.figure.get_layout_engine()).__name__ == "ConstrainedLayoutEngine"
@@ -92,7 +92,7 @@ class TestAxesOfPyplot:
         many = replace(report, results=report.results * 10)
         assert plot.selection_path(many).figure.get_size_inches()[1] > height
 
-    def test_the_style_is_that_of_the_user(self, report):
+    def test_style_of_the_user_is_used(self, report):
         with plt.rc_context({"font.size": 20.0, "text.color": "white", "axes.facecolor": "black"}):
             ax = plot.manhattan(report)
         names = [text for text in ax.texts if text.get_text() in map(str, range(300))]
@@ -109,19 +109,19 @@ class TestAxesOfPyplot:
         ("selection_path", {"c": "red", "ms": 9.0}, "relevance", ("red", 9.0)),
     ],
 )
-def test_further_arguments_are_those_of_matplotlib(report, draw, given, artist, found):
+def test_further_arguments_are_passed_to_matplotlib(report, draw, given, artist, found):
     ax = getattr(plot, draw)(report, **given)
     (line,) = [line for line in ax.lines if line.get_gid() == artist]
     assert (line.get_color(), line.get_markersize()) == found
 
 
 @pytest.mark.parametrize(("width", "mm"), [("column", 85.0), ("page", 175.0)])
-def test_it_is_as_wide_as_journals_print(width, mm):
+def test_figure_widths_match_journal_columns(width, mm):
     made, _ = figure(width)
     assert made.get_size_inches()[0] * 25.4 == pytest.approx(mm)
 
 
-def test_a_given_panel_is_drawn_on(report):
+def test_given_axes_are_used(report):
     made = mpl.figure.Figure()
     panels = made.subplots(1, 2)
     assert plot.manhattan(report, panels[1]) is panels[1]
@@ -145,30 +145,30 @@ def root(svg):
 class TestForAPage:
     """`to_svg(figure, page=True)`."""
 
-    def test_it_takes_the_room_that_there_is(self, svg, root):
+    def test_svg_has_no_fixed_size(self, svg, root):
         assert svg.startswith("<svg")
         assert "viewBox" in root.attrib
         assert not {"width", "height"} & root.attrib.keys()
 
-    def test_it_says_what_it_shows(self, root):
+    def test_svg_has_a_text_alternative(self, root):
         assert root.get("role") == "img"
         title = root.find("title")
         assert root[0] is title
         assert root.get("aria-label") == title.text
         assert title.text.startswith("Relevance of 300 columns")
 
-    def test_text_is_text(self, root):
-        said = {"".join(text.itertext()) for text in root.iter("text")}
-        assert {"relevance", "column, in order of arrival", "20"} <= said
+    def test_svg_text_is_not_converted_to_paths(self, root):
+        texts = {"".join(text.itertext()) for text in root.iter("text")}
+        assert {"relevance", "column, in order of arrival", "20"} <= texts
 
-    def test_colours_are_those_of_the_page(self, root):
+    def test_colours_are_those_of_the_report(self, root):
         styles = " ".join(element.get("style", "") for element in root.iter())
         assert set(re.findall(r"#[0-9a-f]{6}", styles)) <= {*ROLES.values(), "#ffffff"}
         for role, colour in ROLES.items():
             assert styles.count(colour) == styles.count(f"var(--{role}, {colour})")
         assert "var(--chosen" in styles
 
-    def test_the_shade_is_a_colour_seen_through_a_mask(self, root):
+    def test_shading_is_a_masked_colour(self, root):
         (mask,) = root.iter("mask")
         (image,) = mask
         assert image.get("href").startswith("data:image/png;base64,")
@@ -176,7 +176,7 @@ class TestForAPage:
         assert seen.get("mask") == f"url(#{mask.get('id')})"
         assert "var(--noise" in seen.get("style")
 
-    def test_it_points_at_its_own_and_nothing_else(self, svg, root):
+    def test_svg_references_only_its_own_ids(self, svg, root):
         own = [element.get("id") for element in root.iter() if element.get("id")]
         assert len(own) == len(set(own))
         pointed_at = set(re.findall(r"url\(#([^)]+)\)", svg)) | {
@@ -186,19 +186,19 @@ class TestForAPage:
         }
         assert pointed_at == set(own)
 
-    def test_two_of_them_share_no_id(self, root, report):
+    def test_two_plots_share_no_id(self, root, report):
         other = parsed(to_svg(on_page(report, plot.qq), page=True))
         ids = [{element.get("id") for element in svg.iter()} - {None} for svg in (root, other)]
         assert ids[0]
         assert ids[1]
         assert not ids[0] & ids[1]
 
-    def test_each_point_has_a_text_under_the_mouse(self, root, report):
+    def test_each_point_has_a_tooltip(self, root, report):
         titles = [use.findtext("title") for use in root.iter("use")]
         wanted = [f"{row['name']}: {row['relevance']:.3f}" for row in report.results]
         assert [title for title in titles if title] == wanted
 
-    def test_it_styles_nothing_else_and_asks_no_network(self, svg, root):
+    def test_svg_has_no_style_element_and_no_external_address(self, svg, root):
         assert not [element for element in root.iter() if "style" in element.tag]
         assert "<script" not in svg
         # The namespace is the only address.
@@ -211,13 +211,13 @@ def luminance(colour):
     return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
-def test_series_are_of_okabe_and_ito():
+def test_series_colours_are_of_okabe_and_ito():
     okabe_ito = {"#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7"}
     assert {*SERIES} < okabe_ito
     assert len(SERIES) == len({*SERIES}) == 6
 
 
-def test_roles_have_colours_of_their_own():
+def test_roles_have_distinct_colours():
     assert len({*ROLES.values()}) == len(ROLES)
     # Text on white needs a contrast of 4.5 to 1 (WCAG).
     for role in ("ink", "noise"):

@@ -53,42 +53,42 @@ class TestPath:
         assert ax.get_xlabel() == quantity
         assert ax.get_ylim()[0] > ax.get_ylim()[1]
 
-    def test_another_quantity(self, report):
+    def test_unknown_quantity_is_refused(self, report):
         with pytest.raises(ValueError, match="Expected quantity of selection_path"):
             plot.selection_path(report, quantity="arrival")
 
-    def test_the_floor(self, columns):
+    def test_noise_floor_is_drawn(self, columns):
         model = learnt(SelectKBest(k=4), columns)
         ax = plot.selection_path(model)
         (floor,) = [line for line in ax.lines if line.get_label() == "noise floor"]
         assert list(floor.get_xdata()) == [model.noise_floor()] * 2
 
-    def test_what_is_not_proven_is_open(self, report):
+    def test_uncertified_variables_have_open_markers(self, report):
         found = [row | {"certified": rank < 1} for rank, row in enumerate(report.results)]
         ax = plot.selection_path(replace(report, results=found))
         values = [row["relevance"] for row in found]
         assert line(ax, "relevance").tolist() == [values[:1], [0]]
         assert line(ax, "relevance, not certified").tolist() == [values[1:], [1, 2, 3]]
 
-    def test_rounds_are_parted(self, report):
+    def test_rounds_are_separated(self, report):
         found = [row | {"round": rank // 2} for rank, row in enumerate(report.results)]
         ax = plot.selection_path(replace(report, results=found))
         parted = [line.get_ydata()[0] for line in ax.lines if line.get_gid() == "round"]
         assert parted == [1.5]
 
-    def test_scores_below_zero_are_seen(self, report):
+    def test_negative_scores_are_within_the_axes(self, report):
         found = [row | {"score": 1.0 - rank} for rank, row in enumerate(report.results)]
         ax = plot.selection_path(replace(report, results=found), quantity="score")
         assert ax.get_xlim()[0] < line(ax, "score")[0].min() < 0.0
 
-    def test_many_have_ranks_instead_of_names(self, report):
+    def test_many_variables_have_ranks_instead_of_names(self, report):
         row = report.results[0]
         ax = plot.selection_path(replace(report, results=[row | {"name": j} for j in range(80)]))
         assert ax.get_ylabel() == "rank"
         assert ticks(ax.yaxis) == ["1", *(str(rank) for rank in range(10, 81, 10))]
         assert ax.get_yticks().tolist() == [0, *range(9, 80, 10)]
 
-    def test_without_a_target_there_are_scores_only(self, columns):
+    def test_only_scores_without_a_target(self, columns):
         model = ProjSe(k=3)
         model.learn_target(None)
         model.learn_columns(columns[0])
@@ -121,14 +121,14 @@ class TestScree:
         # There is no noise level for columns of different variances.
         assert "noise" not in [line.get_gid() for line in ax.lines]
 
-    def test_the_report_has_whether_the_floor_applies(self, columns):
+    def test_details_of_the_report_determine_the_noise_floor(self, columns):
         report = learnt(SOSPCA(n_components=3), columns).report()
         ax = plot.scree(replace(report, learner="OfAnotherPackage"))
         assert list(line(ax, "noise")[1]) == [report.noise_floor] * 2
         ax = plot.scree(replace(report, details={}), plt.figure().gca())
         assert "noise" not in [line.get_gid() for line in ax.lines]
 
-    def test_relevances_and_the_floor(self, columns):
+    def test_relevances_and_the_noise_floor(self, columns):
         model = learnt(SOSPCA(n_components=3), columns)
         ax = plot.scree(model)
         assert line(ax, "components")[1].tolist() == sorted(model.relevance.values())[::-1]
@@ -137,7 +137,7 @@ class TestScree:
         assert [f"sospca{number}" for number in ticks(ax.xaxis)] == ranked
 
     @pytest.mark.parametrize(("n", "p"), [(30, 20), (20, 200), (60, 60)])
-    def test_noise_exceeds_its_level_once_in_twenty_times_at_most(self, n, p):
+    def test_noise_exceeds_its_level_in_five_percent_at_most(self, n, p):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(300, n, p))
         X -= X.mean(axis=1, keepdims=True)
@@ -146,7 +146,7 @@ class TestScree:
         level = np.quantile(largest, 0.95)
         assert level <= noise_share(n, p) < 1.15 * level
 
-    def test_its_level_is_drawn(self, columns):
+    def test_noise_level_is_drawn(self, columns):
         ax = plot.scree(learnt(PCA(n_components=5, scale=True), columns))
         assert list(line(ax, "noise")[1]) == [noise_share(60, 300)] * 2
 
@@ -154,7 +154,7 @@ class TestScree:
 class TestLoadings:
     """`plot.loadings`."""
 
-    def test_the_largest_first(self, columns):
+    def test_largest_loadings_come_first(self, columns):
         names = [f"v{j}" for j in range(300)]
         model = learnt(PCA(n_components=3), columns, names)
         ax = plot.loadings(model, component=1, n=7)
@@ -166,12 +166,12 @@ class TestLoadings:
         assert bars == pytest.approx([weights[name] for name in largest])
 
     @pytest.mark.parametrize("component", [3, 10**6])
-    def test_a_component_that_is_not_there(self, columns, component):
+    def test_unknown_component_is_refused(self, columns, component):
         with pytest.raises(ValueError, match=rf"from 0 to 2\. Got: {component}"):
             plot.loadings(learnt(PCA(n_components=3), columns), component=component)
 
     @pytest.mark.parametrize("how", [{"component": -1}, {"component": "pca0"}, {"n": 0}])
-    def test_what_is_no_number(self, columns, how):
+    def test_invalid_numbers_are_refused(self, columns, how):
         with pytest.raises(ValueError, match=f"Expected {next(iter(how))} of loadings"):
             plot.loadings(learnt(PCA(n_components=3), columns), **how)
 
@@ -184,12 +184,12 @@ def components(columns):
 class TestScatter:
     """`plot.scatter`."""
 
-    def test_the_rows_that_were_learnt(self, components):
+    def test_learnt_rows_are_drawn(self, components):
         (points,) = plot.scatter(components, components=(2, 0)).collections
         np.testing.assert_array_equal(points.get_offsets(), components.embedding[:, [2, 0]])
 
     @pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame])
-    def test_other_rows(self, components, columns, kind):
+    def test_given_rows_are_drawn(self, components, columns, kind):
         X = columns[0][:7]
         (points,) = plot.scatter(components, kind(X)).collections
         expected = components.transform_many(X)[:, :2]
@@ -213,39 +213,39 @@ class TestScatter:
         drawn = [part.get_label() for part in plot.scatter(components, y=y).collections]
         assert drawn == [f"class {i} (5)" for i in range(12)]
 
-    def test_of_very_many_labels_some_are_in_the_legend(self, components):
+    def test_legend_of_many_labels_is_truncated(self, components):
         ax = plot.scatter(components, y=[f"class {i}" for i in range(60)])
         assert len(ax.collections) == 60
         shown = [text.get_text() for text in ax.get_legend().get_texts()]
         assert shown[-1] == "and 20 more"
         assert len(shown) == 41
 
-    def test_numbers_have_a_scale(self, components, columns):
+    def test_numeric_y_has_a_colour_bar(self, components, columns):
         ax = plot.scatter(components, y=columns[1])
         np.testing.assert_array_equal(ax.collections[0].get_array(), columns[1])
         assert len(ax.figure.axes) == 2
 
-    def test_few_whole_numbers_are_labels(self, components):
+    def test_few_integers_are_labels(self, components):
         ax = plot.scatter(components, y=np.arange(60) % 2)
         assert [part.get_label() for part in ax.collections] == ["0 (30)", "1 (30)"]
         ax = plot.scatter(components, y=np.arange(60.0) % 2)
         assert [part.get_label() for part in ax.collections[2:]] == ["0 (30)", "1 (30)"]
 
     @pytest.mark.parametrize("y", [[1.0], np.zeros((60, 2)), 3])
-    def test_y_that_is_not_of_these_rows(self, components, y):
+    def test_y_of_other_length_is_refused(self, components, y):
         with pytest.raises(ValueError, match="Expected a y for each of 60 rows"):
             plot.scatter(components, y=y)
 
-    @pytest.mark.parametrize("places", [(0, 3), (0,), (0, 1, 2), (-1, 0), ("a", 0), 0])
-    def test_components_that_are_not_there(self, components, places):
+    @pytest.mark.parametrize("indices", [(0, 3), (0,), (0, 1, 2), (-1, 0), ("a", 0), 0])
+    def test_unknown_components_are_refused(self, components, indices):
         with pytest.raises(ValueError, match="Expected two components, from 0 to 2"):
-            plot.scatter(components, components=places)
+            plot.scatter(components, components=indices)
 
-    def test_a_report_holds_no_rows(self, components):
+    def test_report_is_refused(self, components):
         with pytest.raises(TypeError, match=r"Expected an extractor\. Got: a report of PCA"):
             plot.scatter(components.report())
 
-    def test_many_points_are_an_image(self, components):
+    def test_many_points_are_rasterized(self, components):
         X = np.random.default_rng(0).normal(size=(2_500, 300))
         assert plot.scatter(components, X).collections[0].get_rasterized()
 
@@ -254,13 +254,13 @@ class TestHeatmap:
     """`plot.heatmap`."""
 
     @pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame])
-    def test_correlations_of_the_selected(self, columns, kind):
+    def test_correlations_of_selected_variables(self, columns, kind):
         model = learnt(SelectKBest(k=5), columns)
         X = columns[0] + 0.5 * columns[1][:, None]
         drawn = plot.heatmap(model, kind(X)).images[0].get_array()
         np.testing.assert_allclose(drawn, np.corrcoef(X[:, model.selected].T), atol=1e-12)
 
-    def test_a_variable_that_does_not_vary_has_none(self, columns):
+    def test_constant_variable_has_no_correlation(self, columns):
         model = learnt(SelectKBest(k=3), columns)
         X = columns[0].copy()
         X[:, model.selected[1]] = 0.1
@@ -296,7 +296,7 @@ class TestHeatmap:
 
     @pytest.mark.slow
     @pytest.mark.parametrize("size", [(6, 4), (2, 2)])
-    def test_axes_in_use_are_laid_out(self, columns, size):
+    def test_repeated_plots_keep_the_layout(self, columns, size):
         """Repeated colour bars do not accumulate, which would leave no room for the axes."""
         names = [f"a rather long name of the column {j}" for j in range(300)]
         model = learnt(SelectKBest(k=9), columns, names)
@@ -307,7 +307,7 @@ class TestHeatmap:
         assert len(figure_.axes) == 2
         assert (ax.get_xlabel() == "rank") is (size == (2, 2))
 
-    def test_an_infinite_value(self, columns):
+    def test_infinite_value_is_refused(self, columns):
         model = learnt(SelectKBest(k=3), columns)
         X = columns[0].copy()
         X[3, model.selected[0]] = np.inf
@@ -319,7 +319,7 @@ class TestHeatmap:
 @pytest.mark.parametrize(
     ("draw", "model"), [(plot.heatmap, SelectKBest(k=3)), (plot.scatter, PCA(n_components=2))]
 )
-def test_a_frame_of_other_variables(columns, kind, draw, model):
+def test_frame_of_other_variables_is_refused(columns, kind, draw, model):
     model = learnt(model.clone(), columns)
     X = kind({f"other{i}": x for i, x in enumerate(columns[0][:, :5].T)})
     with pytest.raises(ValueError, match="Got: a frame that has none of them"):
@@ -348,20 +348,20 @@ def test_missing_values_count_as_the_mean(values):
 
 
 @pytest.mark.parametrize("n", [0, 1])
-def test_no_row_or_one_has_no_correlations(n):
+def test_correlations_of_fewer_than_two_rows_are_nan(n):
     assert np.isnan(correlation_matrix(np.ones((n, 2)))).all()
 
 
 class TestStability:
     """`plot.stability`."""
 
-    def test_how_often_each(self):
+    def test_selection_frequencies_are_drawn(self):
         ax = plot.stability([["a", "b"], ["b"], ["b", "c"], []])
         assert ticks(ax.yaxis) == ["b", "a", "c"]
         assert [bar.get_width() for bar in ax.patches] == [0.75, 0.25, 0.25]
         assert ax.get_title() == ""
 
-    def test_the_index_and_those_that_all_rows_select(self):
+    def test_index_and_selected_variables_are_shown(self):
         found = SimpleNamespace(
             frequency={"a": 0.9, "b": 0.5},
             index=(0.5, 0.25, 0.75),
@@ -373,7 +373,7 @@ class TestStability:
         colours = [bar.get_facecolor() for bar in ax.patches]
         assert colours[0] != colours[1]
 
-    def test_intervals_are_those_of_so_many_selections(self):
+    def test_intervals_are_wilson_intervals(self):
         from scipy.stats import binomtest
 
         ax = plot.stability([["a", "b"], ["b"], ["b", "c"], []])
@@ -382,21 +382,21 @@ class TestStability:
             expected = binomtest(times, 4).proportion_ci(method="wilson")
             np.testing.assert_allclose(line[:, 0], expected, atol=1e-9)
 
-    def test_twenty_are_enough(self):
+    def test_at_most_twenty_variables_are_drawn(self):
         assert len(plot.stability([range(100), range(100)]).patches) == 20
 
     @pytest.mark.parametrize("found", [3, "abc", [3], ["abc"]])
-    def test_what_are_no_selections(self, found):
+    def test_other_objects_are_refused(self, found):
         with pytest.raises(TypeError, match="Expected "):
             plot.stability(found)
 
-    def test_when_nothing_was_selected(self):
+    def test_empty_selections_are_refused(self):
         with pytest.raises(ValueError, match="Got: only empty ones"):
             plot.stability([[], []])
 
 
 @given(wanted=st.lists(st.integers(-50, 50), min_size=1, max_size=8), gap=st.integers(1, 20))
-def test_labels_are_as_close_to_their_lines_as_they_can_be(wanted, gap):
+def test_labels_minimise_distances_to_their_lines(wanted, gap):
     """The labels minimise squared distances, in order and at least `gap` apart."""
     found = np.array(_spread(wanted, gap))
     order = np.argsort(wanted, kind="stable")

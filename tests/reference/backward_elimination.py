@@ -23,10 +23,10 @@ LEFT = 1e-7
 def answer(X, y, *, k=20, ridge=1.0, max_candidates=500, target_type="auto", **ignored):
     """Return the selected columns, and the cost of removing each."""
     units, basis = prepared(X, y, target_type)
-    held = {j: units[j] for j in pool(units, basis, max_candidates)}
+    kept = {j: units[j] for j in pool(units, basis, max_candidates)}
     if ridge < 1e-6:
-        held = independent(held, ridge)
-    order = removals(held, basis, ridge)
+        kept = independent(kept, ridge)
+    order = removals(kept, basis, ridge)
     while order and order[0][1] <= NOTHING:
         order.pop(0)
     picks = order[::-1][:k]
@@ -44,14 +44,14 @@ def prepared(X, y, kind):
 def pool(units, basis, limit):
     """Return the columns in the pool at the end."""
     relevance = {j: np.linalg.norm(basis.T @ x) for j, x in units.items()}
-    held, floor = [], -1.0
+    kept, floor = [], -1.0
     for j in units:
         if limit is None or relevance[j] > floor:
-            held.append(j)
-        if limit is not None and len(held) == 2 * limit:
-            held = sorted(sorted(held, key=relevance.get)[limit:])
-            floor = min(relevance[j] for j in held)
-    return held
+            kept.append(j)
+        if limit is not None and len(kept) == 2 * limit:
+            kept = sorted(sorted(kept, key=relevance.get)[limit:])
+            floor = min(relevance[j] for j in kept)
+    return kept
 
 
 def independent(units, ridge):

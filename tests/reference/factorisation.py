@@ -151,12 +151,12 @@ def shown(name, fit, X, n_components, max_loadings=500):
         if len(pool) == 2 * max_loadings:
             largest = sorted(pool, key=lambda j: (-np.nansum(centred[j] ** 2), j))
             pool = sorted(largest[:max_loadings])
-    scores, turn = fit.axes()
-    W = np.array([turn @ fit.code(centred[j] / fit.unit)[0] * fit.unit for j in pool])
+    scores, rotation = fit.axes()
+    W = np.array([rotation @ fit.code(centred[j] / fit.unit)[0] * fit.unit for j in pool])
     for j, row in zip(pool, fit.weights(W), strict=True):
         if row.any():
-            told = zip(components, row.tolist(), strict=False)
-            answer["loadings"][j] = {component: w for component, w in told if w != 0.0}
+            pairs = zip(components, row.tolist(), strict=False)
+            answer["loadings"][j] = {component: w for component, w in pairs if w != 0.0}
     answer["embedding"] = np.zeros((fit.n, n_components))
     answer["embedding"][:, : fit.q] = scores
     return answer

@@ -19,7 +19,7 @@ TIE = 1e-12
 class Columns(NamedTuple):
     """Columns that vary: their indices, W (n, p), and D (p,)."""
 
-    places: list
+    indices: list
     W: Any
     D: Any
 
@@ -27,13 +27,13 @@ class Columns(NamedTuple):
 def columns(X, *, scale):
     """Return the columns of X that vary, centred and scaled."""
     X = np.asarray(X, dtype=np.float64)
-    places = [j for j in range(X.shape[1]) if np.ptp(X[:, j]) > 0.0]
-    W = space.centred(X[:, places])
+    indices = [j for j in range(X.shape[1]) if np.ptp(X[:, j]) > 0.0]
+    W = space.centred(X[:, indices])
     largest = np.abs(W).max(axis=0)
     # The sum of squares of x itself would overflow or underflow.
     sd = largest * np.sqrt(np.sum((W / largest) ** 2, axis=0) / (len(X) - 1.0))
-    D = 1.0 / sd if scale else np.ones(len(places))
-    return Columns(places, W * D, D)
+    D = 1.0 / sd if scale else np.ones(len(indices))
+    return Columns(indices, W * D, D)
 
 
 def principal(W):
@@ -71,7 +71,7 @@ def shown(method, of, V, U=None):
         "relevance": dict(zip(names, relevance.tolist(), strict=True)),
         "loadings": {
             j: {name: b for name, b in zip(names, row.tolist(), strict=True) if b}
-            for j, row in zip(of.places, of.D[:, None] * V, strict=True)
+            for j, row in zip(of.indices, of.D[:, None] * V, strict=True)
         },
         "embedding": Z,
     }

@@ -26,13 +26,13 @@ def answer(
     """Return the selected columns, and their scores at selection."""
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     varies = [j for j in range(X.shape[1]) if np.ptp(X[:, j]) > 0]
-    told = relevances(X, y, varies, score, n_bins, target_type)
-    redundant = redundancies(X, list(told), redundancy, n_bins)
+    relevant = relevances(X, y, varies, score, n_bins, target_type)
+    redundant = redundancies(X, list(relevant), redundancy, n_bins)
     picks, scores = [], []
-    while len(picks) < min(k, len(told)):
+    while len(picks) < min(k, len(relevant)):
         found = {
             j: score_of(rel, error, [redundant[j, i] for i in picks], scheme, beta)
-            for j, (rel, error) in told.items()
+            for j, (rel, error) in relevant.items()
             if j not in picks
         }
         highest, tolerance = max(found.values())
@@ -59,13 +59,13 @@ def score_of(rel, error, red, scheme, beta):
 
 def relevances(X, y, varies, kind, n_bins, of_target):
     """Return rel of every column that is informative about the target, and its error bound."""
-    told = {}
+    relevant = {}
     if kind == "mutual_info":
         codes = target_codes(y, of_target, n_bins, "frequency")
         for j in varies:
             info = mutual_info(bins(X[:, j], n_bins, "frequency"), codes)
-            told[j] = info, uncertain(info)
-        return {j: found for j, found in told.items() if found[0] > NOTHING}
+            relevant[j] = info, uncertain(info)
+        return {j: found for j, found in relevant.items() if found[0] > NOTHING}
     basis = space.basis(space.indicators(y) if is_class(y, of_target) else y)
     n, rank = basis.shape
     for j in varies:
@@ -73,12 +73,12 @@ def relevances(X, y, varies, kind, n_bins, of_target):
         if r**2 <= NOTHING:
             continue
         if kind == "correlation":
-            told[j] = r, uncertain(r)
+            relevant[j] = r, uncertain(r)
         else:
             square = min(r**2, PERFECT)
             F = square / (1 - square) * max(n - 1 - rank, 0) / rank
-            told[j] = F, 2 * F * uncertain(r) / r / (1 - square)
-    return told
+            relevant[j] = F, 2 * F * uncertain(r) / r / (1 - square)
+    return relevant
 
 
 def redundancies(X, columns, kind, n_bins):

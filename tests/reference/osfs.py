@@ -14,7 +14,7 @@ def answer(
 ):  # fmt: skip
     """Return the selected columns, in order, their relevances and p-values."""
     X, U = np.asarray(X, dtype=np.float64), space(y, target_type)
-    units, held = {}, []
+    units, kept = {}, []
 
     def separated(j, others, also=()):
         """Return whether j is independent given all of `also` and at most the allowed others."""
@@ -26,7 +26,7 @@ def answer(
         )
 
     for j, x in enumerate(X.T):
-        if len(held) == max_candidates:
+        if len(kept) == max_candidates:
             break
         if np.ptp(x) == 0:
             continue
@@ -34,20 +34,20 @@ def answer(
         if is_independent(units[j], U, [], alpha) in (True, None):
             continue
         if not fast:
-            held.append(j)
-            for k in list(held):  # the new column last
-                if separated(k, held):
-                    held.remove(k)
-        elif not separated(j, held):
-            held.append(j)
-            for k in held[:-1]:
-                if separated(k, held, (j,)):
-                    held.remove(k)
-    found = {j: correlation(units[j], U) for j in held}
+            kept.append(j)
+            for k in list(kept):  # the new column last
+                if separated(k, kept):
+                    kept.remove(k)
+        elif not separated(j, kept):
+            kept.append(j)
+            for k in kept[:-1]:
+                if separated(k, kept, (j,)):
+                    kept.remove(k)
+    found = {j: correlation(units[j], U) for j in kept}
     return {
-        "selected": held,
+        "selected": kept,
         "scores": found,
         "relevance": found,
         "p_values": {j: p_value(rho, *U.shape) for j, rho in found.items()},
-        "rounds": dict.fromkeys(held, 0),
+        "rounds": dict.fromkeys(kept, 0),
     }

@@ -151,9 +151,9 @@ def pooled(X, Y, k, m):
         if len(pool) == 2 * m:
             kept = greedy(_coordinates(G[:, pool]), m, "restart")
             weakest = min(score for _, score, _ in kept)
-            pool = sorted(pool[place] for place, _, _ in kept)
+            pool = sorted(pool[i] for i, _, _ in kept)
     picks = greedy(_coordinates(G[:, pool]), k, "restart")
-    return [(pool[place], score, turn) for place, score, turn in picks]
+    return [(pool[i], score, turn) for i, score, turn in picks]
 
 
 def kernel_scores(X, Y, kernel="poly", *, degree=3, gamma=None, coef0=0.0, scale=True):

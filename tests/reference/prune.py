@@ -18,9 +18,9 @@ def kept(X, max_correlation, window=np.inf, *, order=None, location=None):
     for j in range(X.shape[1]) if order is None else order:
         if lengths[j] > 0:
             near = [i for i in visited if abs(location[i] - location[j]) <= window]
-            alike = [i for i in near if abs(R[i, j]) >= max_correlation - 1e-12]
-            if alike:
-                representative[j] = alike[0], R[alike[0], j]
+            similar = [i for i in near if abs(R[i, j]) >= max_correlation - 1e-12]
+            if similar:
+                representative[j] = similar[0], R[similar[0], j]
             else:
                 visited.append(j)
         if j not in representative:

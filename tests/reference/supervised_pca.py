@@ -26,6 +26,6 @@ def answer(
     if threshold is not None:
         kept = kept[relevance >= threshold]
     kept = np.sort(kept[ranked(relevance[kept])[:max_candidates]])
-    of = linear.Columns([of.places[j] for j in kept], of.W[:, kept], of.D[kept])
+    of = linear.Columns([of.indices[j] for j in kept], of.W[:, kept], of.D[kept])
     V, _ = linear.principal(of.W)
     return linear.shown("supervisedpca", of, V[:, :n_components], U)
