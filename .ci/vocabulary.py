@@ -5,6 +5,7 @@ Run from the root: `python .ci/vocabulary.py [FILE...]`. CONTRIBUTING.md has the
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import sys
@@ -105,6 +106,24 @@ def prose_of_python(text: str) -> list[tuple[int, str]]:
     ]
 
 
+def docstrings_and_comments(text: str) -> list[tuple[int, str]]:
+    """Return the docstrings and comments of a module, with their lines."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    tree = ast.walk(ast.parse(text))
+    first = [node.body[0] for node in tree if isinstance(node, documented) and node.body]
+    lines = {
+        line
+        for statement in first
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        for line in range(statement.lineno, (statement.end_lineno or 0) + 1)
+    }
+    return [
+        (number, line)
+        for number, line in prose_of_python(text)
+        if number in lines or line.startswith("#")
+    ]
+
+
 def names_of_python(text: str) -> list[tuple[int, str]]:
     """Return the names in a module, with their lines."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
@@ -147,6 +166,9 @@ def check(path: Path) -> list[Found]:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         return search(prose_of_markdown(text), PROSE, path.as_posix())
+    if "tests" in path.parts:
+        # The data of tests are not prose.
+        return search(docstrings_and_comments(text), PROSE, path.as_posix())
     return search(prose_of_python(text), PROSE, path.as_posix()) + search(
         names_of_python(text), NAMES, path.as_posix()
     )
@@ -156,9 +178,10 @@ def main(given: list[str]) -> int:
     """Print what is to be replaced in the files given, or in all; return how much that is."""
     root = Path(__file__).resolve().parent.parent
     documents = [*root.glob("*.md"), *(root / "docs").rglob("*.md")]
-    paths = [Path(name) for name in given] or sorted(
-        [*(root / "streamsel").rglob("*.py"), *(root / "demos").rglob("*.py"), *documents]
-    )
+    modules = [
+        path for part in ("streamsel", "demos", "tests") for path in (root / part).rglob("*.py")
+    ]
+    paths = [Path(name) for name in given] or sorted([*modules, *documents])
     n_found = 0
     for path in paths:
         for number, word, instead in sorted(check(path)):

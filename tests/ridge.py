@@ -25,7 +25,7 @@ def learnt(X, y, names=None, covariates=None, **parameters):
     return model
 
 
-def masses(model):
+def mu_of(model):
     """Return the weights of a model's representatives: name -> μ."""
     state = model._state
     return dict(zip(state.names, model._representative_weights().tolist(), strict=True))

@@ -13,7 +13,7 @@ from streamsel import RidgeComponents, load, save
 from tests.conformance.modes import bits
 from tests.reference import ridge_components as reference
 from tests.reference import target as space
-from tests.ridge import agree, data, learnt, masses, matrix, near, same_space, same_up_to_sign
+from tests.ridge import agree, data, learnt, matrix, mu_of, near, same_space, same_up_to_sign
 
 KINDS = ["number", "numbers", "labels"]
 RULES = [
@@ -31,9 +31,9 @@ def basis(y):
 
 def check_pool(model, pool):
     """Compare the representatives, in order, and their weights."""
-    found = masses(model)
-    assert list(found) == list(pool.mass)
-    np.testing.assert_allclose([*found.values()], [*pool.mass.values()], rtol=1e-9)
+    found = mu_of(model)
+    assert list(found) == list(pool.mu)
+    np.testing.assert_allclose([*found.values()], [*pool.mu.values()], rtol=1e-9)
 
 
 # --------------------------------------------------------------------------------- the Gram matrix
@@ -239,12 +239,12 @@ def test_weights_of_copies_are_added(interleaved, small):
     scale = rng.uniform(0.5, 2.0, size=1200) * rng.choice([-1.0, 1.0], size=1200)
     copies = (X[:, which] + small / np.sqrt(n) * rng.normal(size=(n, 1200))) * scale
     model = learnt(copies, y, n_components=2, max_support=60)
-    found, pool = masses(model), reference.pooled(copies, basis(y), 60)
+    found, pool = mu_of(model), reference.pooled(copies, basis(y), 60)
     check_pool(model, pool)
     assert set(which[list(found)]) == set(range(40))
     each = np.zeros(40)
-    for name, mass in found.items():
-        each[which[name]] += mass
+    for name, mu in found.items():
+        each[which[name]] += mu
     # All are relevant, so that all are admitted; evicted copies pass on their whole weight.
     assert pool.admitted == 1200
     np.testing.assert_allclose(each, 30.0, rtol=1e-9 if small == 0.0 else 1e-3)
@@ -261,9 +261,9 @@ def test_evicted_columns_leave_their_common_weight(seed, limit, n):
         learnt(X, y, n_components=1, max_support=limit),
         reference.pooled(X, basis(y), limit),
     )
-    assert sum(masses(model).values()) == pytest.approx(pool.admitted - pool.vanished, rel=1e-9)
-    assert sum(masses(model).values()) <= 80.0 * (1.0 + 1e-12)
-    assert len(masses(model)) < 2 * limit
+    assert sum(mu_of(model).values()) == pytest.approx(pool.admitted - pool.vanished, rel=1e-9)
+    assert sum(mu_of(model).values()) <= 80.0 * (1.0 + 1e-12)
+    assert len(mu_of(model)) < 2 * limit
     assert len(model.loadings) <= limit
 
 
@@ -276,7 +276,7 @@ def test_blocks_do_not_matter_to_the_pool():
         for start in range(0, 200, size):
             block = range(start, min(200, start + size))
             model.learn_columns(X[:, block], block)
-        assert list(masses(model)) == list(masses(whole))
+        assert list(mu_of(model)) == list(mu_of(whole))
         near(model.embedding, whole.embedding)
 
 

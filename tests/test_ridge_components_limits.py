@@ -166,7 +166,7 @@ def test_copies_count_as_weight():
     X, y = data(n=30, p=10)
     model = learnt(np.column_stack([X] + [X[:, 4]] * 8), y, n_components=2, alpha=1.0)
     of, U = reference.variables(X, basis(y)), basis(y)
-    heavier = of._replace(masses=np.where(np.arange(10) == 4, 9.0, 1.0))
+    heavier = of._replace(mu=np.where(np.arange(10) == 4, 9.0, 1.0))
     # The same ridge, in mean eigenvalues of different numbers of columns.
     found = reference.solve(heavier, U, n_components=2, alpha=10 / 18)
     same_up_to_sign(normed(model.embedding), normed(found.scores))

@@ -16,7 +16,7 @@ from tests.conformance.modes import bits
 from tests.reference import ridge_components as batch
 from tests.reference.alignment import FadedAlignment
 from tests.reference.ridge_components_rows import RidgeComponentsOnRows, as_rows
-from tests.ridge import agree, data, learnt, masses, matrix, near
+from tests.ridge import agree, data, learnt, matrix, mu_of, near
 
 NAN = float("nan")
 KINDS = ["number", "numbers", "labels"]
@@ -27,11 +27,11 @@ def rule_of(model):
     return {name: getattr(model, name) for name in ("n_components", "relevance_power", "alpha")}
 
 
-def pair(masses=None, limit=None, **parameters):
+def pair(mu=None, limit=None, **parameters):
     """Return a new model and its reference."""
     model = RidgeComponents(**parameters)
     rows = {key: parameters[key] for key in ("fading_factor", "covariates") if key in parameters}
-    return model, RidgeComponentsOnRows(rule_of(model), masses, limit, **rows)
+    return model, RidgeComponentsOnRows(rule_of(model), mu, limit, **rows)
 
 
 def rows(n, p=7, kind="number", seed=0, absent=0.2, missing=0.0, late=()):
@@ -193,16 +193,16 @@ def test_weights_of_columns_are_kept(kind):
     X[:, 60:] = X[:, :60] + 0.3 * np.random.default_rng(0).normal(size=(60, 60))
     names = [f"v{j:03d}" for j in range(120)]
     model = learnt(X[:40], y[:40], names, n_components=2, max_support=10)
-    left = masses(model)
+    left = mu_of(model)
     assert max(left.values()) > 1.0
-    _, oracle = pair(n_components=2, masses=left, limit=10)
+    _, oracle = pair(n_components=2, mu=left, limit=10)
     indices = [names.index(name) for name in left]
     oracle.learn_columns(X[:40, indices], y[:40], left)
     compare(model, oracle)
     for row in as_rows(X[40:, indices], y[40:], left):
         both_learn(model, oracle, [row])
         compare(model, oracle)
-    assert {name: mass for name, mass in masses(model).items() if name in left} == left
+    assert {name: mu for name, mu in mu_of(model).items() if name in left} == left
 
 
 def test_first_rows_change_components_continuously():
@@ -305,7 +305,7 @@ def test_pipelines_that_start_on_rows(kind):
 def test_copies_continue_with_the_same_bits(max_support, tmp_path):
     X, y = data(n=40, p=30, kind="labels")
     model = learnt(X, y, n_components=2, max_support=max_support)
-    kept = [*masses(model)]
+    kept = [*mu_of(model)]
     for x, t in zip(X[:15].tolist(), y[:15].tolist(), strict=True):
         model.learn_one({j: x[j] for j in kept}, t)
     save(model, tmp_path / "half.streamsel")
@@ -357,7 +357,7 @@ def test_rows_continue_from_representatives_of_the_pool():
     left = dict(zip(carried.names, carried.extra_field("weight").tolist(), strict=True))
     assert len(left) == 20 < len(model._columns.names)
     assert max(left.values()) > 1.0
-    _, oracle = pair(n_components=2, masses=left)
+    _, oracle = pair(n_components=2, mu=left)
     indices = [names.index(name) for name in left]
     oracle.learn_columns(X[:50, indices], y[:50], left)
     for row in as_rows(X[50:, indices], y[50:], left):

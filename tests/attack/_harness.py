@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FINE = ("right", "refused", "changed")
 """Read as it was; refused in one line of ours; read as other values than the file once had.
 
-The last is for the attack to judge: a flipped bit of a number cannot be told.
+The last is for the attack to judge: a flipped bit of a number cannot be recognised.
 """
 BAD = ("wrong", "words", "traceback", "memory", "hang", "death")
 """Wrong without a word; refused in words of others; an error that is a defect; and worse."""

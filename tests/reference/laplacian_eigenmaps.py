@@ -20,9 +20,9 @@ def graph(W, n_neighbors):
     A = np.zeros((n, n))
     for i in range(n):
         others = [j for j in range(n) if j != i]
-        bar = sorted(squares[i, others])[min(n_neighbors, n - 1) - 1]
+        threshold = sorted(squares[i, others])[min(n_neighbors, n - 1) - 1]
         for j in others:
-            if squares[i, j] <= bar + TIE * squares.max():
+            if squares[i, j] <= threshold + TIE * squares.max():
                 A[i, j] = A[j, i] = 1.0
     return A
 

@@ -15,15 +15,15 @@ TIE = 1e-9
 NOTHING = 1e-12
 
 
-def quadratic(Q, a, bar, ridge, b):
-    """Minimise `½ bᵀQb - aᵀb + Σ bar|b| + ½ Σ ridge b²` (feature-sign search)."""
+def quadratic(Q, a, penalty, ridge, b):
+    """Minimise `½ bᵀQb - aᵀb + Σ penalty|b| + ½ Σ ridge b²` (feature-sign search)."""
     b = b.copy()
     signs = np.sign(b)
     for _ in range(10_000):
         A = np.flatnonzero(signs)
         if A.size:
             H = Q[np.ix_(A, A)] + np.diag(ridge[A])
-            way = np.linalg.solve(H, a[A] - bar[A] * signs[A]) - b[A]
+            way = np.linalg.solve(H, a[A] - penalty[A] * signs[A]) - b[A]
             turns = (b[A] + way) * signs[A] <= 0.0
             far = np.full(A.size, 1.0)
             far[turns] = -b[A][turns] / way[turns]
@@ -33,7 +33,7 @@ def quadratic(Q, a, bar, ridge, b):
                 b[A[first]] = signs[A[first]] = 0.0
                 continue
         slopes = a - Q @ b
-        above = np.where(signs == 0.0, np.abs(slopes) / bar, 0.0)
+        above = np.where(signs == 0.0, np.abs(slopes) / penalty, 0.0)
         if above.max(initial=0.0) <= 1.0 + TIE:
             return b
         enters = next(j for j in range(b.size) if above[j] >= above.max() * (1.0 - TIE))
@@ -41,19 +41,19 @@ def quadratic(Q, a, bar, ridge, b):
     raise AssertionError("no solution was found")
 
 
-def logistic(U, y, bar, ridge, c, b):
-    """Minimise `Σ log(1 + exp(η)) - yη + Σ bar|b| + ½ Σ ridge b²`, η = c + Ub, by Newton steps."""
+def logistic(U, y, penalty, ridge, c, b):
+    """Minimise `Σ log(1 + exp(η)) - yη + Σ penalty|b| + ½ Σ ridge b²`, η = c + Ub, by Newton."""
 
     def value(c, b):
         eta = c + U @ b
-        return np.logaddexp(0, eta).sum() - y @ eta + bar @ np.abs(b) + 0.5 * ridge @ b**2
+        return np.logaddexp(0, eta).sum() - y @ eta + penalty @ np.abs(b) + 0.5 * ridge @ b**2
 
     for _ in range(200):
         chance = 1.0 / (1.0 + np.exp(-(c + U @ b)))
         v, rest = chance * (1.0 - chance) + 1e-12, y - chance
         V = U - (v @ U) / v.sum()  # the intercept, projected out
         Q = V.T @ (v[:, None] * V)
-        way = quadratic(Q, V.T @ rest + Q @ b, bar, ridge, b) - b
+        way = quadratic(Q, V.T @ rest + Q @ b, penalty, ridge, b) - b
         of_c = (rest.sum() - v @ U @ way) / v.sum()
         far = 1.0
         while value(c + far * of_c, b + far * way) > value(c, b) + 1e-12 and far > 1e-9:
@@ -64,12 +64,12 @@ def logistic(U, y, bar, ridge, c, b):
     return c, b
 
 
-def check(slopes, b, bar, ridge):
+def check(slopes, b, penalty, ridge):
     """Check the optimality conditions."""
     active = b != 0.0
-    assert (np.abs(slopes) <= bar * (1.0 + 1e-7))[~active].all()
-    off = np.abs(slopes - ridge * b - bar * np.sign(b))[active]
-    assert (off <= 1e-7 * bar[active]).all()
+    assert (np.abs(slopes) <= penalty * (1.0 + 1e-7))[~active].all()
+    off = np.abs(slopes - ridge * b - penalty * np.sign(b))[active]
+    assert (off <= 1e-7 * penalty[active]).all()
 
 
 def columns(X):
@@ -114,14 +114,14 @@ def solutions(
     b = np.zeros(len(live))
     found, k = [], number(k, given)
     for alpha in np.sort(np.atleast_1d(alphas))[::-1]:
-        bar = n * alpha * l1_ratio * weights / size
+        penalty = n * alpha * l1_ratio * weights / size
         ridge = n * alpha * (1.0 - l1_ratio) * weights**2
         if family == "gaussian":
-            b = quadratic(U.T @ U, U.T @ y, bar, ridge, b)
-            check(U.T @ (y - U @ b), b, bar, ridge)
+            b = quadratic(U.T @ U, U.T @ y, penalty, ridge, b)
+            check(U.T @ (y - U @ b), b, penalty, ridge)
         else:
-            c, b = logistic(U, y, bar, ridge, c, b)
-            check(U.T @ (y - 1.0 / (1.0 + np.exp(-(c + U @ b)))), b, bar, ridge)
+            c, b = logistic(U, y, penalty, ridge, c, b)
+            check(U.T @ (y - 1.0 / (1.0 + np.exp(-(c + U @ b)))), b, penalty, ridge)
         w = np.zeros(X.shape[1])
         w[live] = b * size / lengths
         found.append((float(alpha), c, w))

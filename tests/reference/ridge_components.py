@@ -53,7 +53,7 @@ class Variables(NamedTuple):
     units: Any
     lengths: Any
     relevance: Any
-    masses: Any
+    mu: Any
 
     def those(self, indices):
         return Variables(
@@ -131,8 +131,8 @@ def weights(of, power, among=None):
     among = of if among is None else among
     squares = []
     for one in np.atleast_1d(power):
-        mean = np.mean(among.relevance ** (2 * one) * among.masses)
-        squares.append(of.relevance ** (2 * one) * of.masses / mean)
+        mean = np.mean(among.relevance ** (2 * one) * among.mu)
+        squares.append(of.relevance ** (2 * one) * of.mu / mean)
     return np.sqrt(np.mean(squares, axis=0))
 
 
@@ -194,9 +194,9 @@ class Pool:
     ----------
     units_of
         Name -> unit vector, in order of arrival.
-    mass
+    mu
         Name -> μ.
-    bar
+    threshold
         A column whose ρ² does not exceed this by more than `TIE` (relative) is rejected.
     admitted, vanished
         Number of admitted columns, and the part of their weight that was lost in pruning.
@@ -204,16 +204,16 @@ class Pool:
 
     def __init__(self, limit, U, given=None):
         self.limit, self.U, self.given = limit, U, given
-        self.units_of, self.length, self.mass = {}, {}, {}
-        self.bar, self.admitted, self.vanished = 0.0, 0, 0.0
+        self.units_of, self.length, self.mu = {}, {}, {}
+        self.threshold, self.admitted, self.vanished = 0.0, 0, 0.0
 
     def learn(self, name, x):
         """Learn one column; return whether it was admitted."""
         one = variables(x[:, None], self.U, [name], self.given)
-        if not one.names or one.relevance[0] ** 2 <= self.bar * (1.0 + TIE):
+        if not one.names or one.relevance[0] ** 2 <= self.threshold * (1.0 + TIE):
             return False
         self.units_of[name], self.length[name] = one.units[:, 0], one.lengths[0]
-        self.mass[name] = 1.0
+        self.mu[name] = 1.0
         self.admitted += 1
         if len(self.units_of) >= 2 * self.limit:
             self.prune()
@@ -222,8 +222,8 @@ class Pool:
     def merge(self, other):
         self.units_of |= other.units_of
         self.length |= other.length
-        self.mass |= other.mass
-        self.bar = max(self.bar, other.bar)
+        self.mu |= other.mu
+        self.threshold = max(self.threshold, other.threshold)
         self.admitted += other.admitted
         self.vanished += other.vanished
         if len(self.units_of) >= 2 * self.limit:
@@ -232,19 +232,19 @@ class Pool:
     def prune(self):
         of = self.variables()
         kept, value = representatives(of, self.limit)
-        mass = of.masses.sum()
+        mu = of.mu.sum()
         of = handed_over(of, kept)
-        self.vanished += mass - of.masses.sum()
-        self.bar = max(self.bar, value)
+        self.vanished += mu - of.mu.sum()
+        self.threshold = max(self.threshold, value)
         self.units_of = {name: self.units_of[name] for name in of.names}
         self.length = {name: self.length[name] for name in of.names}
-        self.mass = dict(zip(of.names, of.masses.tolist(), strict=True))
+        self.mu = dict(zip(of.names, of.mu.tolist(), strict=True))
 
     def variables(self):
         units = np.array(list(self.units_of.values())).reshape(len(self.units_of), len(self.U)).T
         relevance = np.sqrt(((self.U.T @ units) ** 2).sum(axis=0))
-        lengths, masses = (np.array(list(part.values())) for part in (self.length, self.mass))
-        return Variables(list(self.units_of), units, lengths, relevance, masses)
+        lengths, mu = (np.array(list(part.values())) for part in (self.length, self.mu))
+        return Variables(list(self.units_of), units, lengths, relevance, mu)
 
     def pruned(self):
         """Return the variables as a pruning to the limit would leave them now."""
@@ -266,7 +266,7 @@ def representatives(of, limit):
     added, and the threshold is the smallest squared relevance of these, or 0 if too few are kept.
     """
     R = of.units.T @ of.units
-    w = np.sqrt(of.masses) * of.relevance
+    w = np.sqrt(of.mu) * of.relevance
     A = w[:, None] * R * w
     kept, first, value = [], max(np.diag(A)), 0.0
     while len(kept) < limit:
@@ -299,13 +299,13 @@ def ranked(relevance):
 def handed_over(of, kept):
     """Return the kept variables; each other one adds μR⁴ to the one it correlates with most."""
     R = of.units.T @ of.units
-    masses = of.masses[kept].copy()
+    mu = of.mu[kept].copy()
     for j in range(len(of.names)):
         if j not in kept:
             squares = R[j, kept] ** 2
             heir = int(np.argmax(squares >= squares.max() - TIE))
-            masses[heir] += of.masses[j] * squares[heir] ** 2
-    return of.those(kept)._replace(masses=masses)
+            mu[heir] += of.mu[j] * squares[heir] ** 2
+    return of.those(kept)._replace(mu=mu)
 
 
 # ------------------------------------------------------------- the pool alongside a Gram matrix

@@ -17,7 +17,7 @@ class RidgeComponentsOnRows:
 
     Parameters
     ----------
-    masses
+    mu
         Name -> μ, for variables that were learnt as columns.
     limit
         Maximum number of variables with loadings, as in a pool; None for all.
@@ -27,9 +27,9 @@ class RidgeComponentsOnRows:
         Arguments of `Rows`.
     """
 
-    def __init__(self, rule, masses=None, limit=None, **rows):
+    def __init__(self, rule, mu=None, limit=None, **rows):
         self.rule, self.limit = rule, limit
-        self.masses = dict(masses or {})
+        self.mu = dict(mu or {})
         self.rows = Rows(**rows)
 
     def learn_one(self, x, y):
@@ -62,8 +62,8 @@ class RidgeComponentsOnRows:
         lengths = [size * np.linalg.norm(x) for x, size in zip(columns, largest, strict=True)]
         units = np.column_stack([np.zeros((len(U), 0)), *map(space.unit, columns)])
         relevance = np.sqrt(((U.T @ units) ** 2).sum(axis=0))
-        masses = np.array([self.masses.get(name, 1.0) for name in names])
-        found = batch.Variables(names, units, np.array(lengths, float), relevance, masses)
+        mu = np.array([self.mu.get(name, 1.0) for name in names])
+        found = batch.Variables(names, units, np.array(lengths, float), relevance, mu)
         return found if self.limit is None else batch.cut_back(found, self.limit)
 
     def solved(self):

@@ -22,8 +22,10 @@ class Robust(Factorisation):
             if turn < 2:
                 typical = np.median(np.abs(left)) * 1.482602218505602
                 scale = max(typical, np.sqrt(self.least_noise))
-            bar = self.threshold * scale
-            off = np.array([e - bar if e > bar else e + bar if e < -bar else 0.0 for e in left])
+            cutoff = self.threshold * scale
+            off = np.array(
+                [e - cutoff if e > cutoff else e + cutoff if e < -cutoff else 0.0 for e in left]
+            )
         self.odd += (off != 0.0).sum()
         return super().code(x - off - (x - off).mean())
 

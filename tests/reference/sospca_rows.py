@@ -201,7 +201,7 @@ class SOSPCAOnRows:
         found = {name: self.relevance_with(self.moments(name)[1], {name: 1.0}) for name in exact}
         relevances = []
         for name in self.ranked(exact, found):
-            if found[name] > max(TIE, self.bar(relevances)):
+            if found[name] > max(TIE, self.threshold(relevances)):
                 self.attempt(name, relevances)
         self.provisional = bool(self.B)
         self.centre()
@@ -219,11 +219,11 @@ class SOSPCAOnRows:
         relevances = self.relevances(self.zz)
         fit = [name for name, start in self.since.items() if start + self.grace_period <= n]
         for name in self.ranked(fit, found):
-            if self.free(name) and found[name] > self.bar(relevances):
+            if self.free(name) and found[name] > self.threshold(relevances):
                 self.attempt(name, relevances)
         if self.rows.retention < 1:
             self.drop_dust()
-        self.choose(found, self.bar(relevances))
+        self.choose(found, self.threshold(relevances))
         self.centre()
 
     def centre(self):
@@ -260,7 +260,7 @@ class SOSPCAOnRows:
             left.remove(ranked[-1])
         return ranked
 
-    def bar(self, relevances):
+    def threshold(self, relevances):
         """Return the relevance that a variable must exceed to join; below -1 if there is room."""
         return min(relevances) + TIE if len(self.B) == self.q else -1.0 - TIE
 
@@ -286,7 +286,7 @@ class SOSPCAOnRows:
             loading = combined(1.0, loading, -b, other)
         loading = {other: weight / left for other, weight in loading.items()}
         found = self.relevance_with(m2, loading)
-        if found <= self.bar(relevances):
+        if found <= self.threshold(relevances):
             return
         for other in self.since:
             # The sum is over rows since both were candidates; scale it to the rows of the other.
@@ -350,11 +350,11 @@ class SOSPCAOnRows:
             left.remove(found[-1])
         return found
 
-    def choose(self, found, bar):
+    def choose(self, found, threshold):
         """Choose the candidates: those that may join, by relevance, then current candidates."""
         n = len(self.rows.xs)
         free = {name for name in found if self.free(name)}
-        able = [name for name in free if found[name] > bar]
+        able = [name for name in free if found[name] > threshold]
         rest = [name for name in self.since if name not in able]
         idle = [name for name in rest if name in free]
         tracked = [name for name in rest if name not in free]

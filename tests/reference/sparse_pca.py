@@ -30,18 +30,18 @@ class Sparse(Factorisation):
                 self.D[:, k] = scores[:, k]
 
     def code(self, x):
-        """Minimise ‖x - Dw‖² / 2n + bar |w| by coordinate descent."""
-        bar = self.alpha * np.sqrt(self.typical)
+        """Minimise ‖x - Dw‖² / 2n + penalty |w| by coordinate descent."""
+        penalty = self.alpha * np.sqrt(self.typical)
         w = np.zeros(self.q)
         for _ in range(2000):
             before = w.copy()
             for k in range(self.q):
                 g = self.D[:, k] @ self.D[:, k] / self.n
                 slope = self.D[:, k] @ (x - self.D @ w) / self.n
-                if g == 0.0 or (w[k] == 0.0 and abs(slope) <= bar * EDGE):
+                if g == 0.0 or (w[k] == 0.0 and abs(slope) <= penalty * EDGE):
                     continue
                 whole = slope + g * w[k]
-                w[k] = np.sign(whole) * max(abs(whole) - bar, 0.0) / g
+                w[k] = np.sign(whole) * max(abs(whole) - penalty, 0.0) / g
             if np.abs(w - before).max() <= 1e-14 * np.abs(w).max():
                 break
         return w, np.outer(w, w), np.outer(x, w), x @ x

@@ -26,7 +26,7 @@ SOME = ["a__mean", 'b__fft_coefficient__attr_"abs"__coeff_1', "a__autocorrelatio
 def long_frame(series, ids, rng=None):
     """Return a frame of series with two value columns, shuffled if `rng` is given."""
     parts = [
-        pd.DataFrame({"who": name, "when": np.arange(len(x)) / 2, "a": x, "b": x[::-1] ** 2})
+        pd.DataFrame({"unit": name, "when": np.arange(len(x)) / 2, "a": x, "b": x[::-1] ** 2})
         for name, x in zip(ids, series, strict=True)
     ]
     frame = pd.concat(parts, ignore_index=True)
@@ -46,8 +46,8 @@ def assert_same(one, other):
 def test_rows_of_a_frame_may_be_in_any_order(rng, form, ids):
     series = [rng.normal(size=n) for n in (12, 30, 7)]
     frame = FORMS[form](long_frame(series, ids, rng))
-    stream = iter_series_features(frame, id="who", time="when")
-    assert stream.row_metadata["who"].tolist() == sorted(ids)
+    stream = iter_series_features(frame, id="unit", time="when")
+    assert stream.row_metadata["unit"].tolist() == sorted(ids)
     ordered = [x for _, x in sorted(zip(ids, series, strict=True), key=lambda pair: pair[0])]
     arrays = [np.array([x, x[::-1] ** 2]) for x in ordered]
     assert_same(stream, iter_series_features(arrays, values=["a", "b"]))
@@ -56,9 +56,9 @@ def test_rows_of_a_frame_may_be_in_any_order(rng, form, ids):
 
 def test_equal_times_keep_the_order_of_the_frame(rng):
     x = rng.normal(size=40)
-    frame = pl.DataFrame({"who": 1, "when": np.arange(40) // 3, "a": x})
+    frame = pl.DataFrame({"unit": 1, "when": np.arange(40) // 3, "a": x})
     shuffled = frame.sample(fraction=1.0, shuffle=True, seed=0).sort("when", maintain_order=True)
-    found = iter_series_features(shuffled, id="who", time="when")
+    found = iter_series_features(shuffled, id="unit", time="when")
     assert_same(found, iter_series_features([shuffled["a"].to_numpy()], values=["a"]))
 
 
@@ -70,14 +70,14 @@ def test_missing_values_are_absent_observations(rng, form):
     frame.loc[20:, "b"] = np.nan
     frame.loc[4, "flag"] = None
     names = [f"{column}__length" for column in ("a", "b", "flag")]
-    stream = iter_series_features(FORMS[form](frame), id="who", time="when")
+    stream = iter_series_features(FORMS[form](frame), id="unit", time="when")
     assert {name: x.tolist() for name, x in stream.take(names).items()} == {
         "a__length": [18, 8],
         "b__length": [20, 0],
         "flag__length": [19, 9],
     }
-    whole = iter_series_features(FORMS[form](frame[frame["a"].notna()]), id="who", values=["a"])
-    assert_same(iter_series_features(FORMS[form](frame), id="who", values=["a"]), whole)
+    whole = iter_series_features(FORMS[form](frame[frame["a"].notna()]), id="unit", values=["a"])
+    assert_same(iter_series_features(FORMS[form](frame), id="unit", values=["a"]), whole)
 
 
 def test_arrays_of_every_shape(rng):
@@ -126,15 +126,15 @@ def test_features_of_a_long_series_among_many(rng):
 
 def test_blocks_and_parts_give_the_same_features(rng, monkeypatch):
     frame = long_frame([rng.normal(size=n) for n in (30, 12, 25)], "xyz")
-    whole = dict(iter_series_features(frame, id="who"))
+    whole = dict(iter_series_features(frame, id="unit"))
     monkeypatch.setattr(_series, "BLOCK_BYTES", 8 * 3 * 50)
-    stream = iter_series_features(frame, id="who")
+    stream = iter_series_features(frame, id="unit")
     assert max(len(block.names) for block in stream.blocks()) == 50
     assert_same(stream, whole)
     assert_same(stream.skip(1000), {name: whole[name] for name in stream.names[1000:]})
     few = list(rng.permutation(stream.names)[:120])
     assert_same(stream.take(few), {name: whole[name] for name in few})
-    assert_same(iter_series_features(frame, id="who", features=few), stream.take(few))
+    assert_same(iter_series_features(frame, id="unit", features=few), stream.take(few))
 
 
 def test_only_requested_features_are_computed(rng, monkeypatch):
@@ -151,7 +151,7 @@ def test_only_requested_features_are_computed(rng, monkeypatch):
             for name, feature in _series.FEATURES.items()
         },
     )
-    stream = iter_series_features(long_frame([rng.normal(size=30)], "x"), id="who", features=SOME)
+    stream = iter_series_features(long_frame([rng.normal(size=30)], "x"), id="unit", features=SOME)
     assert list(stream.take(SOME[:2])) == SOME[:2]
     assert computed == [("mean", 1), ("fft_coefficient", 1)]
 
@@ -175,40 +175,40 @@ def test_a_model_of_features_transforms_new_series(rng):
 
 
 def test_column_names_may_resemble_features():
-    frame = pl.DataFrame({"who": [1, 1], "a": [1.0, 2.0], "a__mean": [5.0, 7.0]})
+    frame = pl.DataFrame({"unit": [1, 1], "a": [1.0, 2.0], "a__mean": [5.0, 7.0]})
     names = ["a__mean__mean", "a__mean", "a__length"]
-    found = iter_series_features(frame, id="who", features=names)
+    found = iter_series_features(frame, id="unit", features=names)
     assert {name: x.tolist() for name, x in found} == {
         "a__mean__mean": [6.0],
         "a__mean": [1.5],
         "a__length": [2.0],
     }
-    assert dict(iter_series_features(frame, id="who", features=[])) == {}
+    assert dict(iter_series_features(frame, id="unit", features=[])) == {}
 
 
-LONG = pl.DataFrame({"who": ["u", "u", "v"], "when": [1, 2, 1], "a": [1.0, 2.0, 3.0]})
+LONG = pl.DataFrame({"unit": ["u", "u", "v"], "when": [1, 2, 1], "a": [1.0, 2.0, 3.0]})
 
 
 @pytest.mark.parametrize(
     ("error", "match", "call"),
     [
         (TypeError, "column that identifies", lambda: iter_series_features(LONG)),
-        (ValueError, "did you mean who", lambda: iter_series_features(LONG, id="wh")),
-        (ValueError, "Expected time", lambda: iter_series_features(LONG, id="who", time="t")),
+        (ValueError, "did you mean unit", lambda: iter_series_features(LONG, id="uni")),
+        (ValueError, "Expected time", lambda: iter_series_features(LONG, id="unit", time="t")),
         (TypeError, "'when' of String", lambda: iter_series_features(
-            LONG.cast({"when": pl.String}), id="who")),
-        (TypeError, "write \\['a'\\]", lambda: iter_series_features(LONG, id="who", values="a")),
-        (ValueError, "at least one value", lambda: iter_series_features(LONG, id="who", values=[])),
+            LONG.cast({"when": pl.String}), id="unit")),
+        (TypeError, "write \\['a'\\]", lambda: iter_series_features(LONG, id="unit", values="a")),
+        (ValueError, "one value", lambda: iter_series_features(LONG, id="unit", values=[])),
         (ValueError, "distinct names", lambda: iter_series_features(
-            LONG, id="who", values=["a", "a"])),
+            LONG, id="unit", values=["a", "a"])),
         (ValueError, "id without missing", lambda: iter_series_features(
-            LONG.with_columns(who=pl.Series([None, "u", "v"])), id="who")),
+            LONG.with_columns(unit=pl.Series([None, "u", "v"])), id="unit")),
         (ValueError, "time without missing", lambda: iter_series_features(
-            LONG.with_columns(when=pl.Series([np.nan, 1, 2])), id="who", time="when")),
-        (ValueError, "without rows", lambda: iter_series_features(LONG.clear(), id="who")),
-        (TypeError, "call .collect", lambda: iter_series_features(LONG.lazy(), id="who")),
+            LONG.with_columns(when=pl.Series([np.nan, 1, 2])), id="unit", time="when")),
+        (ValueError, "without rows", lambda: iter_series_features(LONG.clear(), id="unit")),
+        (TypeError, "call .collect", lambda: iter_series_features(LONG.lazy(), id="unit")),
         (TypeError, "a long data frame", lambda: iter_series_features({"a": 1})),
-        (TypeError, "id only with a frame", lambda: iter_series_features(np.eye(3), id="who")),
+        (TypeError, "id only with a frame", lambda: iter_series_features(np.eye(3), id="unit")),
         (ValueError, "shape \\(n, t\\)", lambda: iter_series_features(np.zeros(3))),
         (ValueError, "at least one series", lambda: iter_series_features([])),
         (ValueError, "same channels", lambda: iter_series_features([np.eye(2), np.eye(3)])),
@@ -247,7 +247,7 @@ def test_unknown_features_are_refused(name, hint):
 def test_infinite_values_are_reported_by_name():
     frame = LONG.with_columns(a=pl.Series([1.0, 2.0, -np.inf]))
     with pytest.raises(ValueError, match=r"column 'a'\. Got: -inf in series 'v'"):
-        dict(iter_series_features(frame, id="who"))
+        dict(iter_series_features(frame, id="unit"))
 
 
 @pytest.mark.slow
