@@ -130,6 +130,8 @@ class AlignedView(RowView):
         Adjusted for the covariates; 0 for constant variables.
         """
         if isinstance(indices, (int, np.integer)):
+            if len(self.names) <= _WIDE_SHARE:  # all products are known
+                return self.products(np.array([indices]))[:, 0]
             return self._products_of_one(int(indices))
         some = np.asarray(indices, dtype=np.intp)
         if _WIDE_SHARE * some.size >= len(self.names):
