@@ -77,6 +77,10 @@ class Relatedness:
     costs power. Leaving out its group, for instance its chromosome, avoids this: every group has
     its own $V$ and $\lambda$. Only learners that test each column by itself support groups.
 
+    **Rounding.** Whitening a column is a product of BLAS. With one thread of BLAS
+    (`OPENBLAS_NUM_THREADS=1`), results are the same to the bit however columns are divided into
+    blocks; with several threads, the last digits may differ.
+
     **Prediction.** Selection given relatedness does not predict better: columns that mark families
     predict, too, and are then discounted. `RidgeComponents(1, relevance_power=0.0)`, without
     relatedness, predicts from all columns: its first component is the best linear unbiased
