@@ -337,19 +337,17 @@ class _GramsByGroup:
         Sums of the groups before and after each, as a difference would lose columns of a much
         smaller scale than those left out.
         """
-        p = sum(self.sizes.values())
-        groups = list(self.grams)
-        found: dict[Hashable, Floats] = {}
+        groups, found = list(self.grams), dict[Hashable, Floats]()
+        if groups == [None]:
+            return found
         for order in (groups, groups[::-1]):
             total = np.zeros((self.grams[order[0]].n,) * 2)
             for group in order:
-                found[group] = total.copy() if group not in found else found[group] + total
+                if group is not None:
+                    found[group] = total.copy() if group not in found else found[group] + total
                 total += self.grams[group].matrix()
-        return {
-            group: matrix / (p - self.sizes[group])
-            for group, matrix in found.items()
-            if group is not None
-        }
+        p = sum(self.sizes.values())
+        return {group: matrix / (p - self.sizes[group]) for group, matrix in found.items()}
 
 
 def as_relatedness(value: Any) -> Relatedness:

@@ -182,7 +182,7 @@ def split_source(
 
 
 def n_rows_of(source: Any) -> int | None:
-    """Return the number of rows of a source of columns; None if only reading shows it."""
+    """Return the number of rows of a source of columns; None if it must be read to count them."""
     if is_dask_array(source):
         return int(source.shape[0])
     return source.n_rows if isinstance(source, ColumnStream) else None
